@@ -38,7 +38,7 @@ jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
 	@touch $@
 
 # Without these two jobs start as well, but take longer.
-jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/archive.py
+jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/class_archive.py
 	@$(BIN)/python -m spark_pace.cli.archive || true
 	@touch $@
 

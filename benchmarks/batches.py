@@ -34,7 +34,7 @@ from benchmarks.jobs import DATA, job, require_equal
 from benchmarks.rows import Row, Sizes
 from spark_pace import job as jobs
 from spark_pace.core import merger as core_merger
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
 from spark_pace.spark import pipeline

@@ -31,10 +31,10 @@ from benchmarks.processes import alone as alone_in
 from benchmarks.processes import peak_mb, resident, watched
 from benchmarks.rows import NO_RESULT, Row, Sizes, ratio_in_turns, require, wall
 from examples.kafka.broker import Broker
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, KafkaSource

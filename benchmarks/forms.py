@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from benchmarks.core_runs import plan_of, records
 from benchmarks.rows import Row, Sizes, processor, require
-from spark_pace.core.local import LocalRun, run
+from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.plan.plan import Plan
 from spark_pace.rules import explain_as_json

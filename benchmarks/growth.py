@@ -24,15 +24,15 @@ from benchmarks.core_runs import plan_of
 from benchmarks.rows import Row, Sizes, processor, require
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
-from spark_pace.io.delta import DeltaTables
-from spark_pace.io.files import read_events
+from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.event_files import read_events
 
 RULE = f"{{name: waits, {PATTERN}, where: a.card = b.card, merge: detection}}"
 PARTS = (100, 20, 5)  # a batch has so many times fewer events than `Sizes.kernel_events`

@@ -23,14 +23,14 @@ from benchmarks.rows import Row, Sizes, require
 from spark_pace import read_table
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta_tables import DeltaTables
 
 TURNS = 5
 FILES = 20

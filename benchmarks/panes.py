@@ -23,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks import similar_panes
 from benchmarks.core_runs import plan_of, records
 from benchmarks.rows import Row, Sizes, processor, require
-from spark_pace.core.local import LocalRun, LocalStep
+from spark_pace.core.local_run import LocalRun, LocalStep
 from spark_pace.core.plan.plan import Plan
 
 SECOND = 1_000_000
@@ -163,6 +164,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     yield from many.rows(f"1 h, {MANY} rules, beside one", one.done(), "<= 3")
     yield from shared_windows()
     yield from call_centre()
+    yield from similar_panes.measure(sizes)
 
 
 def shared_windows() -> Iterator[Row]:

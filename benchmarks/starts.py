@@ -58,7 +58,7 @@ def note_the_rest() -> None:
 
     from spark_pace import job as jobs
     from spark_pace.cli import run as cli
-    from spark_pace.io.delta import DeltaTables
+    from spark_pace.io.delta_tables import DeltaTables
     from spark_pace.spark import session
     from spark_pace.spark.stages.merger import MergerHost
 

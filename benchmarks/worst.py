@@ -29,7 +29,7 @@ from rich.table import Table
 from benchmarks.core_runs import plan_of
 from benchmarks.rows import processor
 from benchmarks.worst_rules import EVENT_TIME, FIXED, LEAST, SCHEMA, Trial, random_trials
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule

@@ -62,7 +62,7 @@ def replay(rules: object, events: object) -> Replay:
 
 def why(rules: object, events: object, rule: str, at: int | str, key: str | None) -> Why:
     """Do what `spark_pace.why` says."""
-    from spark_pace.io.frames import table_of
+    from spark_pace.io.data_frames import table_of
     from spark_pace.reasons import why as why_of
 
     given = checked(rules)
@@ -89,12 +89,12 @@ def create_views(spark: Any, out: object, rules: object) -> tuple[str, ...]:
     """Do what `spark_pace.create_views` says."""
     from pyspark.sql import SparkSession
 
-    from spark_pace.io import delta
+    from spark_pace.io.delta_tables import create_views as create
 
     do = "Build one by SparkSession.builder, with Delta's extension and catalog."
     require("spark", spark, SparkSession, "a SparkSession", do)
     require("out", out, (str, Path), "a path", _OF_A_SINK)
-    return delta.create_views(spark, str(out), () if rules == () else checked(rules))
+    return create(spark, str(out), () if rules == () else checked(rules))
 
 
 def detect(

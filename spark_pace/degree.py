@@ -16,7 +16,7 @@ _FEWEST_QUEUED = 2  # a bound of 1 leaves no room for a selection of the lost in
 
 @dataclass(frozen=True)
 class Load:
-    """How many selections arrive, and how many one instance completes.
+    """The rate at which selections arrive, and at which one instance completes them.
 
     Attributes:
         arrivals: selections that arrive in a time unit, for all instances.      # λ

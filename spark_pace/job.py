@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.delta import DeltaTables, table_schemas
+from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
@@ -38,13 +38,13 @@ from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_
 from spark_pace.spark.internals import has_limits
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
+from spark_pace.spark.query_end import Stop, in_our_words, wait
 from spark_pace.spark.session import job_session
 from spark_pace.spark.sources.input import Input, tie, waiting_for_all
 from spark_pace.spark.sources.kinds import input_of, require_same_source
 from spark_pace.spark.sources.throttle import Throttle
 from spark_pace.spark.stages.merger import MergerHost
-from spark_pace.spark.stages.side_tables import SideTables
-from spark_pace.spark.stopping import Stop, in_our_words, wait
+from spark_pace.spark.stages.side_table_copies import SideTables
 from spark_pace.spark.summary import Summary
 
 _LOG = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
 def _known_change(
     spec: JobSpec, job_input: Input, fixed: dict[str, str], reset_rules: Collection[str]
 ) -> Change | None:
-    """How the job goes on with its checkpoint, found out before Spark starts; None for a new checkpoint.
+    """The change of the job since its checkpoint, found before Spark starts; None for a new checkpoint.
 
     The rules that start anew are noted in the checkpoint at once, so that a stop while Spark starts does not
     forget them.

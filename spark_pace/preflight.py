@@ -22,7 +22,7 @@ JAVA_VERSIONS = (17, 21)
 PYTHON_VERSIONS = ((3, 10), (3, 13))  # first and last
 # the environment with its downloads 2.5 GB, jars 40 MB, data and tables of the demo
 INSTALL_BYTES = 4_000_000_000
-OPEN_FILES = 1024  # what systems allow by default; Spark's JVM alone opens 300 and more
+OPEN_FILES = 1024  # the usual limit of systems; Spark's JVM alone opens 300 and more
 
 
 def java_command() -> str | None:

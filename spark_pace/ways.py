@@ -17,14 +17,14 @@ from __future__ import annotations
 SMALL = 4096  # rows: one more chunk to look into, or one more file to write, costs more than so few rows
 LARGEST = 1 << 21  # rows of a merged chunk: merging needs three times its size in memory
 MUCH = 2  # much is carried if it is more than this many times the new events
-FEW_COMBINATIONS = 100_000  # of rows: testing them takes less time than loading the compiled code
+FEW_COMBINATIONS = 100_000  # combinations of rows that are tested sooner than the compiled code is loaded
 MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
 MANY_TIMES = 8  # counting this many rows takes less time than looking one up
 MANY_CONSTANTS = 32  # or predicates that share a conjunct: testing fewer of them together gains nothing
 HERE_SECONDS = 0.4  # lanes that take less than this together gain nothing from a second task
 LEAST_READ = 0.5  # the part of the records that compiled code must be able to read: else pyarrow reads all
-SMALL_BYTES = 4096  # of a table: compressing its buffers takes longer than everything else
-FEW_LINES = 64  # of text: if so few fail to parse together, each column of them is parsed by itself
+SMALL_BYTES = 4096  # a table for which compressing takes longer than everything else
+FEW_LINES = 64  # if so few lines fail to parse together, each of their columns is parsed separately
 WORTH_LOADING_BYTES = 16 << 20
 WORTH_COMPILING_BYTES = 512 << 20
 
@@ -68,15 +68,6 @@ def is_cleaned(dead: int, rows: int) -> bool:
     So what is stored is bounded by what is carried. Always True would make each batch write a chunk.
     """
     return dead > max(SMALL, rows // 2)
-
-
-def is_united_by_pane(rows: int, panes: int) -> bool:
-    """True if the rows of each pane are added up to one, and their keys are stored anew; else they stay.
-
-    Always False would leave a row of a long pane for each batch; always True would make each batch write all
-    that is carried.
-    """
-    return rows > 2 * panes
 
 
 def is_rid_of_closed(closed: int, kept: int) -> bool:
@@ -177,12 +168,12 @@ def is_worth_compiling(read_bytes: int) -> bool:
 # ---------------------------------------------------------------- how much is worked on at a time
 
 PIECE_ROWS = 1 << 20  # rows of a piece of a join, about
-USING_UP_ROWS = 1 << 16  # likewise where matches use rows up: later pieces leave out what earlier ones used
+USING_UP_ROWS = 1 << 16  # the same if matches use rows up: later pieces leave out what earlier ones used
 UNITED_ROWS = 1 << 20  # events, times sets of events, whose masks are united at a time, about
 PART_ROWS = 1 << 20  # rows read at a time where all that is carried is read
 FIRST_OPENINGS = 64  # initiators for which a closing event is sought first; then ever more
-FIRST_UNRESOLVED = 1  # likewise where much is carried and matches wait for each other
+FIRST_UNRESOLVED = 1  # the same if much is carried and matches wait for each other
 FIRST_ROWS = 4  # rows of each walk that are tested first; then ever more
 FIRST_HORIZON_ROWS = 64  # rows behind each initiator in which a completion is sought first; then ever more
 BLOCK_BITS = 6  # blocks of 2 ** 6 rows are skipped where their ranks show that no row fits
-LONG_BYTES = 256  # of a text: the bytes after them are worked on text by text, not all texts at once
+LONG_BYTES = 256  # the bytes of a text behind these are processed text by text, not all texts at once

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.query import read_table
 from spark_pace.io.replay import without_late
@@ -21,7 +21,7 @@ def differing_matches(spec: JobSpec, events: pa.Table, tables: Path) -> tuple[in
 
     Args:
         spec: the job.
-        events: all that was sent, with the columns of `spark_pace.io.files.EventsRead`.
+        events: all that was sent, with the columns of `spark_pace.io.event_files.EventsRead`.
         tables: the job's. What was late only the job knows: its table `late` says it.
     """
     on_time = without_late(events, read_table(tables, "late", ["source", "offset"]))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET
 from spark_pace.errors import SetupError, one_line
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.replay import read_all
 from spark_pace.job_file import KafkaSource
 from spark_pace_bench.records import Records
@@ -56,7 +56,7 @@ class Target(Protocol):
         """What a job's section `source` must say to begin with the first record, sent at `since` or later."""
 
     def events(self, folder: Path) -> pa.Table:
-        """All that was sent, as `spark_pace.io.files.read_events` gives it; may write into `folder`."""
+        """All that was sent, as `spark_pace.io.event_files.read_events` gives it; may write into `folder`."""
 
     def numbers(self, sources: Sequence[str], places: Ints) -> Ints:
         """The records at places of the source: int64[n], -1 where it is none of ours.

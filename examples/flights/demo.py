@@ -19,7 +19,7 @@ from rich.table import Table
 
 from examples.flights.events import write_events
 from spark_pace.cli.run import run_shown
-from spark_pace.core.local import LocalResult
+from spark_pace.core.local_run import LocalResult
 from spark_pace.errors import SparkPaceError, counted
 from spark_pace.io.query import Tables, read_table
 from spark_pace.io.replay import replay_files

@@ -180,7 +180,7 @@ def sql(out: str, query: str, form: str) -> None:
 @click.option("--slots", type=int, help="The tasks that run at once; by default those of this machine.")
 def plan(job: Path, **options: Any) -> None:
     """Print what a model of queues says."""
-    from spark_pace.cli.plan import Options, plan_command
+    from spark_pace.cli.plan_command import Options, plan_command
 
     plan_command(job, Options(**options))
 

@@ -188,7 +188,7 @@ def frontier(batch: BatchReport) -> str:
 
 
 def lag(batch: BatchReport) -> str:
-    """How far the frontier is behind the newest event in event time, as text."""
+    """The delay of the frontier behind the newest event in event time, as text."""
     if batch.frontier_us is None or batch.max_time_us is None:
         return "none"
     return str(timedelta(seconds=max(0, batch.max_time_us - batch.frontier_us) // 1_000_000))

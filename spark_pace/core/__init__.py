@@ -1,1 +1,1 @@
-"""The engine: events, selections and matches as pure functions on columns. No Spark, no YAML, no clock."""
+"""The engine: pure functions on columns of events, selections and matches. No Spark, no YAML, no clock."""

@@ -14,13 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.column_sums import squares_of, sums_of
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
-from spark_pace.core.ranges import running
+from spark_pace.core.ranges import folded, running
 from spark_pace.core.ranks import value_ranks
-from spark_pace.core.sums import Sums, sums_of_stored
+from spark_pace.core.summaries.column_sums import squares_of, sums_of
+from spark_pace.core.summaries.sketches import Registers, of_stored, registers_of, stored
+from spark_pace.core.summaries.sums import Sums, sums_of_stored
 from spark_pace.core.tables import bools, numbers
 
 
@@ -40,8 +41,11 @@ class Contents(Protocol):
     def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
         """The sums of their values, or of the squares of these."""
 
+    def registers(self, attribute: str, start: Ints, end: Ints) -> Registers:
+        """The sketches of their values."""
+
     def values(self, part: str, attribute: str) -> pa.Array:
-        """The "min", "max", "first" or "last" of each row's values."""
+        """The "min", "max", "first" or "last" of each row's values; of events "each", which is the value."""
 
     def type_of(self, attribute: str) -> pa.DataType:
         """The attribute's type."""
@@ -66,6 +70,10 @@ class ContentsOfEvents:
         """See `Contents`."""
         values = self.stream.attribute(attribute)
         return (squares_of if squared else sums_of)(values).over(start, end)
+
+    def registers(self, attribute: str, start: Ints, end: Ints) -> Registers:
+        """See `Contents`."""
+        return registers_of(self.stream.attribute(attribute), start, end)
 
     def values(self, part: str, attribute: str) -> pa.Array:
         """See `Contents`."""
@@ -96,6 +104,11 @@ class ContentsOfPanes:
         stored = self.stream.attribute(held_column("squares" if squared else "sum", attribute))
         return sums_of_stored(stored, start, end)
 
+    def registers(self, attribute: str, start: Ints, end: Ints) -> Registers:
+        """See `Contents`."""
+        sketches = of_stored(self.stream.attribute(held_column("sketch", attribute)))
+        return folded(np.maximum, sketches, start, end)
+
     def values(self, part: str, attribute: str) -> pa.Array:
         """See `Contents`."""
         return self.stream.attribute(held_column(part, attribute))
@@ -116,6 +129,8 @@ def held_in(contents: Contents, part: str, attribute: str, start: Ints, end: Int
         return pa.array(contents.known(attribute, start, end))
     if part in ("sum", "squares"):
         return contents.sums(attribute, start, end, squared=part == "squares").stored()
+    if part == "sketch":
+        return stored(contents.registers(attribute, start, end))
     values = contents.values(part, attribute)
     if part in ("first", "last"):
         return values.take(pa.array(start if part == "first" else end - 1))
@@ -137,9 +152,6 @@ def _extreme(values: pa.Array, start: Ints, end: Ints, *, least: bool) -> pa.Arr
     none = len(ranks) if least else -1
     row_of = np.zeros(len(ranks) + 1, np.int64)
     row_of[ranks] = np.arange(len(ranks))
-    ranks = np.append(np.where(ranks < 0, none, ranks), none)
-    fold = np.minimum if least else np.maximum
-    # every second range is from the end of one to the start of the next
-    bounds = np.column_stack([start, end]).ravel()
-    found = fold.reduceat(ranks, bounds)[::2] if len(start) else bounds
+    ranks = np.where(ranks < 0, none, ranks)
+    found = folded(np.minimum if least else np.maximum, ranks, start, end)
     return values.take(pa.array(row_of[found], mask=found == none))

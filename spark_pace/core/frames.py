@@ -1,7 +1,7 @@
-"""Tables as bytes: this is how data travels between the stages, and how state is stored.
+"""Encodes tables as bytes, to send them from stage to stage and to store state.
 
-A *frame* is one Arrow IPC stream; a *parcel* is a JSON header followed by frames.
-Spark carries both without looking inside.
+A *frame* is one Arrow IPC stream; a *parcel* is a JSON header followed by frames. Spark moves both without
+reading them.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ _ALIGNED = 64  # bytes
 
 
 class Sink(Protocol):
-    """What bytes are written to, one piece after another."""
+    """Something that bytes are written to, such as a file."""
 
     def write(self, piece: Any, /) -> Any:
-        """Write a piece: any object that ``memoryview`` takes."""
+        """Write a piece, which is any object that ``memoryview`` accepts."""
 
 
 class TableStore(Protocol):
-    """Where large tables are kept beside the state. What is stored under a name never changes."""
+    """A store for large tables beside the state. What is stored under a name never changes."""
 
     def put(self, write: Callable[[Sink], None]) -> str:
-        """Store the bytes that a function writes, and return their name: the same for the same bytes."""
+        """Store the bytes that a function writes; return their name, which is equal for equal bytes."""
 
     def get(self, name: str) -> memoryview:
-        """The bytes that are stored under a name, mapped into memory where that is possible.
+        """The bytes stored under a name, mapped into memory if possible.
 
         Raises:
-            StateError: nothing is stored under it.
+            StateError: nothing is stored under the name.
         """
 
 
 def or_empty(table: pa.Table | None) -> pa.Table:
-    """The table to store: the table itself, or a table without columns for None."""
+    """The table, or a table without columns in place of None, so that it can be stored."""
     return pa.table({}) if table is None else table
 
 
 def or_none(table: pa.Table) -> pa.Table | None:
-    """The table itself, or None if `or_empty` has made it for None."""
+    """The table, or None if it is the one that `or_empty` makes for None."""
     return table if table.num_columns else None
 
 
 def encode(table: pa.Table, compression: Literal["zstd", "lz4"] = "zstd") -> bytes:
-    """The table as one Arrow IPC stream, compressed; lz4 takes less time, zstd gives fewer bytes."""
+    """Encode a table as a frame, compressed unless it is small; lz4 is faster, zstd gives fewer bytes."""
     sink = pa.BufferOutputStream()
     codec = compression if ways.is_compressed(table.nbytes) else None
     _write_stream(table, sink, pa.ipc.IpcWriteOptions(compression=codec))
@@ -58,25 +58,25 @@ def encode(table: pa.Table, compression: Literal["zstd", "lz4"] = "zstd") -> byt
 
 
 def decode(frame: bytes | memoryview) -> pa.Table:
-    """The table of a frame, every column in one chunk."""
+    """Decode a frame; every column of the table has one chunk."""
     with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
         return reader.read_all().unify_dictionaries().combine_chunks()
 
 
 def let_go(view: memoryview) -> None:
-    """Give back the memory into which a mapped file was read; what is used later is read again."""
+    """Free the memory of a mapped file; parts that are used later are read again."""
     if isinstance(view.obj, mmap.mmap):
         view.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def encode_parcel(header: dict[str, Any], tables: Sequence[pa.Table | bytes | memoryview]) -> bytes:
-    """A parcel with a header of plain JSON values, and with tables; a frame may stand for a table."""
+    """Encode a header of JSON values, and tables or frames, as a parcel."""
     frames = [encode(table) if isinstance(table, pa.Table) else table for table in tables]
     return b"".join([_head(header, map(len, frames)), *frames])
 
 
 def write_mappable(header: dict[str, Any], tables: Sequence[pa.Table], sink: Sink) -> None:
-    """Write a parcel without compression: of a mapped file, only the parts that are used are read."""
+    """Write a parcel without compression, so that only the parts of a mapped file that are used are read."""
     sizes = []
     for table in tables:
         measure = pa.MockOutputStream()
@@ -95,10 +95,10 @@ def _write_stream(
 
 
 def _head(header: dict[str, Any], sizes: Iterable[int]) -> bytes:
-    """The bytes in front of the frames of a parcel: the length of the header, and the header.
+    """The bytes before the frames of a parcel: the length of the header, and the header.
 
-    Their number is a multiple of 64, so that numbers in the frames are aligned if the frames' sizes are such
-    multiples, too.
+    Their number is a multiple of 64, so that numbers in the frames are aligned if the frames' sizes are
+    multiples of 64 too.
     """
     text = json.dumps({**header, "frame_bytes": list(sizes)}).encode()
     text += b" " * (-(len(text) + 4) % _ALIGNED)
@@ -106,7 +106,7 @@ def _head(header: dict[str, Any], sizes: Iterable[int]) -> bytes:
 
 
 def decode_header(parcel: bytes | memoryview) -> dict[str, Any]:
-    """The header of a parcel."""
+    """Decode the header of a parcel."""
     view = memoryview(parcel)
     length = int.from_bytes(view[:4], "big")
     header: dict[str, Any] = json.loads(bytes(view[4 : 4 + length]))
@@ -114,7 +114,7 @@ def decode_header(parcel: bytes | memoryview) -> dict[str, Any]:
 
 
 def frames_of(parcel: bytes | memoryview) -> tuple[dict[str, Any], list[memoryview]]:
-    """The header and the frames of a parcel."""
+    """Decode the header of a parcel, and return its frames as they are."""
     view = memoryview(parcel)
     header = decode_header(view)
     start = 4 + int.from_bytes(view[:4], "big")
@@ -126,6 +126,6 @@ def frames_of(parcel: bytes | memoryview) -> tuple[dict[str, Any], list[memoryvi
 
 
 def decode_parcel(parcel: bytes | memoryview) -> tuple[dict[str, Any], list[pa.Table]]:
-    """The header and the tables of a parcel."""
+    """Decode the header and the tables of a parcel."""
     header, frames = frames_of(parcel)
     return header, [decode(frame) for frame in frames]

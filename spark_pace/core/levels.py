@@ -24,7 +24,7 @@ from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.match.delay import matched_before
 from spark_pace.core.merger import Merged, merge
-from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import Result
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.lower_rules import EVENTS, NUMBER, PLACE, column_given, given_by

@@ -1,4 +1,4 @@
-"""The merger puts the results of all operators into the one order that a sequential operator would give.
+"""The merger: puts the results of all operators into the order that one sequential operator would give.
 
 Sources: semantics, section 5.
 """
@@ -24,19 +24,19 @@ from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.ranks import in_order, sorted_rows, value_codes
 from spark_pace.core.tables import all_filled, array, boolean, numbers
 
-_FILLED_HERE = {"rule", "out_seq"}  # of the fixed columns; the operators fill the others
+_FILLED_HERE = {"rule", "out_seq"}  # fixed columns that the merger fills; operators fill the others
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A batch's output.
+    """The output of a batch.
 
     Attributes:
         shown: the rules whose matches are the output.
-        of_rules: the matches of each rule that has any, of those that are only read too, sorted by out_seq;
-            with the columns that `matches_schema` gives for the rule alone.
-        failed: the selections that a Python operator failed on, with the columns of `FAILED_SCHEMA`.
-        next_out_seq: for each rule the number of its next match.
+        of_rules: the matches of each rule that has any, also of rules that others only read, sorted by
+            out_seq; with the columns of `matches_schema` for this rule alone.
+        failed: the selections on which a Python operator failed, as a table of `FAILED_SCHEMA`.
+        next_out_seq: the number of the next match of each rule.
     """
 
     shown: tuple[Rule, ...]
@@ -46,25 +46,25 @@ class Merged:
 
     @cached_property
     def matches(self) -> pa.Table:
-        """Columns of `matches_schema`, sorted by (rule, out_seq), of one chunk or several."""
+        """The matches with the columns of `matches_schema`, sorted by (rule, out_seq)."""
         schema = matches_schema(self.shown)
         names = sorted(rule.name for rule in self.shown if rule.name in self.of_rules)
         return all_filled(schema, [_filled(schema, self.of_rules[name]) for name in names])
 
     def beside(self, other: Merged) -> Merged:
-        """The output of these rules and of others, which go on from its numbers."""
+        """Add the output of other rules, which were numbered after these."""
         failed = _in_order(pa.concat_tables([self.failed, other.failed]))
         return Merged(self.shown, self.of_rules | other.of_rules, failed, other.next_out_seq)
 
 
 def matches_schema(rules: Iterable[Rule]) -> pa.Schema:
-    """The columns of all rules' matches: the fixed ones, every field of `emit`, every partition column."""
+    """The columns of the matches of these rules: fixed columns, fields of `emit`, partition columns."""
     fixed = {name: kind for name, kind in FIXED_COLUMNS.items() if name != "events"}
     return pa.schema([*fixed.items(), *_own_fields(rules).items(), ("events", EVENTS_TYPE)])
 
 
 def _own_fields(rules: Iterable[Rule]) -> dict[str, pa.DataType]:
-    """The columns of these rules that not every match has."""
+    """The fields of `emit` and the partition columns of these rules."""
     fields: dict[str, pa.DataType] = {}
     for rule in rules:
         types = {field.name: field.type for field in rule.schema.fields}
@@ -83,10 +83,10 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
     Args:
         plan: the plan.
         results: the results of all operators of the batch, in any order.
-        next_out_seq: for each rule the number of its next match; 0 where it has none.
+        next_out_seq: the number of the next match of each rule; 0 for rules that are missing.
 
     Returns:
-        The batch's output. The same results and numbers give the same output.
+        The output of the batch, which depends on these results and numbers only.
     """
     of_rules: dict[int, list[Result]] = {}
     for result in results:
@@ -97,7 +97,7 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         planned = plan.rules[rule_index]
         ordered = _ordered(planned, of_rules[rule_index])
         base = following.get(planned.rule.name, 0)
-        if not planned.rule.hands_on:  # these numbers order events of one batch, and no rule sees them
+        if not planned.rule.hands_on:  # its numbers only order events of one batch, and no rule reads them
             following[planned.rule.name] = base + ordered.num_rows
         tables[planned.rule.name] = _finished(planned, ordered, base)
         failed += [result.failed for result in of_rules[rule_index]]
@@ -109,7 +109,7 @@ def _in_order(failed: pa.Table) -> pa.Table:
 
 
 def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
-    """One rule's matches in output order."""
+    """The matches of one rule in output order."""
     results = sorted(results, key=lambda result: (result.header.bucket, result.header.number))
     lift = method_of(planned.rule).waits and planned.key_column is None
     tables = _lifted(results) if lift else [result.matches for result in results]
@@ -130,7 +130,7 @@ def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
 
 
 def _lifted(results: list[Result]) -> list[pa.Table]:
-    """The matches lane by lane; a match also waits for the selections of the lanes before its own."""
+    """The matches of each lane, without those that still wait for selections of earlier lanes."""
     tables = []
     base = NOTHING_US
     for result in results:
@@ -147,8 +147,8 @@ def _lifted(results: list[Result]) -> list[pa.Table]:
 def _production_sets(events: pa.ChunkedArray) -> dict[str, pa.Array]:
     """The columns that order matches by their production sets, shorter ones first.
 
-    These are the first events of each match, as many as a candidate without groups can have. Matches of *all,
-    selected* that gather more are in no event the same.
+    They hold the first events of each match, as many as a candidate without groups can have. Matches of *all,
+    selected* may have more, but no two of them share an event.
     """
     lengths = pc.list_value_length(events).to_numpy().astype(np.int64)
     start = np.cumsum(lengths) - lengths
@@ -160,15 +160,15 @@ def _production_sets(events: pa.ChunkedArray) -> dict[str, pa.Array]:
 
 
 def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.Array], order: Ints) -> Ints:
-    """The order where production sets that begin alike are compared whole: by their events, then components.
+    """Correct the order of matches that are equal in all columns: compare their whole production sets.
 
-    A loop goes over the matches that are equal in all columns; there are few.
+    These are compared by events, then by components. The loop goes over such matches only, which are few.
     """
     assert rule.pattern is not None
     differs = np.zeros(len(order), np.bool_)
     differs[:1] = True
     for column in list(columns.values())[::-1]:
-        if differs.all():  # as a rule their events tell them apart
+        if differs.all():  # usually their events differ
             break
         if pa.types.is_integer(column.type) and not column.null_count:
             codes = column.to_numpy()[order]
@@ -186,7 +186,7 @@ def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.
 
 
 def _sort_columns(planned: RulePlan, names: list[str]) -> list[str]:
-    """The columns that order a rule's matches, but for their production sets."""
+    """The names of the columns that order a rule's matches before their production sets do."""
     if planned.key_column is None and planned.rule.merge == "selection":
         return ["selection_id", "seq"]
     ties = [name for name in names if name.startswith("@tie")]
@@ -196,10 +196,10 @@ def _sort_columns(planned: RulePlan, names: list[str]) -> list[str]:
 
 
 def _finished(planned: RulePlan, ordered: pa.Table, base: int) -> pa.Table:
-    """One rule's matches in output order, with its own columns.
+    """Number one rule's matches, which are in output order, and give them the rule's columns.
 
     Raises:
-        ValueError: the operators left a column of the rule out, or gave one that it does not have.
+        ValueError: the operators gave a column too few or too many.
     """
     rows, schema = ordered.num_rows, matches_schema([planned.rule])
     given = {name: ordered.column(name) for name in ordered.column_names if not name.startswith("@")}
@@ -212,7 +212,7 @@ def _finished(planned: RulePlan, ordered: pa.Table, base: int) -> pa.Table:
 
 
 def _filled(schema: pa.Schema, matches: pa.Table) -> pa.Table:
-    """Matches in the columns of several rules; those that only others have are null."""
+    """Give one rule's matches the columns of several rules; columns of other rules are null."""
     columns = [
         matches.column(field.name)
         if field.name in matches.column_names

@@ -1,4 +1,4 @@
-"""Ranges of rows: cut into even parts, expanded into rows, worked on in pieces."""
+"""Functions for ranges of rows: cut them into even parts, expand them into rows, work on them in pieces."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from spark_pace.core.columns import Ints
 
 
 def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:
-    """Cut a run of things into neighbouring ranges of about equal weight.
+    """Cut n things into neighbouring ranges of about equal weight.
 
     Args:
-        weights: int64[n], of each thing.
-        most: the most ranges.
-        least_weight: about the least weight of a range.
+        weights: int64[n], the weight of each thing.
+        most: the greatest number of ranges.
+        least_weight: the least weight of a range, about.
 
     Returns:
-        The ranges, in order.
+        The ranges (first, last + 1), in order.
     """
     total = int(weights.sum())
     pieces = max(1, min(most, total // max(1, least_weight), len(weights)))
@@ -43,14 +43,35 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
 
 
 def running(steps: npt.NDArray[Any]) -> Ints:
-    """int64[n + 1], the sum of the whole numbers before each place; what is too great wraps around."""
+    """int64[n + 1], the sum of the integers before each place; sums above 64 bits wrap around."""
     sums = np.zeros(len(steps) + 1, np.int64)
     np.cumsum(steps, out=sums[1:])
     return sums
 
 
+def folded(fold: np.ufunc, values: npt.NDArray[Any], start: Ints, end: Ints) -> npt.NDArray[Any]:
+    """The least or greatest of each range of rows, `start` to the row before `end`; no range is empty.
+
+    Ranges may overlap: time is O(n log m) for m the rows of the longest one, however many there are. In pass
+    number l, row i has the fold of 2 ** l rows from i on, and a range is two of these, which may overlap too.
+
+    Args:
+        fold: ``np.minimum`` or ``np.maximum``, of rows too where `values` has several dimensions.
+        values: n rows.
+        start: int64[s].
+        end: int64[s].
+    """
+    passes = np.frexp((end - start).astype(np.float64))[1] - 1
+    found = np.empty((len(start), *values.shape[1:]), values.dtype)
+    for number in range(int(passes.max(initial=-1)) + 1):
+        here, step = np.flatnonzero(passes == number), 1 << number
+        found[here] = fold(values[start[here]], values[end[here] - step])
+        values = fold(values[:-step], values[step:])
+    return found
+
+
 def pieces(counts: Ints, rows: int | None = None) -> Iterator[slice]:
-    """Slices of things; each grows to about `rows`, PIECE_ROWS at most, where thing i grows to counts[i]."""
+    """Cut things into slices of about `rows` rows, at most PIECE_ROWS; thing i has counts[i] rows."""
     rows = ways.PIECE_ROWS if rows is None else min(rows, ways.PIECE_ROWS)
     total = np.cumsum(counts)
     start = 0

@@ -1,4 +1,4 @@
-"""Order and equality of values as whole numbers: ranks, codes, sorted rows."""
+"""Integers that are ordered or equal as the values of columns are: ranks, codes, sorted rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from spark_pace.core.tables import bools
 
 
 def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:
-    """Tell whether rows are known to ascend by these columns, nulls first (`strictly`: no two are equal).
+    """True if rows certainly ascend by these columns, nulls first (`strictly`: and no two are equal).
 
-    Only integers are looked at: where another column must decide, the order is not known.
+    Only columns of integers are compared; if another column must decide, the result is False.
     """
-    equal: Bools | None = None  # which rows equal the row before them in the columns so far
+    equal: Bools | None = None  # the rows that equal the row before them in the columns so far
     for column in columns:
         if not pa.types.is_integer(column.type):
             return False
@@ -47,7 +47,7 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
     if first is None or not pa.types.is_int64(first.type) or first.null_count:
         return _sorted_by_all(columns, None)
     values = first.to_numpy()
-    order = np.argsort(values, kind="stable")  # which takes a third of Arrow's time for several columns
+    order = np.argsort(values, kind="stable")  # takes a third of Arrow's time for several columns
     same = np.diff(values[order]) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     if len(tied):
@@ -68,7 +68,7 @@ def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
 
 
 def ranks(values: pa.DictionaryArray) -> pa.Array:
-    """int64 that compare as the values do, null where the value is; no value of the dictionary is null."""
+    """int64[n] in the order of the values, null for null. The dictionary must have no null value."""
     order = pc.rank(values.dictionary, "ascending", tiebreaker="dense").cast(pa.int64())
     return pc.take(order, values.indices)
 
@@ -80,13 +80,13 @@ def value_codes(values: pa.Array) -> Ints:
 
 
 def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
-    """For each column int64[n], numbers that compare as the values of all columns do in SQL; -1 for null.
+    """Rank the values of several columns together: int64[n] for each, in the order of SQL; -1 for null.
 
-    The columns are of one type. NaN equals NaN and is greater than every number, 0.0 = -0.0, and text is
+    The columns have the same type. NaN equals NaN and is greater than every number, 0.0 = -0.0, and text is
     compared by its UTF-8 bytes.
     """
     encoded = _encoded(pa.concat_arrays(columns))
-    ascending = pc.sort_indices(encoded.dictionary).to_numpy()  # which puts NaN last
+    ascending = pc.sort_indices(encoded.dictionary).to_numpy()  # this puts NaN last
     ranks = np.full(len(ascending) + 1, -1)
     ranks[ascending] = np.arange(len(ascending))
     codes = ranks[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
@@ -94,9 +94,9 @@ def value_ranks(columns: Sequence[pa.Array]) -> list[Ints]:
 
 
 def value_orders(columns: Sequence[pa.Array]) -> list[Ints]:
-    """Do what `value_ranks` does with numbers that need not be ranks, and with `NULL_ORDER` for null.
+    """Like `value_ranks`, with int64 that need not be ranks, and `NULL_ORDER` for null.
 
-    Only texts and DECIMALs are sorted for it: other values are numbers of 64 bits already.
+    Only texts and DECIMALs must be sorted for it: other values are numbers of 64 bits already.
     """
     if not pa.types.is_string(columns[0].type) and not pa.types.is_decimal(columns[0].type):
         orders = [_order(column) for column in columns]
@@ -106,7 +106,7 @@ def value_orders(columns: Sequence[pa.Array]) -> list[Ints]:
 
 
 def _order(values: pa.Array) -> tuple[Bools, Ints]:
-    """For each value, whether it is null, and an int64 that compares as the value does."""
+    """For n values bool[n], which are null, and int64[n] in the order of the values."""
     null = pc.is_null(values).to_numpy(zero_copy_only=False)
     if not pa.types.is_floating(values.type):
         kind = pa.int32() if pa.types.is_date32(values.type) else pa.int64()
@@ -115,21 +115,21 @@ def _order(values: pa.Array) -> tuple[Bools, Ints]:
 
 
 def float_orders(numbers: npt.NDArray[np.float64]) -> Ints:
-    """int64[n] that compare as the numbers do in SQL: NaN is the greatest, and 0.0 = -0.0."""
-    numbers = numbers + 0.0  # which makes 0.0 of -0.0
-    bits = numbers.view(np.int64)  # of positive numbers they compare as the numbers do
+    """int64[n] in the order that the numbers have in SQL: NaN is the greatest, and 0.0 = -0.0."""
+    numbers = numbers + 0.0  # turns -0.0 into 0.0
+    bits = numbers.view(np.int64)  # the bits of positive numbers are in the order of the numbers
     return np.where(np.isnan(numbers), GREATEST, np.where(bits < 0, bits ^ GREATEST, bits))
 
 
 def floats_of(orders: Ints) -> npt.NDArray[np.float64]:
-    """The numbers of which `float_orders` has made `orders`."""
+    """float64[n], the reverse of `float_orders`."""
     return np.where(orders < 0, orders ^ GREATEST, orders).view(np.float64)  # the greatest one is a NaN
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:
-    """The values with a dictionary in which no two values are equal in SQL."""
+    """Encode the values by a dictionary in which no two values are equal in SQL."""
     if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0
+        values = pc.add(values, 0.0)  # turns -0.0 into 0.0
         values = pc.if_else(pc.is_nan(values), math.nan, values)  # NaNs may differ in their bits
     return values.dictionary_encode()
 

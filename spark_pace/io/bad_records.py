@@ -17,7 +17,7 @@ from spark_pace.errors import one_line
 BAD_SCHEMA = pa.schema(
     [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
 )
-MOST_BAD_BYTES = 64 << 20  # of a file's bad records that get a row each
+MOST_BAD_BYTES = 64 << 20  # the size of a file's bad records that get a row each
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
 _Tell = Callable[[int], tuple[str, bytes]]  # gives the reason and the bytes of a record by its index
@@ -40,7 +40,7 @@ class Lines:
 
     @property
     def count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         # five times as fast as `bytes.count`
         return int(np.count_nonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)) + 1
 
@@ -89,7 +89,7 @@ class BadRecords:
 
     @property
     def most(self) -> int | None:
-        """How many of the next bad records may need a reason; None: all."""
+        """The number of further bad records that may need a reason; None: all."""
         return None if self._most is None else max(0, self._most - len(self._told)) + 1
 
     def add(self, first: int, rows: Ints, reason: Callable[[int], str], raws: Raws) -> None:

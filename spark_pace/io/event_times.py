@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.expr import array_element
-from spark_pace.core.expr.times import RANGES, out_of_range
+from spark_pace.core.expr.time_functions import RANGES, out_of_range
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import shown_values
 from spark_pace.io.bad_records import BadRecords, Raws
@@ -22,7 +22,7 @@ EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
 FAR_US = 1 << 62  # a time outside every range
 UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
-_MOST_CHARACTERS = 200  # of a value that a reason shows
+_MOST_CHARACTERS = 200  # the length of a value in a reason
 
 
 def timely(

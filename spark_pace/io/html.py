@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_pace.errors import one_line
 
 SHOWN_ROWS = 40
-_MOST_CHARACTERS = 200  # of a value
+_MOST_CHARACTERS = 200  # the length of a value
 
 
 def html_table(table: pa.Table, caption: str) -> str:

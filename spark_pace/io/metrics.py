@@ -47,7 +47,7 @@ class Counts:
 
 @dataclass(kw_only=True)
 class BatchReport(Counts):
-    """What a batch did."""
+    """The counts and times of a batch."""
 
     batch_id: int  # Spark's number of the batch
     seconds: float  # since the batch before was written, or the job began
@@ -58,7 +58,7 @@ class BatchReport(Counts):
     state_bytes: Annotated[int, SLOTS]  # compressed state
     frontier_us: int | None  # since 1970; None before the first event and after the end of the input
     max_time_us: int | None  # greatest event time of the batch; None without events
-    idle_sources: Annotated[int, ALIKE]  # how many sources lag too far behind to hold the frontier
+    idle_sources: Annotated[int, ALIKE]  # the number of sources that lag too far behind to hold the frontier
     slowest_source: str | None  # the source that holds the frontier; None unless it follows the sources
     # if events wait and the frontier stood still: the sources that hold it, the slowest first
     waiting_for: tuple[str, ...]

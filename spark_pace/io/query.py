@@ -66,7 +66,7 @@ class Tables:
                 self._add_rule(rule)
 
     def _add_rule(self, rule: str) -> None:
-        """Add the view of one rule; in Spark, `view_sql` of `spark_pace.io.delta` makes the views."""
+        """Add the view of one rule; in Spark, `view_sql` of `spark_pace.io.delta_tables` makes the views."""
         rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
         names = [name for name in self.schemas["matches"].names if name not in ("rule", "events")]
         counted = ", ".join(f"count({quoted(name)}) AS {quoted(name)}" for name in names)

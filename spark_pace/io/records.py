@@ -18,8 +18,8 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords
+from spark_pace.io.event_files import EventsRead
 from spark_pace.io.event_times import timely
-from spark_pace.io.files import EventsRead
 from spark_pace.io.text.column_types import typed
 from spark_pace.io.text.lines import (
     CHUNK_BYTES,

@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
-from spark_pace.core.local import LocalResult, run
+from spark_pace.core.local_run import LocalResult, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError, counted
-from spark_pace.io.files import ARCHIVES, EventsRead, read_source_file, table_events
-from spark_pace.io.frames import table_of
+from spark_pace.io.data_frames import table_of
+from spark_pace.io.event_files import ARCHIVES, EventsRead, read_source_file, table_events
 from spark_pace.io.html import html_table
 from spark_pace.io.match_frame import Matches
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
@@ -76,7 +76,7 @@ class Replay:
 
     @property
     def late(self) -> pa.Table:
-        """The late events, with the columns of `spark_pace.core.intake.late.LATE_SCHEMA`."""
+        """The late events, with the columns of `spark_pace.core.intake.late_table.LATE_SCHEMA`."""
         return self.result.late
 
     @property
@@ -86,7 +86,7 @@ class Replay:
 
     @property
     def stats(self) -> dict[str, int]:
-        """The counts of `spark_pace.core.local.LocalResult`."""
+        """The counts of `spark_pace.core.local_run.LocalResult`."""
         return self.result.stats
 
     def to_pandas(self) -> pd.DataFrame:
@@ -118,7 +118,7 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
 
     Args:
         rules: all over one schema.
-        events: what `spark_pace.io.frames.table_of` takes.
+        events: what `spark_pace.io.data_frames.table_of` takes.
 
     Raises:
         ConfigError: `events` is no table.

@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.expr.times import RANGES, out_of_range
-from spark_pace.core.intake.side_tables import joined, key_rows
+from spark_pace.core.expr.time_functions import RANGES, out_of_range
+from spark_pace.core.intake.side_table_joins import joined, key_rows
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.core.plan.structs import shown_values
 from spark_pace.core.tables import array
 from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_log import LOG, DeltaLog
-from spark_pace.io.files import EventsRead, fitted
+from spark_pace.io.event_files import EventsRead, fitted
 from spark_pace.io.table_files import column_types, stored_rows
 from spark_pace.io.text.column_types import not_utf8
 from spark_pace.io.text.lines import parse_lines
@@ -32,7 +32,7 @@ MOST_BYTES = 512 * 1024 * 1024  # of a table in memory, and of the text of one
 
 
 def read_side_tables(schema: EventSchema) -> dict[str, pa.Table]:
-    """The side tables of a schema by their names, as `spark_pace.core.intake.side_tables.joined` takes them.
+    """The side tables of a schema by name, as `spark_pace.core.intake.side_table_joins.joined` takes them.
 
     Raises:
         SparkPaceError: one cannot be read, or has two rows of one key.

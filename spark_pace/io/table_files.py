@@ -12,7 +12,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.delta_log import Metadata, TableFile
-from spark_pace.io.files import EventsRead, columns_of, misfit, one_bad_record, table_events
+from spark_pace.io.event_files import EventsRead, columns_of, misfit, one_bad_record, table_events
 
 
 def read_table_file(

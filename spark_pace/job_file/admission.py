@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_pace.job_file.pace import Admission
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.durations import read_duration
+from spark_pace.rules.lengths import read_duration
 
 _EXAMPLE = "admission: {batch_seconds: 5 s, warm_up: 5, max_deviation: 0.25}"
 _SECOND_US = 1_000_000

@@ -12,10 +12,10 @@ from spark_pace.job_file.spec import Events
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.durations import read_duration
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.lengths import read_duration
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema
 
 _OF_SOURCES = ("source_column", "expected_sources", "idle_after")
@@ -84,7 +84,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
 
 
 def _before(sources_known: bool, by_source: bool) -> Before:
-    """What counts as earlier input when lateness is decided (see `Before`).
+    """The input that counts as earlier when lateness is decided (`Before`).
 
     Files have an order; so have the records of one Kafka partition.
     """

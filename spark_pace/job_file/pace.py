@@ -17,7 +17,7 @@ _LEAST = 100
 
 @dataclass(frozen=True)
 class Batch:
-    """What one batch read and how long it took.
+    """The input of one batch, and the time it took.
 
     Attributes:
         amount: how much it read, in the source's unit.

@@ -20,7 +20,7 @@ from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
-from spark_pace.rules.durations import read_duration
+from spark_pace.rules.lengths import read_duration
 from spark_pace.rules.rule_file import load_rules, read_rules
 
 _REQUIRED = {

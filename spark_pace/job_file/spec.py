@@ -150,7 +150,7 @@ Source = FilesSource | KafkaSource | DeltaSource
 
 @dataclass(frozen=True)
 class Events:
-    """What events look like, and how the job treats them.
+    """The section `events` of a job file: the form of events, and how the job treats them.
 
     Attributes:
         schema: the attributes.
@@ -199,7 +199,7 @@ class JobSpec:
     buckets: int | None  # None: likewise
     lanes: int | Literal["auto"]
     spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
-    latency_bound_us: int | None = None  # what operators may take for a lane; None: as long as it takes
+    latency_bound_us: int | None = None  # the time operators may take for a lane; None: any
 
     @property
     def files(self) -> FilesSource:

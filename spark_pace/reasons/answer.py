@@ -136,7 +136,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FoldStep:
-    """What a fold does at an event. All fields are None for a Python function, which `why` does not call.
+    """The move of a fold at an event. All fields are None for a Python function, which `why` does not call.
 
     Attributes:
         before: the state before the event.

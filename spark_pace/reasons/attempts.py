@@ -19,8 +19,8 @@ from spark_pace.reasons.failure_reasons import (
 )
 from spark_pace.reasons.stretch import Stretch, events_of
 
-MOST_STEPS = 300  # of one search
-MOST_ROWS = 1_000  # of one step
+MOST_STEPS = 300  # steps of one search
+MOST_ROWS = 1_000  # rows that one step tries
 MOST_FAILURES = 60  # failures among which one is sought that the event itself has caused
 
 

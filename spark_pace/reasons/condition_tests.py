@@ -17,7 +17,7 @@ from spark_pace.core.expr import (
     evaluate,
     walk,
 )
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.span_patterns import SpanColumns
 from spark_pace.core.plan.conditions import mentions_open, mentions_previous

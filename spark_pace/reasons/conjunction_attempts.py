@@ -12,7 +12,7 @@ from spark_pace.reasons.attempts import MOST_STEPS, Origin, Seeking
 from spark_pace.reasons.failure_reasons import Failure
 from spark_pace.reasons.stretch import Stretch
 
-FEWEST_STEPS = 20  # of a search, however many searches there are: more than a pattern has components
+FEWEST_STEPS = 20  # steps of each search, however many there are: more than a pattern has components
 
 
 @dataclass

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from spark_pace.core.columns import TIME, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.span_patterns import Inside
 from spark_pace.core.plan.rule import CountSpan, PythonFold, Rule
 from spark_pace.core.tables import with_column
-from spark_pace.reasons.aggregating_spans import aggregated
+from spark_pace.reasons.aggregate_spans import aggregated
 from spark_pace.reasons.answer import Candidate, FoldStep, Why
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
 from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside

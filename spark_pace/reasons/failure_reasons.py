@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.plan.durations import show_length
+from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
 from spark_pace.reasons.answer import Member
 from spark_pace.reasons.stretch import Stretch, as_matrix, events_of, in_values, is_false
@@ -37,7 +37,7 @@ def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
     within, stream = stretch.pattern.within, stretch.stream
     if within is None or tried < stretch.window_end(first):
         return None
-    allowed = f"within {show_length(within)}"
+    allowed = f"within {length_in_words(within)}"
     if within.events is not None:
         took = counted(tried - first + 1, "event")
     else:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import OFFSET, SOURCE, TIME
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.levels import matches_as_events
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.plan.lower_rules import every_rule, handing_on
 from spark_pace.core.plan.plan import Level, Plan
 from spark_pace.core.plan.rule import Rule

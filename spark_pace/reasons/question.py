@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
@@ -22,7 +22,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, counted, one_line
-from spark_pace.io.files import EventsRead, table_events
+from spark_pace.io.event_files import EventsRead, table_events
 from spark_pace.io.replay import all_read, first_line, read_each, without_late
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.reasons.lower_matches import LowerMatches, reading_all
@@ -55,7 +55,7 @@ class Input:
     Attributes:
         read: all records.
         on_time: the records of `read` that are not late, heartbeats included.
-        late: the late events, as a table of `spark_pace.core.intake.late.LATE_SCHEMA`.
+        late: the late events, as a table of `spark_pace.core.intake.late_table.LATE_SCHEMA`.
         ties: what orders events of the same time if the rules have no `tie_break`.
         settings: those of the job.
     """
@@ -89,7 +89,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Source:
-    """What a rule reads, its plan, and its whole stream.
+    """The input of a rule, its plan, and its whole stream.
 
     Attributes:
         given: the input.

@@ -12,19 +12,20 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.task import SplitTask
-from spark_pace.core.split.unit import Batch, whole_task
+from spark_pace.core.split.unit import whole_task
 from spark_pace.core.tables import array
 from spark_pace.reasons.answer import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken
 from spark_pace.reasons.wording import iso_of
 
-MOST_MATCHES = 100  # in the answer
+MOST_MATCHES = 100  # matches in the answer
 
 
 @dataclass(frozen=True)

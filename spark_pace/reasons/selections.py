@@ -18,7 +18,7 @@ from spark_pace.reasons.answer import Selection
 from spark_pace.reasons.stretch import Stretch, ref
 from spark_pace.reasons.wording import iso, iso_or_none
 
-MOST_SPANS = 5  # for which the answer says what failed
+MOST_SPANS = 5  # spans for which the answer says what failed
 
 
 @dataclass(frozen=True)

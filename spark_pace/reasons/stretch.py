@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints
 from spark_pace.core.expr import Aggregate, Call, Columns, Expr, evaluate, evaluate_mask, walk
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
@@ -83,7 +83,7 @@ class Stretch:
     def unused(self, last: int) -> Search:
         """A search in which events of matches that end before row `last` match no component."""
         used = [taken.rows for taken in self.matches if taken.rows[-1] < last]
-        if len(used) not in self._unused:  # as many are the same ones
+        if len(used) not in self._unused:  # equal numbers mean equal events
             mask = self.stream.mask.copy()
             mask[np.concatenate([np.zeros(0, np.int64), *used])] = 0
             events = with_column(self.stream.events, MASK, mask)

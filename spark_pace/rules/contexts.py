@@ -1,4 +1,4 @@
-"""The parameter contexts by their names, and the forms of a pattern that need a window."""
+"""Reads the key ``context``, and says which patterns need a window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_pace.rules.document.section import Section
 
 
 def read_context(fields: Section) -> ParameterContext:
-    """The key ``context``; if it is missing or wrong, the one that was probably meant, else *each, zero*."""
+    """Read the key ``context``; for a wrong one, the context that was probably meant, else *each, zero*."""
     node = fields.node("context")
     if node is None:
         return EACH_ZERO
@@ -36,10 +36,14 @@ def why_within(
     order: Order,
     over_several: bool,
 ) -> str | None:
-    """Why a pattern outside a span needs ``within``; None where it needs none.
+    """The reason why a pattern outside a span needs ``within``; None if it needs none.
 
-    `order`: whether its events come in the order of the components. `over_several`: whether it has a
-    condition over several components.
+    Args:
+        context: the parameter context.
+        components: the components of the pattern.
+        close: the value of the key ``close``.
+        order: sequence or conjunction.
+        over_several: True if the pattern has a condition over several components.
     """
     if close == "window":
         return 'With "close: window" a selection stays open to the end of its window'

@@ -1,4 +1,4 @@
-"""The computed fields of a rule's matches, and the columns that all rules share in one table."""
+"""Reads the key ``emit``, the fields of a rule's matches, and checks that rules fit into one table."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 def read_emit(
     rule: Section, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
 ) -> tuple[EmitField, ...]:
-    """The key ``emit``: expressions over components or spans, or the types that a Python operator yields.
+    """Read the key ``emit``: expressions, or for a Python operator the types of its fields.
 
-    `shared` are the attributes of the rule's key.
+    `shared` are the attributes of the rule's key, which are columns too.
     """
     scope = _scope(rule, schema, pattern, shared)
     mapping = rule.mapping("emit", "{total: DOUBLE}" if scope is None else "{started: a.time}")
@@ -96,7 +96,7 @@ def _read_declared(name: str, node: Node, report: Report) -> EmitField | None:
 def _scope(
     rule: Section, schema: EventSchema, pattern: Pattern | None, shared: tuple[str, ...]
 ) -> Scope | None:
-    """What the expressions see of a match; None where a Python operator yields it."""
+    """The scope of the expressions in ``emit``; None for a Python operator, which has none."""
     opened = opens_span(rule)
     if is_machine(rule):
         return MoveScope(schema)
@@ -115,7 +115,7 @@ def _read_computed(name: str, node: Node, report: Report, scope: Scope) -> EmitF
 
 
 def check_columns(rules: Sequence[tuple[Rule, Place]], report: Report) -> None:
-    """All rules write into one table: a name must have one type and one spelling."""
+    """Report a column that two rules give another type or spelling; all rules write into one table."""
     seen: dict[str, tuple[str, str, str]] = {}
     for rule, place in rules:
         types = {field.name: field.type for field in rule.schema.fields}

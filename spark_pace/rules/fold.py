@@ -1,4 +1,4 @@
-"""The key ``fold`` of a rule: a table of states and moves, or the name of a Python function."""
+"""Reads the key ``fold``: a table of states and moves, or the name of a Python function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spark_pace.rules.operator import KEYS_OF_PATTERNS, function_name
 MAX_STATES = 64
 MAX_MOVES = 256
 MAX_VERSION = 1_000_000
-ANY = "any"  # stands for every state in ``from``
+ANY = "any"  # in ``from``: every state
 _STATE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MOVE_KEYS = ("from", "when", "to", "emit")
 _EXAMPLE = "{initial: closed, moves: [{from: closed, when: kind = 'open', to: open}]}"
@@ -32,7 +32,7 @@ _MOVE = "{from: closed, when: kind = 'open', to: open}"
 
 @dataclass(frozen=True)
 class _Move:
-    """A move as it stands in the file; `sources` are names, with the place of each."""
+    """A move as written in the file; `sources` are (name of a state, its place)."""
 
     sources: tuple[tuple[str, Place], ...]
     condition: Expr | None
@@ -41,7 +41,7 @@ class _Move:
 
 
 def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
-    """The key ``fold`` of a rule; None where it is missing or reported as wrong."""
+    """Read the key ``fold``; None if it is missing or wrong."""
     if not rule.has("fold"):
         return None
     _refuse_others(rule)
@@ -57,7 +57,7 @@ def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
 
 
 def check_fold_syntax(rule: Section) -> None:
-    """Report what is wrong with a fold and what stands beside it, as far as that needs no attributes."""
+    """Report what is wrong with a fold and the keys beside it, without knowing the attributes."""
     _refuse_others(rule)
     node = rule.node("fold")
     if isinstance(node, Mapping) and is_machine(rule):
@@ -69,7 +69,7 @@ def check_fold_syntax(rule: Section) -> None:
 
 
 def is_machine(rule: Section) -> bool:
-    """Tell whether the rule has a fold that is a table of states and moves."""
+    """True if the rule has a fold that is a table of states and moves."""
     node = rule.node("fold")
     return isinstance(node, Mapping) and "function" not in node.entries
 
@@ -81,7 +81,7 @@ def _refuse_others(rule: Section) -> None:
 
 
 def _refuse_row(rule: Section) -> None:
-    """Refuse a field that is called as the column by which a Python function names the event of each row."""
+    """Refuse a field with the name of the column in which a Python function says which event gives a row."""
     emit = rule.node("emit")
     if isinstance(emit, Mapping) and ROW in emit.entries and not is_machine(rule):
         must, do = "must not be the column that says which event gives a row", "Rename the field."
@@ -177,7 +177,7 @@ def _state(text: Scalar, report: Report) -> str | None:
 
 
 def _check_states(moves: Sequence[_Move], states: Sequence[str], report: Report) -> None:
-    """Report states that no key can be in: those to which no move leads, and those that only these reach."""
+    """Report states that no key can reach."""
     named = [(name, place) for move in moves for name, place in move.sources if name != ANY]
     unknown = [(name, place) for name, place in named if name not in states]
     for name, place in unknown:

@@ -1,4 +1,4 @@
-"""The Python function that a rule calls, by name: ``module:function``."""
+"""Reads the key ``operator``: the name of a Python function, ``module:function``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def read_operator(fields: Section, *, reads: bool) -> str | None:
-    """The key ``operator`` of a rule; None where it is missing or reported as wrong.
+    """Read the key ``operator``; None if it is missing or wrong.
 
     Args:
         fields: the keys of the rule.
-        reads: whether the rule reads matches of others.
+        reads: True if the rule reads matches of other rules.
     """
     text = fields.text("operator", "operator: my_module:my_function")
     if fields.has("operator"):
@@ -33,7 +33,7 @@ def read_operator(fields: Section, *, reads: bool) -> str | None:
 
 
 def function_name(text: Scalar, report: Report, example: str) -> str | None:
-    """The name of a function; None where it is reported as wrong."""
+    """Read the name of a function; None if it is wrong."""
     if _FUNCTION.fullmatch(text.text):
         return text.text
     report.add(text.place, "must be module:function", quote(text.text), f"Write for example {example}.")

@@ -1,4 +1,4 @@
-"""The key ``from``: which rules a rule reads, and in which order rules can be checked for that."""
+"""Reads the key ``from``, the rules that a rule reads, and orders rules so that lower ones come first."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ MOST_READ = 32
 
 @dataclass
 class Entry:
-    """A rule of a file on its way to be read.
+    """A rule of a file before and after it is read.
 
     Attributes:
         fields: its keys.
-        name: its name; None where that is reported as wrong.
-        reads: what ``from`` names, in its order; empty where it reads the events of the input.
-        problems: how many problems of its name and of its ``from`` are reported; those of its other keys are
-            not counted here.
+        name: its name; None if that is wrong.
+        reads: the names in ``from``, in order; empty if it reads the events of the input.
+        problems: the number of problems in its name and its ``from``.
         rule: the rule, once it is read without a problem.
     """
 
@@ -44,7 +43,7 @@ class Entry:
 
 
 def read_from(fields: Section) -> list[Scalar]:
-    """The names under ``from``; none where it names the events of the input alone."""
+    """Read the names in ``from``; none if it names only the events of the input."""
     example = "from: my_rule, or from: [my_rule, other_rule]"
     node = fields.node("from")
     items = (
@@ -61,7 +60,7 @@ def read_from(fields: Section) -> list[Scalar]:
 
 
 def lower_first(entries: Sequence[Entry], report: Report) -> Iterator[Entry]:
-    """The rules, each behind those that it reads; what cannot be so is reported, and comes all the same."""
+    """Yield each rule after those that it reads; circles are reported, and their rules come anyway."""
     by_name = {entry.name.text: entry for entry in entries if entry.name is not None}
     _check_names(entries, by_name, report)
     done: set[int] = set()
@@ -72,7 +71,7 @@ def lower_first(entries: Sequence[Entry], report: Report) -> Iterator[Entry]:
 def _lower_first(
     entry: Entry, by_name: Mapping[str, Entry], done: set[int], above: Sequence[Entry]
 ) -> Iterator[Entry]:
-    """The rule behind those that it reads, but for what has been done; `above` are those that read it."""
+    """Yield a rule after those that it reads, without those in `done`; `above` are the rules that read it."""
     if id(entry) in done:
         return
     for item in entry.reads:
@@ -115,12 +114,12 @@ def _check_names(entries: Sequence[Entry], by_name: Mapping[str, Entry], report:
 
 
 def lower_rules(entry: Entry, rules: Mapping[str, Rule], schema: EventSchema) -> tuple[Rule, ...] | None:
-    """The rules that a rule reads; None where one of them has problems, or cannot be read.
+    """The rules that a rule reads; None if one of them has problems, or must not be read.
 
     Args:
         entry: the rule.
-        rules: the rules that are read without a problem, by their names.
-        schema: of the events of the input.
+        rules: the rules without problems, by name.
+        schema: the schema of the input's events.
     """
     reader = entry.name.text if entry.name is not None else ""
     found = []
@@ -159,7 +158,7 @@ def _check_delay(place: Place, rule: Rule, report: Report) -> None:
 
 
 def _check_attributes(place: Place, rule: Rule, reads: Sequence[Rule], report: Report) -> None:
-    """Report names that mean another thing in events; among rules `check_columns` does."""
+    """Report names that mean one thing in events and another in matches; `check_columns` compares rules."""
     if not rule.hands_on:
         return
     known: dict[str, tuple[str, str, str]] = {

@@ -1,4 +1,4 @@
-"""Rule files: YAML to frozen rules, with every problem of every file at once."""
+"""Reads rule files: returns immutable rules, or every problem of every file."""
 
 from __future__ import annotations
 
@@ -34,13 +34,20 @@ from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.fold import check_fold_syntax, read_fold
-from spark_pace.rules.forgetting import read_forgetting
+from spark_pace.rules.forget_key_after import read_forgetting
 from spark_pace.rules.operator import read_operator
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
-from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
-from spark_pace.rules.span import SPAN_KEYS, aggregates, check_aggregates_syntax, read_having, read_span
+from spark_pace.rules.span import (
+    SPAN_KEYS,
+    aggregates,
+    check_aggregates_syntax,
+    check_windows,
+    read_having,
+    read_span,
+)
 
 RULE_KEYS = (
     "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
@@ -58,7 +65,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class _RuleFile:
-    """A rule file whose rules have not been read yet."""
+    """A rule file before its rules are read."""
 
     keys: Section
     schema: EventSchema | None
@@ -74,12 +81,12 @@ def load_rules(
     """Read and check rule files that are to run together.
 
     Args:
-        paths: one file or several; a text of more than one line is what a file would hold, and a dict is what
-            YAML would give of it. Their rules share one stream of events and one table of matches.
-        events: what an event looks like, where the files do not say it themselves.
+        paths: one file or several; a text of several lines counts as the content of a file, and a dict as its
+            parsed content. Their rules share one stream of events and one table of matches.
+        events: the schema of events, if the files do not declare it.
 
     Raises:
-        RuleError: with every problem of every file, the first `MOST_PROBLEMS`.
+        RuleError: with the problems of all files, `MOST_PROBLEMS` at most.
     """
     report = Report()
     rules: tuple[Rule, ...] = ()
@@ -91,10 +98,10 @@ def load_rules(
 
 
 def read_rules(paths: Iterable[RuleSource], events: EventSchema | None, report: Report) -> tuple[Rule, ...]:
-    """Load rules as `load_rules` does, but write problems to `report` and return the rules that are right.
+    """Read rules as `load_rules` does, but add problems to `report` and return the rules without problems.
 
     Raises:
-        TooManyError: that is too much.
+        TooManyError: there are too many problems.
     """
     files = [file for path in paths if (file := _open(path, report)) is not None]
     schema = _common_schema(files, events, report)
@@ -142,7 +149,7 @@ def _open(path: RuleSource, report: Report) -> _RuleFile | None:
 def _common_schema(
     files: Sequence[_RuleFile], events: EventSchema | None, report: Report
 ) -> EventSchema | None:
-    """The one declaration of the events; all must say the same."""
+    """The schema of events that all files agree on; None if none declares it."""
     common = events
     for file in files:
         if file.schema is None:
@@ -161,9 +168,9 @@ def _common_schema(
 
 
 def _entry(node: Node, names: dict[str, Place], report: Report) -> Entry | None:
-    """What the keys of a rule are, before what they hold is read; None where it has none.
+    """The entry of a rule, before its values are read; None if the node is no mapping.
 
-    The name is noted in `names`, by which a second rule of this name is found.
+    The name is added to `names`, so that a second rule with this name is found.
     """
     mapping = as_mapping(node, report, "- name: and the keys of a rule")
     if mapping is None:
@@ -175,12 +182,12 @@ def _entry(node: Node, names: dict[str, Place], report: Report) -> Entry | None:
 
 
 def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule]) -> None:
-    """Read a rule; one without problems is noted in the entry, and by its name in `rules`."""
+    """Read a rule; if it has no problems, store it in its entry and in `rules`."""
     fields, report = entry.fields, entry.fields.report
     before = report.count
     reads = None if schema is None else lower_rules(entry, rules, schema)
     if schema is None or reads is None:
-        # what is wrong with the events, or the rules read, has been said; attributes cannot be looked up
+        # problems of the events, or of the rules that it reads, were reported; its attributes are not known
         _read_merge(fields)
         _check_syntax(fields, read_selecting(fields))
         return
@@ -191,11 +198,11 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
 
 
 def _check_syntax(fields: Section, selecting: Selecting) -> None:
-    """Report what is wrong with a rule's expressions and pattern, as far as that needs no attributes.
+    """Report what is wrong with a rule's expressions and pattern, without knowing the attributes.
 
     Args:
         fields: the keys of the rule.
-        selecting: those of them that must suit the pattern, such as ``contiguity``.
+        selecting: the keys that must fit the pattern, such as ``contiguity``.
     """
     check_syntax(fields, ("filter",))
     if isinstance(span := fields.node("span"), Mapping):
@@ -225,7 +232,7 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
         pattern = read_pattern(fields, schema)
     operates = fields.has("operator") and not fields.has("pattern")
     readable = pattern is not None or operates or aggregates(fields) or fold is not None
-    return Rule(
+    rule = Rule(
         name=name,
         schema=schema,
         filter=_read_filter(fields, schema),
@@ -241,6 +248,8 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
         fold=fold,
         reads=reads,
     )
+    check_windows(fields, rule)
+    return rule
 
 
 def _read_merge(fields: Section) -> Literal["selection", "detection"]:

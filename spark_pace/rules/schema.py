@@ -1,4 +1,4 @@
-"""The section ``events`` of a rule or job file: what an event looks like."""
+"""Reads the section ``events`` of a rule or job file: the attributes of an event."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.attributes import ONE_VALUE
-from spark_pace.rules.record_form import FORM_KEYS, read_form
-from spark_pace.rules.side_tables import read_side_tables
+from spark_pace.rules.lookup import read_side_tables
+from spark_pace.rules.text_form import FORM_KEYS, read_form
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup", *FORM_KEYS)
 
@@ -30,7 +30,7 @@ _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 
 
 def read_schema(keys: Section) -> EventSchema | None:
-    """The events that the section's keys declare; None where it is reported as wrong."""
+    """Read the schema of events; None if it is wrong."""
     report = keys.report
     before = report.count
     fields = _declared(keys, report)
@@ -52,7 +52,7 @@ def read_schema(keys: Section) -> EventSchema | None:
 
 
 def type_name(text: str) -> TypeName | None:
-    """The single type that a text names, in any case and by any of its spellings; None if it names none."""
+    """The single type that a text names, in any case and spelling; None if it names none."""
     return SCALARS.get(text.upper())
 
 
@@ -171,12 +171,12 @@ def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
 
 
 def show_schema(schema: EventSchema) -> str:
-    """The schema as a rule file writes it."""
+    """The schema in the form of a rule file."""
     return ", ".join(_shown(schema, ()))
 
 
 def _shown(schema: EventSchema, outer: tuple[str, ...]) -> Iterator[str]:
-    """The declarations of what stands directly inside the STRUCTs `outer`."""
+    """Yield the declarations of the attributes directly inside the STRUCTs `outer`."""
     for field in schema.fields:
         path = schema.path_of(field.name)
         if path[:-1] == outer:

@@ -1,20 +1,30 @@
-"""The explicit span of a rule: what opens and closes its selections; and rules that aggregate its events."""
+"""Reads the key ``span``, where selections open and close, and the keys of rules that aggregate spans."""
 
 from __future__ import annotations
 
 from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.conditions import mentions_open
-from spark_pace.core.plan.rule import CountSpan, EventSchema, GridSpan, PredicateSpan, Span, Within
+from spark_pace.core.plan.panes import holistic
+from spark_pace.core.plan.rule import (
+    CountSpan,
+    EventSchema,
+    GridSpan,
+    PredicateSpan,
+    Rule,
+    Span,
+    Within,
+)
 from spark_pace.rules.document.document import Mapping, Node
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.durations import read_duration, read_length
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, SpanScope
+from spark_pace.rules.lengths import read_duration, read_length
 
-MOST_WINDOWS = 10_000  # that an event is in
-MOST_WINDOWS_OF_PANES = 100_000  # the same where panes are carried, not events
+MOST_WINDOWS = 10_000  # windows that an event may be in
+MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
 SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS)
@@ -24,7 +34,7 @@ _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min} or {every: 10 s, size: 6
 
 
 def read_span(rule: Section, schema: EventSchema) -> Span | None:
-    """The key ``span`` of a rule; None where it is reported as wrong."""
+    """Read the key ``span``; None if it is missing or wrong."""
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
@@ -39,7 +49,7 @@ def read_span(rule: Section, schema: EventSchema) -> Span | None:
 
 
 def opens_span(rule: Section) -> bool:
-    """Tell whether an event opens the rule's span, so that ``open.x`` has a meaning."""
+    """True if an event opens the rule's span, so that ``open.x`` has a meaning."""
     node = rule.node("span")
     return isinstance(node, Mapping) and "open" in node.entries
 
@@ -112,12 +122,24 @@ def _amount(length: Within) -> int:
 
 
 def aggregates(rule: Section) -> bool:
-    """Tell whether a rule aggregates: it has a span, and no pattern, operator or fold."""
+    """True if a rule aggregates: it has a span, and no pattern, operator or fold."""
     return rule.has("span") and not any(rule.has(key) for key in ("pattern", "operator", "fold"))
 
 
+def check_windows(fields: Section, rule: Rule) -> None:
+    """Refuse windows of time with too many for each event where all their events are carried."""
+    span, needing = rule.span, holistic(rule)
+    if not aggregates(fields) or not needing or not isinstance(span, GridSpan):
+        return
+    if span.size_us > MOST_WINDOWS * span.every_us:
+        got = f"{-(-span.size_us // span.every_us)}, with {quote(canonical_text(needing[0]))}"
+        must = f"must put an event into at most {MOST_WINDOWS} windows, whose values are all looked at"
+        place = fields.key_place("span")
+        fields.report.add(place, must, got, "Make every longer or size shorter.")
+
+
 def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> Expr | None:
-    """The key ``where`` of a rule that aggregates; None where it is missing or reported as wrong.
+    """Read the key ``where`` of a rule that aggregates; None if it is missing or wrong.
 
     `shared` are the attributes of the rule's key. The other keys of such a rule are checked too.
     """
@@ -135,7 +157,7 @@ def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> 
 
 
 def check_aggregates_syntax(rule: Section) -> None:
-    """Report what is wrong with a rule that aggregates, as far as that needs no attributes."""
+    """Report what is wrong with a rule that aggregates, without knowing the attributes."""
     _check_keys(rule)
     check_syntax(rule, ("where", "emit"))
 

@@ -23,7 +23,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.tables import array, chosen
 from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.delta import quoted
+from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
 from spark_pace.spark.internals import spark_schema

@@ -8,13 +8,13 @@ from pyspark.errors import PySparkException
 
 from spark_pace import errors
 from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
-from spark_pace.spark.checkpoint.files import RESTORE
+from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
-_RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # as Py4J tells an exception of Java
+_RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _TOO_MANY_FILES = re.compile(r"Too many open files")
 _READ_ONLY = re.compile(r"Read-only file system")

@@ -17,9 +17,9 @@ from spark_pace import ways
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.sequences import kept_pasts
+from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.operators import operated
-from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.rows import PART_ROWS
 from spark_pace.spark.stages.splitter import STATE_SCHEMA, SplitterHost
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace.preflight import java_command
-from spark_pace.spark.java.archive import archive_options, archives, keep
+from spark_pace.spark.java.class_archive import archive_options, archives, keep
 from spark_pace.spark.java.jars import _pyspark_jars
 
 pytestmark = pytest.mark.integration

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from examples.kafka.broker import Broker
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
@@ -88,7 +88,7 @@ def test_structs_arrays_and_decimals_come_through_a_topic(
         path.write_bytes(b"\n".join(record["value"] for part, record in records if part == partition))
         parts.append(read_events(str(path), "json", spec.events.schema, f"{topic}/{partition}").events)
     read = pa.concat_tables(parts).unify_dictionaries()
-    core = local.run(build_plan(spec.rules, order=OrderSpec()), [read]).matches.to_pylist()
+    core = local_run.run(build_plan(spec.rules, order=OrderSpec()), [read]).matches.to_pylist()
     assert matches(spec) == core
     assert {row["rule"] for row in core} == {"keyed", "sums"}
     (reason,) = table(spec, "quarantine")["reason"].to_pylist()

@@ -21,7 +21,7 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import read_json, write_json
+from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.sources import kafka_check
 from spark_pace.spark.stages.operators import BatchRows
 from tests.long.chaos.topic import kill_for

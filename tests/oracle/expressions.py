@@ -1,7 +1,8 @@
 """The value of an expression for one event or one candidate: plain Python, SQL's three-valued logic.
 
-It was written from the documentation of the expression language, not from `spark_pace.core.expr.evaluate`; it
-uses only the nodes of that package. A timestamp is a whole number of microseconds since 1970.
+It was written from the documentation of the expression language, not from
+`spark_pace.core.expr.evaluation`; it uses only the nodes of that package. A
+timestamp is a whole number of microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -200,15 +201,37 @@ def aggregate(expr: Aggregate, rows: Sequence[Row], reductions: Reductions) -> A
     """Leave nulls out, except that `first` and `last` give the value as it is; ``count(x)`` counts events."""
     if expr.attribute is None:
         return len(rows)
-    values = [row[expr.attribute] for row in rows]
+    of = expr.of
+    values = [row[expr.attribute] if of is None else value_of(of, Bindings(row)) for row in rows]
     if expr.function in ("first", "last"):
         return values[0 if expr.function == "first" else -1] if values else None
     known = [value for value in values if value is not None]
     if expr.function == "count":
         return len(known)
+    if expr.function == "count_distinct":
+        return len({compared(value) for value in known})
     if not known:
         return None
+    if expr.function in ("median", "percentile"):
+        return percentile(known, 0.5 if expr.at is None else expr.at)
     return reductions[expr.function](known)
+
+
+def percentile(known: list[Any], at: float) -> float:
+    """What stands at a place between the least (0) and the greatest (1), in proportion."""
+    ascending = sorted(known, key=compared)
+    place = (len(known) - 1) * at
+    below, above = (ascending[round_to(place)] for round_to in (math.floor, math.ceil))
+    if compared(below) == compared(above):
+        return float(below)
+    return (math.ceil(place) - place) * float(below) + (place - math.floor(place)) * float(above)
+
+
+def mode(known: list[Any]) -> Any:
+    """The most frequent value, of several the least."""
+    times = [sum(compared(other) == compared(value) for other in known) for value in known]
+    most = [value for value, count in zip(known, times, strict=True) if count == max(times)]
+    return min(most, key=compared)
 
 
 def total(known: list[Any]) -> Any:
@@ -265,12 +288,18 @@ def nearest(known: list[Any]) -> float:
 
 
 Reductions = Mapping[str, Callable[[list[Any]], Any]]
-OF_GROUPS: Reductions = {"sum": total, "avg": mean, "min": extreme(min), "max": extreme(max)}
+OF_GROUPS: Reductions = {
+    "sum": total,
+    "avg": mean,
+    "min": extreme(min),
+    "max": extreme(max),
+    "stddev": exact_deviation,
+    "mode": mode,
+}
 OF_SPANS: Reductions = {
     **OF_GROUPS,
     "sum": exact_total,
     "avg": exact_mean,
-    "stddev": exact_deviation,
 }
 
 OF_DECIMALS: dict[str, Callable[..., Fraction | None]] = {

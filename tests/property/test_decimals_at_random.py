@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from spark_pace import load_rules
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
@@ -34,13 +34,23 @@ RULES = f"""
     where: avg(g.m) < c.m + 0.25 and sum(g.m) - c.m > -5
     within: 12 s
     context: CONTEXT
-    emit: {{mean: avg(g.m), of: avg(g.w), whole: cast(sum(g.w) as bigint), text: cast(-c.w as string)}}
+    emit:
+      mean: avg(g.m)
+      of: avg(g.w)
+      whole: cast(sum(g.w) as bigint)
+      text: cast(-c.w as string)
+      product: avg(g.m * 1.5)
+      squares: sum(g.m * g.m)
+      kinds: count(distinct g.m % 1)
 """
 SPANS = """
   - name: spans
     span: {every: 3 s, size: 9 s}
     where: avg(m) - 0.5 > 0 or avg(m) is null
-    emit: {mean: avg(m), of: avg(w), more: sum(w) / 7, n: count(m)}
+    emit: {mean: avg(m), of: avg(w), more: sum(w) / 7, n: count(m), product: avg(m * 1.5), most: max(m + w)}
+  - name: values_of_spans
+    span: {every: 3 s, size: 9 s}
+    emit: {mean: avg(m), squares: sum(m * m), kinds: count(distinct m % 1), often: mode(m), near: avg(abs(m))}
 """
 CONTEXTS = [
     "each, zero",

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.plan.lower_rules import name_in_from
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.levels import evaluate_levels

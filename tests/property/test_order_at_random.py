@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.expr import Expr
-from spark_pace.core.local import LocalRun, run
+from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import GridSpan, Rule
+from spark_pace.core.plan.rule import EmitField, GridSpan, Rule
 from spark_pace.core.split.shares import shares_of
 from tests.property.test_changed_rules import Stay, plans_of
 from tests.property.test_panes import with_sums
 from tests.support.aggregate_strategies import COUNT, aggregate_rules, over
 from tests.support.checks import assert_equal, expected_rows
 from tests.support.drive import drive
-from tests.support.strategies import condition, forgetful, number
+from tests.support.strategies import computed, condition, forgetful, number
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 
 GRIDS = [GridSpan(every * SECOND, size * SECOND) for every, size in [(1, 2), (1, 5), (2, 3), (3, 2), (4, 1)]]
@@ -27,15 +27,24 @@ HAVING = [
     condition("<", over("avg", "z", "DOUBLE"), over("stddev", "z", "DOUBLE")),
 ]
 
+COMPUTED = {f"computed_{name}": computed(name) for name in ("sum", "last")}
+MORE = [(), (), tuple(EmitField(name, one.type, one) for name, one in COMPUTED.items())]
+
 
 @st.composite
 def sharing_rules(draw: st.DrawFn) -> list[Rule]:
-    """Rules of one stream with the same functions over grids of panes of a second."""
+    """Rules of one stream over grids of panes of a second, with some of the same functions."""
     grids = draw(st.lists(st.sampled_from(GRIDS), min_size=2, max_size=4))
     drawn = aggregate_rules(st.just(max(grids, key=lambda grid: grid.size_us)))  # no key is forgotten in it
     rule = with_sums(draw(drawn | drawn.flatmap(forgetful)))
     return [
-        replace(rule, name=f"rule{place}", span=grid, having=draw(st.sampled_from(HAVING)))
+        replace(
+            rule,
+            name=f"rule{place}",
+            span=grid,
+            having=draw(st.sampled_from(HAVING)),
+            emit=(*rule.emit[: draw(st.integers(1, len(rule.emit)))], *draw(st.sampled_from(MORE))),
+        )
         for place, grid in enumerate(grids)
     ]
 
@@ -52,14 +61,18 @@ def changes(draw: st.DrawFn) -> tuple[Arrival, list[Stay]]:
 
 
 @given(sharing_rules())
-def test_rules_of_one_stream_with_the_same_functions_share_panes(rules: list[Rule]) -> None:
+def test_rules_of_one_stream_share_panes_whatever_functions_they_have(rules: list[Rule]) -> None:
     plan = build_plan(rules, order=OrderSpec(), slots=3, buckets=2)
     for units in plan.units:
         for share in shares_of(plan, units):
             assert [planned.rule for planned in share.rules] == rules
+    fewer = replace(rules[1], emit=rules[1].emit[:1], having=None)
+    together = build_plan([rules[0], replace(fewer, name="fewer")], order=OrderSpec())
+    assert [len(share.rules) for share in shares_of(together, together.units[0])] == [2]
+    sketch = EmitField("about", "BIGINT", over("approx_count_distinct", "k"))
     apart = [
         rules[0],
-        replace(rules[1], emit=rules[1].emit[:1], having=None),
+        replace(rules[1], emit=(*rules[1].emit, sketch)),
         replace(rules[1], merge="time"),
     ]
     alone = build_plan(

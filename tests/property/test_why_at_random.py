@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Expr, conjunction
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.rule import PredicateSpan, PythonFold, Rule, StateMachine
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer import ComponentTest, ConditionTest

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import read_table
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.delta import DeltaTables
-from spark_pace.io.files import read_events
+from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.event_files import read_events
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.ways import SMALL
 
@@ -271,7 +271,7 @@ def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 
         hidden.rename(hidden.with_name(hidden.name[1:]))
 
 
-def in_core(spec: JobSpec, *, whole: bool = False) -> local.LocalResult:
+def in_core(spec: JobSpec, *, whole: bool = False) -> local_run.LocalResult:
     """What the core finds in a job's files, one file a batch or all in one batch, in one process."""
     plan = build_plan(
         spec.rules,
@@ -282,7 +282,7 @@ def in_core(spec: JobSpec, *, whole: bool = False) -> local.LocalResult:
     files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
     form, schema = spec.files.format, spec.events.schema
     batches = [read_events(str(path), form, schema, path.name).events for path in files]
-    return local.run(plan, [batches] if whole else batches)
+    return local_run.run(plan, [batches] if whole else batches)
 
 
 def table(spec: JobSpec, name: str) -> pa.Table:

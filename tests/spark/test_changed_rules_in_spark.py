@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import StateError
-from spark_pace.io.delta import DeltaTables
-from spark_pace.io.files import read_events
+from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.event_files import read_events
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from tests.spark.jobs import RULES, job, matches, only, random_events, stop_at, table, write_files
@@ -31,7 +31,7 @@ def expected(spec: JobSpec, rule: str, first: int, last: int, *, finish: bool, b
     plan = build_plan([one for one in spec.rules if one.name == rule], order=spec.events.order)
     paths = [Path(spec.files.path, f"{number:03d}.json") for number in range(first, last)]
     batches = [read_events(str(path), "json", spec.events.schema, path.name).events for path in paths]
-    rows = local.run(plan, batches, finish=finish).matches.to_pylist()
+    rows = local_run.run(plan, batches, finish=finish).matches.to_pylist()
     return [row | {"out_seq": row["out_seq"] + base} for row in rows]
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import SparkPaceError
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import JOB, RULES, Event, matches, table
@@ -92,13 +92,13 @@ def in_core(
     folder: Path, before: JobSpec, after: JobSpec
 ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Matches and late events where four files are read with the old settings and two with the new ones."""
-    run = local.LocalRun(plan_of(before))
+    run = local_run.LocalRun(plan_of(before))
     steps = []
     for number in range(FILES):
         spec = before if number < 4 else after
         if number == 4:
             states = [splitter.snapshot() for splitter in run.splitters]
-            numbers, run = run.next_out_seq, local.LocalRun(plan_of(after))
+            numbers, run = run.next_out_seq, local_run.LocalRun(plan_of(after))
             run.splitters = [SlotSplitter(run.plan, slot, state) for slot, state in enumerate(states)]
             run.next_out_seq = numbers
         name = f"{number:03d}.txt"

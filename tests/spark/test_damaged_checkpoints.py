@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.checkpoint.files import write_json
+from spark_pace.spark.checkpoint.file_access import write_json
 from tests.spark.jobs import in_core, job, matches, random_events, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog
@@ -49,13 +49,13 @@ def job(folder: Path, finish: bool = False, **source: Any) -> JobSpec:
     return replace(spec, source=DeltaSource(str(folder / "in"), **settings))
 
 
-def by_core(spec: JobSpec, folder: Path) -> local.LocalResult:
+def by_core(spec: JobSpec, folder: Path) -> local_run.LocalResult:
     """What the core finds in the files of the table's commits."""
     plan = build_plan(spec.rules, order=spec.events.order)
     log = DeltaLog(folder / "in")
     added = [file for version in log.versions() for file in log.commit(version).added]
     reads = [read_table_file(str(folder / "in"), file, spec.events.schema) for file in added]
-    return local.run(plan, [read.events for read in reads])
+    return local_run.run(plan, [read.events for read in reads])
 
 
 def test_what_commits_append_is_read_once_over_several_starts(
@@ -233,7 +233,7 @@ def test_a_job_reads_the_matches_of_another(tmp_path: Path) -> None:
     append_all(tmp_path, [{**e, "t": e["t"].replace("T00", "T01")} for e in random_events(10, 100)], 2)
     run_job(replace(lower, finish=True))
     run_job(replace(upper, finish=True))
-    core = local.run(build_plan(upper.rules, order=upper.events.order), _matches_read(upper, tmp_path))
+    core = local_run.run(build_plan(upper.rules, order=upper.events.order), _matches_read(upper, tmp_path))
     assert matches(upper) == core.matches.to_pylist() != []
     assert table(upper, "late").num_rows == 0
 

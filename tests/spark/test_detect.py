@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace import load_rules, replay
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.detect import detect
 from tests.spark.jobs import FOLDS, RULES, job, random_events, write_files

@@ -22,11 +22,11 @@ from pyspark.sql import functions as F
 
 from spark_pace import detect, load_rules
 from spark_pace.cli.sql import WRITERS, sql_command
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.expr.times import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US
+from spark_pace.core.expr.time_functions import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.query import TABLES
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
@@ -219,11 +219,11 @@ def job_of(folder: Path, fields: dict[str, str], format: str) -> JobSpec:
     return read_job(path)
 
 
-def in_core(spec: JobSpec) -> local.LocalResult:
+def in_core(spec: JobSpec) -> local_run.LocalResult:
     paths = sorted(Path(spec.files.path).iterdir())
     reads = [read_events(str(path), spec.files.format, spec.events.schema, path.name) for path in paths]
     plan = build_plan(spec.rules, order=spec.events.order)
-    return local.run(plan, [read.events for read in reads])
+    return local_run.run(plan, [read.events for read in reads])
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "parquet"])

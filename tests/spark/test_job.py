@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_pace import create_views
 from spark_pace.cli.status import status_command
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job

@@ -13,7 +13,7 @@ import pytest
 
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
-from spark_pace.spark.checkpoint.files import read_json, write_json
+from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.checkpoint.layout import FORMAT_VERSION
 from tests.spark.jobs import in_core, matches, table
 from tests.support.checkpoints import FILES, KEPT, write_input

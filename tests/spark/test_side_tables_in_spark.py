@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core import local
-from spark_pace.core.intake.side_tables import joined
+from spark_pace.core import local_run
+from spark_pace.core.intake.side_table_joins import joined
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError, StateError
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
@@ -168,7 +168,7 @@ def test_random_jobs_that_are_stopped_join_what_the_table_held_when_each_batch_b
     paths = sorted((tmp_path / "in").glob("*.json"))
     reads = [read_events(str(path), "json", schema.own, path.name).events for path in paths]
     batches = [joined(read, schema, {"owners": change.by_batch[n]}) for n, read in enumerate(reads)]
-    core = local.run(build_plan(spec.rules, order=spec.events.order), batches)
+    core = local_run.run(build_plan(spec.rules, order=spec.events.order), batches)
     assert matches(spec) == core.matches.to_pylist()
     assert set(core.matches["rule"].to_pylist()) == {"seen", "of_one_owner"}
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.job import run_job
 from spark_pace.spark.detect import detect
 from tests.spark.jobs import Event, in_core, job, matches, table, write_files

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Aggregate, Call, Expr
 from spark_pace.core.plan.rule import EmitField, PredicateSpan, Rule, Span
 from tests.support.form_strategies import opening
-from tests.support.strategies import column, condition, number, schemas, spans, text, varied
+from tests.support.strategies import column, computed, condition, number, schemas, spans, text, varied
 
 COUNT = Aggregate("count", None, None, "BIGINT")
 # field, its type, function, attribute
@@ -30,10 +30,22 @@ FIELDS: tuple[tuple[str, Any, Any, str], ...] = (
     ("noise", "DOUBLE", "stddev", "z"),
     ("peak", "DOUBLE", "max", "z"),
 )
+# what needs all values of a span, so that its events are carried
+HOLISTIC: tuple[tuple[str, Any, Any, str], ...] = (
+    ("kinds", "BIGINT", "count_distinct", "k"),
+    ("levels", "BIGINT", "count_distinct", "z"),
+    ("middle", "DOUBLE", "median", "x"),
+    ("high", "DOUBLE", "percentile", "z"),
+    ("usual", "STRING", "mode", "k"),
+    ("usual_z", "DOUBLE", "mode", "z"),
+)
 
 
-def over(function: Any, attribute: str, kind: Any = "BIGINT") -> Aggregate:
-    return Aggregate(function, None, attribute, kind)
+def over(function: Any, attribute: str, kind: Any = "BIGINT", of: Expr | None = None) -> Aggregate:
+    return Aggregate(function, None, attribute, kind, of, 0.9 if function == "percentile" else None)
+
+
+COMPUTED = ("sum", "avg", "min", "last", "count", "stddev")
 
 
 @st.composite
@@ -82,10 +94,16 @@ def aggregate_rules(draw: st.DrawFn, kinds: st.SearchStrategy[Span] | None = Non
     )
     rule = draw(varied(plain))
     fields = [EmitField("n", "BIGINT", COUNT)] if draw(st.booleans()) else []
+    among = FIELDS + HOLISTIC if draw(st.integers(0, 3)) == 0 else FIELDS
     for name, kind, function, attribute in draw(
-        st.lists(st.sampled_from(FIELDS), min_size=1, max_size=5, unique=True)
+        st.lists(st.sampled_from(among), min_size=1, max_size=5, unique=True)
     ):
         fields.append(EmitField(name, kind, over(function, attribute, kind)))
+    for function in draw(st.lists(st.sampled_from(COMPUTED), max_size=2, unique=True)):
+        of_events = computed(function)
+        fields.append(EmitField(f"computed_{function}", of_events.type, of_events))
+    if among is not FIELDS and draw(st.booleans()):
+        fields.append(EmitField("pairs", "BIGINT", computed("count_distinct")))
     having = draw(st.none() | conditions() | conditions())
     if bare(rule) and draw(st.booleans()):
         outside = draw(st.sampled_from(bare(rule)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from hypothesis import note, settings
 
-from spark_pace.core.local import LocalRun, run
+from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule

@@ -16,7 +16,7 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
 from spark_pace.core.levels import Levels
 from spark_pace.core.merger import Merged, merge
-from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.progress import Progress, together

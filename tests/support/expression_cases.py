@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from spark_pace.core.expr import ARROW_TYPES, Expr, array_element
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, array_element
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
@@ -182,7 +182,7 @@ def _value(kind: str, chance: random.Random) -> object:
 
 
 class TableColumns:
-    """The columns of a table as `spark_pace.core.expr.evaluate` wants them."""
+    """The columns of a table as `spark_pace.core.expr.evaluation` wants them."""
 
     def __init__(self, events: pa.Table) -> None:
         self.rows = events.num_rows
@@ -192,7 +192,7 @@ class TableColumns:
         assert component is None
         return self._events.column(attribute).combine_chunks()
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+    def aggregate(self, one: Aggregate) -> pa.Array:
         raise AssertionError("no aggregate is about one event")
 
 

@@ -24,6 +24,7 @@ from spark_pace.core.plan.rule import (
 from tests.support.strategies import (
     ATTRIBUTES,
     column,
+    computed,
     condition,
     number,
     predicates,
@@ -104,6 +105,9 @@ def group_conjuncts(draw: st.DrawFn, group: Named) -> Conjunct:
             st.sampled_from(["<", "<=", "="]).map(lambda function: condition(function, first, last)),
             st.just(condition("or", condition("is_null", first), condition(">=", first, number(1)))),
             st.just(condition("<=", mean, Call("cast", (number(1),), "DOUBLE"))),
+            st.sampled_from(of_all_values(group.name)).map(
+                lambda of_all: condition(">=", of_all, Call("cast", (number(1),), of_all.type))
+            ),
             st.builds(
                 lambda n: condition(">=", peak, Call("cast", (number(n),), "DOUBLE")), st.integers(0, 3)
             ),
@@ -234,6 +238,20 @@ def window_of(draw: st.DrawFn, components: list[Component], *, strict: bool, in_
     return draw(st.one_of(by_time, by_time, by_time, by_count, windows()))
 
 
+def of_all_values(name: str) -> list[Aggregate]:
+    """Aggregates of a group that compiled code does not know, and of what is computed of each event."""
+    return [
+        Aggregate("count", name, "y", "BIGINT"),
+        Aggregate("stddev", name, "x", "DOUBLE"),
+        Aggregate("count_distinct", name, "k", "BIGINT"),
+        Aggregate("median", name, "y", "DOUBLE"),
+        Aggregate("percentile", name, "x", "DOUBLE", None, 0.75),
+        Aggregate("mode", name, "y", "BIGINT"),
+        computed("sum", name),
+        computed("count_distinct", name),
+    ]
+
+
 def grouped_emits(pattern: Pattern) -> tuple[EmitField, ...]:
     """Of every component something: columns of one event, aggregates of a group; no negated components."""
     found = []
@@ -257,6 +275,10 @@ def grouped_emits(pattern: Pattern) -> tuple[EmitField, ...]:
         found += [
             EmitField(f"{name}_{function}_{attribute}", kind, Aggregate(function, name, attribute, kind))  # type: ignore[arg-type]
             for function, attribute, kind in kinds
+        ]
+        found += [
+            EmitField(f"{name}_of_all_{number}", of_all.type, of_all)
+            for number, of_all in enumerate(of_all_values(name))
         ]
     return tuple(found)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.files import table_events
+from spark_pace.io.event_files import table_events
 from spark_pace.job_file import JobSpec, read_job
 from tests.integration.conftest import USER
 from tests.spark.jobs import RULES, Event, line_of
@@ -95,7 +95,7 @@ def in_core_by_source(spec: JobSpec, parts: dict[str, list[Event]], late: int = 
     ]
     tables[-1] = tables[-1].slice(late)
     events_read = pa.concat_tables(tables).unify_dictionaries()
-    return local.run(build_plan(spec.rules, order=OrderSpec()), [events_read]).matches.to_pylist()  # type: ignore[no-any-return]
+    return local_run.run(build_plan(spec.rules, order=OrderSpec()), [events_read]).matches.to_pylist()  # type: ignore[no-any-return]
 
 
 def columns_of(events: list[Event]) -> pa.Table:

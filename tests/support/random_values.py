@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.expr.times import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US
+from spark_pace.core.expr.time_functions import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US
 from spark_pace.job_file import JobSpec, read_job
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate

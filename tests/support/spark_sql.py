@@ -1,6 +1,6 @@
 """Any expression as Spark SQL, to compare the two.
 
-In a session with the time zone UTC, the text means to Spark what `spark_pace.core.expr.evaluate` computes.
+In a session with the time zone UTC, the text means to Spark what `spark_pace.core.expr.evaluation` computes.
 """
 
 from __future__ import annotations

@@ -68,6 +68,16 @@ def number(value: int) -> Literal:
     return Literal(value, "BIGINT")
 
 
+def computed(function: Any, component: str | None = None) -> Aggregate:
+    """An aggregate of what is computed of each event: of texts where distinct ones are counted."""
+    if function == "count_distinct":
+        of = Call("concat", (column("k"), column("type")), "STRING")
+        return Aggregate(function, component, "@(concat(k, type))", "BIGINT", of)
+    of = Call("+", (column("x"), column("y")), "BIGINT")
+    kind = "BIGINT" if function in ("sum", "min", "last", "count") else "DOUBLE"
+    return Aggregate(function, component, "@(x + y)", kind, of)
+
+
 def condition(function: str, *arguments: Expr) -> Call:
     return Call(function, arguments, "BOOLEAN")
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from spark_pace import load_rules
-from spark_pace.io.delta import DeltaTables, table_schemas
+from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.replay import replay_files
 
 

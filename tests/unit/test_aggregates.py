@@ -13,15 +13,17 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.contents import ContentsOfEvents
+from spark_pace.core.expr import Aggregate
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.aggregates import SpanAggregates
 
 
-def aggregated(function: str, values: list[Any], *spans: tuple[int, int]) -> list[Any]:
+def aggregated(function: Any, values: list[Any], *spans: tuple[int, int]) -> list[Any]:
     stream = Stream(pa.table({"x": values}), np.zeros(1, np.int64))
     start, end = (np.array([span[side] for span in spans]) for side in (0, 1))
     columns = SpanAggregates(ContentsOfEvents(stream), start, end)
-    return columns.aggregate(function, None, "x").to_pylist()  # type: ignore[no-any-return]
+    one = Aggregate(function, None, "x", "DOUBLE")
+    return columns.aggregate(one).to_pylist()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(

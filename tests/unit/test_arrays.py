@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_pace import replay
-from spark_pace.core.intake.late import late_table
-from spark_pace.core.local import LocalRun, run
+from spark_pace.core.intake.late_table import late_table
+from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import ConfigError
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value

@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.expr.times import LAST_US
+from spark_pace.core.expr.time_functions import LAST_US
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io import bad_records
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.io.text import lines
 from tests.support.commands import spark_pace
@@ -32,7 +32,7 @@ BAD = {
 }
 FLOOD = """
 import resource, sys
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from tests.unit.test_bad_records import SCHEMA
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 read = read_events(sys.argv[1], "json", SCHEMA, "flood")

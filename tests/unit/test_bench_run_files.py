@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.local import run as run_core
+from spark_pace.core.local_run import run as run_core
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import ConfigError, SetupError
 from spark_pace.job_file import read_job

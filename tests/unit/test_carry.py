@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from spark_pace import ways
 from spark_pace.core.columns import MASK, NO_ROW, SEQ, TIME
+from spark_pace.core.hashes import hash_texts
 from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.hashing import hash_texts, place_of
-from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.text_hashes import place_of
+from spark_pace.core.split.carry.wake_conditions import Wake
 from spark_pace.core.split.carry.whole_stream import Whole
 from spark_pace.core.tables import numbers
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from spark_pace.spark.checkpoint import checkpoint, files, lock
+from spark_pace.spark.checkpoint import checkpoint, file_access, lock
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.java import jvm
 
@@ -27,7 +27,7 @@ OTHERS = [
 ]
 # a lock is no file of a store: the kernel lets go of it when its process ends
 LOCKS = [Path(lock.__file__), Path(jvm.__file__)]
-LAYER = Path(files.__file__)
+LAYER = Path(file_access.__file__)
 METHODS = {
     *("open", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "truncate", "mkdir", "rmdir"),
     *("exists", "is_file", "is_dir", "stat", "glob", "rglob", "iterdir", "unlink", "rename", "hardlink_to"),

@@ -6,7 +6,7 @@ import re
 
 from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import read_json
+from spark_pace.spark.checkpoint.file_access import read_json
 from spark_pace.spark.checkpoint.layout import read_layout
 from tests.support.checkpoints import KEPT
 

@@ -24,7 +24,7 @@ from benchmarks.compared import (
     shown,
     tidy,
 )
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from tests.support.golden_cases import GoldenCase, parse_events

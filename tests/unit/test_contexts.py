@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.match.contexts import CONTEXTS, by_name
 from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.order.order import OrderSpec

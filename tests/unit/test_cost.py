@@ -14,7 +14,7 @@ from spark_pace import ways
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.io.replay import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
-from spark_pace.rules.explaining.cost import METHODS
+from spark_pace.rules.explanation.cost import METHODS
 from tests.support.commands import spark_pace
 
 DEAR = {"depth_first", "_within_horizons", "chosen", "queues", "earliest_unused", "in_turn"}

@@ -14,7 +14,7 @@ from spark_pace.core.operate.python_operator import call_here
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
-from spark_pace.io.files import table_events
+from spark_pace.io.event_files import table_events
 from spark_pace.io.metrics import (
     ALIKE,
     LANES,

@@ -9,10 +9,10 @@ import pytest
 
 from spark_pace import load_rules, replay
 from spark_pace.core.expr import Call, Column, decimal_digits, evaluate, walk
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.io.text.column_types import typed
 from spark_pace.rules.document.document import Scalar

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from spark_pace import read_table
 from spark_pace.errors import StateError
-from spark_pace.io.delta import PROPERTIES, DeltaTables
+from spark_pace.io.delta_tables import PROPERTIES, DeltaTables
 
 SCHEMA = pa.schema([("n", pa.int64())])
 NAMES = ("matches", "late")

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from spark_pace import read_table
 from spark_pace.errors import StateError
-from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 BATCHES = 130

@@ -19,7 +19,7 @@ from spark_pace.core.expr import (
     evaluate_mask,
     walk,
 )
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report

@@ -16,7 +16,7 @@ import pytest
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import EventError
-from spark_pace.io.files import EventsRead, read_events
+from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.replay import read_all
 from spark_pace.io.text import lines
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from tests.support.golden_cases import GoldenCase, golden_cases

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from spark_pace.io.files import ARCHIVES
+from spark_pace.io.event_files import ARCHIVES
 from spark_pace.job_file import FilesSource
 from spark_pace.job_file import source as reader
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import digest
+from spark_pace.spark.checkpoint.file_access import digest
 from spark_pace.spark.sources import file_names, kinds
 from spark_pace.spark.sources.files import FilesInput
 
@@ -45,7 +45,7 @@ def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
     ("module", "absent"),
     [
         ("file_names", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
-        ("end", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
+        ("end_source", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
         ("files", ("yaml", "sqlglot", "deltalake")),
         ("delta", ("yaml", "sqlglot", "deltalake")),
         ("kafka", ("yaml", "sqlglot", "deltalake")),

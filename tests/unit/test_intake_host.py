@@ -14,7 +14,7 @@ from spark_pace.core.frames import decode
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.io.files import table_events
+from spark_pace.io.event_files import table_events
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import FRAME, PROGRESS

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_pace.core.intake.keys import key_texts
+from spark_pace.core.intake.key_texts import key_texts
 from spark_pace.core.plan.buckets import buckets_of
 
 STEADY = settings(deadline=None, derandomize=True, database=None)

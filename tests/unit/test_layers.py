@@ -36,7 +36,7 @@ ALLOWED = {
     "spark_pace.io.text.compiled_reader": {"spark_pace.ways", "spark_pace.io.text", "llvmlite"},
     "spark_pace.io.text.scan": {"spark_pace.io.text", "numba"},
     "spark_pace.io.text.scan_values": {"numba", "numpy"},
-    "spark_pace.io.delta": {
+    "spark_pace.io.delta_tables": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "delta", "pyarrow", "deltalake"),
     },
     "spark_pace.io.delta_check": {"spark_pace.errors", "spark_pace.io.sink_owner", "pyarrow", "deltalake"},
@@ -248,7 +248,7 @@ def test_a_circle_is_found():
     [
         ("import spark_pace", ("pyspark", "pandas", "pyarrow", "numpy", "yaml", "click")),
         ("import spark_pace.cli", ("pyspark", "pandas", "pyarrow", "numpy", "rich")),
-        ("import spark_pace.core.local", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
+        ("import spark_pace.core.local_run", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
         ("import spark_pace.cli.replay_command", ("pyspark", "pandas", "deltalake")),
     ],
 )

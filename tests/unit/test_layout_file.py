@@ -11,7 +11,7 @@ import pytest
 
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import read_json, write_json
+from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.checkpoint.layout import FORMAT_VERSION, Layout, read_layout, write_layout
 
 EMPTY = Layout(2, 2, (0, 1), "app", {})

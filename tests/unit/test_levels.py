@@ -15,9 +15,9 @@ import yaml
 from spark_pace import load_rules, replay
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.levels import Levels
-from spark_pace.core.local import LocalRun, run
+from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.merger import Merged
-from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import FAILED_SCHEMA
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress

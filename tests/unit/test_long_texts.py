@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.local import run
-from spark_pace.core.operate.operator import MOST_SHOWN_BYTES
+from spark_pace.core.local_run import run
+from spark_pace.core.operate.lane_matches import MOST_SHOWN_BYTES
 from spark_pace.core.operate.python_operator import Span
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan

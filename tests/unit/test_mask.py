@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.plan.plan import bits_column
-from spark_pace.core.split.carry.streams import mask_of
+from spark_pace.core.split.carry.key_streams import mask_of
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -19,8 +19,8 @@ from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import RuleError
-from spark_pace.io.delta import view_sql
-from spark_pace.io.files import table_events
+from spark_pace.io.delta_tables import view_sql
+from spark_pace.io.event_files import table_events
 from spark_pace.rules import load_rules
 from tests.support.drive import operate
 

@@ -19,7 +19,7 @@ from spark_pace.core.operate.python_operator import Answers, Spans, gathered
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
-from spark_pace.io.delta import DeltaTables, table_schemas
+from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.rows import RESULT, STATS, to_batches

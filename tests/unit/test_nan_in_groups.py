@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule

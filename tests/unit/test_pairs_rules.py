@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from examples.pairs.validation import produced, validate
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import build_plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.meaning import rule_parts, used_attributes
 from spark_pace.core.plan.plan import build_plan

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from spark_pace import ways
 from spark_pace.core.columns import HOME, SOURCE, TIME
-from spark_pace.core.order import pending as log
-from spark_pace.core.order.pending import Pending
+from spark_pace.core.order import pending_events as log
+from spark_pace.core.order.pending_events import Pending
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_pace.cli.plan import Options, lines, measure, plan_command
+from spark_pace.cli.plan_command import Options, lines, measure, plan_command
 from spark_pace.degree import Guarantee, Load, fewest_instances, fewest_surviving_instances
 from spark_pace.errors import ConfigError
 from spark_pace.io.metrics import METRICS_SCHEMA

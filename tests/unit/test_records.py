@@ -10,7 +10,7 @@ import pytest
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io import records
-from spark_pace.io.files import EventsRead
+from spark_pace.io.event_files import EventsRead
 from spark_pace.io.records import Records, read_records
 from spark_pace.io.text import lines
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.expr import Column
-from spark_pace.core.expr.canonical import canonical_duration, canonical_text
+from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.plan.rule import (
     Context,
     CountSpan,

@@ -12,8 +12,8 @@ from spark_pace.cli.show.matches import show
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
-from spark_pace.io.delta import view_sql
-from spark_pace.io.files import read_events, read_source_file
+from spark_pace.io.delta_tables import view_sql
+from spark_pace.io.event_files import read_events, read_source_file
 from spark_pace.io.replay import read_all, replay_table
 from spark_pace.io.text.lines import MOST_RECORD_BYTES
 from spark_pace.io.text.parsers import CsvParser

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.cli.show.values import as_cells, as_json
-from spark_pace.core.expr.times import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US, out_of_range
-from spark_pace.core.intake.keys import key_texts
+from spark_pace.core.expr.time_functions import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US, out_of_range
+from spark_pace.core.intake.key_texts import key_texts
 from spark_pace.core.plan.structs import json_rows
 
 DAYS = pa.array([FIRST_DAY - 1, FIRST_DAY, LAST_DAY, LAST_DAY + 1, 2**31 - 1, None], pa.date32())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta_tables import DeltaTables
 from spark_pace_bench.trend import HOUR, trend_of
 from tests.long.soak.latency import latencies, over_time, percentiles
 from tests.long.soak.producer import records

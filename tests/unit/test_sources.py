@@ -10,7 +10,7 @@ import pytest
 from spark_pace.errors import StateError
 from spark_pace.job_file import FilesSource, KafkaSource
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import read_json
+from spark_pace.spark.checkpoint.file_access import read_json
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.input import tie
 from spark_pace.spark.sources.kafka import KafkaInput

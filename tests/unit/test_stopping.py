@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from spark_pace.errors import SetupError, SparkPaceError
-from spark_pace.spark import stopping
+from spark_pace.spark import query_end
 
 
 class Query:
@@ -35,18 +35,18 @@ class Query:
 def wait(query: Query, failure: Exception | None = None, *, signalled: bool = True) -> list[str]:
     """The names of what was done at the end."""
     ended: list[str] = []
-    stop = stopping.Stop()
+    stop = query_end.Stop()
     if signalled:
         stop.event.set()
     merger: Any = SimpleNamespace(failure=failure, close=lambda: ended.append("closed"))
-    with stopping.in_our_words(stop):
-        stopping.wait(query, merger, stop)  # type: ignore[arg-type]
+    with query_end.in_our_words(stop):
+        query_end.wait(query, merger, stop)  # type: ignore[arg-type]
     return ended
 
 
 @pytest.fixture
 def ending_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "is_ending", lambda: True)
+    monkeypatch.setattr(query_end, "is_ending", lambda: True)
 
 
 @pytest.mark.usefixtures("ending_jvm")
@@ -72,6 +72,6 @@ def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
 
 @pytest.mark.parametrize("signalled", [True, False])
 def test_what_fails_in_a_spark_that_goes_on_is_told(monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
-    monkeypatch.setattr(stopping, "is_ending", lambda: False)
+    monkeypatch.setattr(query_end, "is_ending", lambda: False)
     with pytest.raises(SparkPaceError, match=r"^the query — must run; got Cannot call methods"):
         wait(Query(), signalled=signalled)

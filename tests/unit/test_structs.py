@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_pace import replay
-from spark_pace.core.intake.late import late_table
+from spark_pace.core.intake.late_table import late_table
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import EventError
-from spark_pace.io.files import read_events
+from spark_pace.io.event_files import read_events
 from spark_pace.io.records import Records, read_records
 
 RULES = """

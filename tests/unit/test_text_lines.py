@@ -13,18 +13,18 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.expr.time_formats import times_of
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError
-from spark_pace.io.files import EventsRead, read_events
+from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.io.replay import read_all, replay_files
 from spark_pace.io.text import lines
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
-from spark_pace.rules.record_form import PRESETS
+from spark_pace.rules.text_form import PRESETS
 from tests.spark.jobs import LINES, job, line_of, random_events
 
 TYPES = {"t": "TIMESTAMP", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "u": "STRING"}

@@ -10,7 +10,7 @@ import yaml
 
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.local import LocalRun
+from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import build_plan

@@ -3,7 +3,7 @@
 `spark_pace.rules.expressions.compile` compiles text to these trees; the core evaluates them.
 """
 
-from spark_pace.core.expr.evaluate import Columns, EventColumns, evaluate, evaluate_mask
+from spark_pace.core.expr.evaluation import Columns, EventColumns, evaluate, evaluate_mask
 from spark_pace.core.expr.nodes import (
     ARROW_TYPES,
     STRUCT,
@@ -19,6 +19,7 @@ from spark_pace.core.expr.nodes import (
     conjunction,
     decimal_digits,
     is_single,
+    of_component,
     walk,
 )
 
@@ -41,5 +42,6 @@ __all__ = [
     "evaluate",
     "evaluate_mask",
     "is_single",
+    "of_component",
     "walk",
 ]

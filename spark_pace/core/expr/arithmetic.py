@@ -39,7 +39,7 @@ def _null_where(condition: Any, result: Any) -> Any:
 
 
 def _add_overflows(left: Any, right: Any, result: Any) -> Any:
-    """Where a sum overflows: its sign differs from that of both operands."""
+    """True where a sum overflows: its sign differs from the signs of both operands."""
     return pc.less(pc.bit_wise_and(pc.bit_wise_xor(left, result), pc.bit_wise_xor(right, result)), 0)
 
 
@@ -48,7 +48,7 @@ def _subtract_overflows(left: Any, right: Any, result: Any) -> Any:
 
 
 def _multiply_overflows(left: Any, right: Any, result: Any) -> Any:
-    """Where a product overflows: dividing the wrapped product by `left` does not give `right` back."""
+    """True where a product overflows: dividing the wrapped product by `left` does not give `right`."""
     safe = pc.if_else(pc.is_in(left, value_set=pa.array([0, -1])), 1, left)
     quotient = pc.divide(result, safe)
     by_minus_one = pc.and_(pc.equal(left, -1), pc.equal(right, _LEAST))

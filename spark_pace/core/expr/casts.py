@@ -16,7 +16,7 @@ _LIMIT = float(2**63)
 
 
 def cast_value(value: Any, target: ExprType) -> Any:
-    """`value` as `target`; null where it does not fit."""
+    """Convert `value` to `target`; null for values that do not fit."""
     if target == "NULL":
         return value
     kind = ARROW_TYPES[target]

@@ -41,7 +41,7 @@ def equal(values: list[Any]) -> Any:
 
 
 def _equal_texts(texts: Any, constant: Any) -> pa.BooleanArray | None:
-    """Which texts equal a constant, if all texts have its length, as codes often do; None in other cases.
+    """The texts that equal a constant, if all texts have its length, as codes often do; None otherwise.
 
     Then their bytes lie side by side, and up to eight at a time are compared. That takes a tenth of the time
     that Arrow takes.
@@ -90,7 +90,7 @@ def _null_safe_equal(values: list[Any]) -> Any:
 
 
 def _in(values: list[Any]) -> Any:
-    """Whether a value equals one of some items. Arguments: the value, then the items."""
+    """True if a value equals one of several items. Arguments: the value, then the items."""
     sought, items = values[0], values[1:]
     if isinstance(sought, pa.Array) and _hashable(items) and ways.is_hashed(len(items)):
         result = pc.is_in(sought, value_set=pa.array([item.as_py() for item in items], type=sought.type))
@@ -99,7 +99,7 @@ def _in(values: list[Any]) -> Any:
 
 
 def _hashable(items: list[Any]) -> bool:
-    """Tell whether the items can be looked up by hash: constants without null, and no floats.
+    """True if the items can be looked up by hash: constants without null, and no floats.
 
     Arrow hashes floats by their bits, so that it would not find NaN and -0.0 among the items.
     """

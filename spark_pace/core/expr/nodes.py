@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
 TypeName: TypeAlias = str  # a key of `ARROW_TYPES`, or one with parameters: DECIMAL(p,s), ARRAY<T>
-ExprType: TypeAlias = str  # the same, or NULL: the type of a bare null
+ExprType: TypeAlias = str  # a `TypeName`, or NULL: the type of a bare null
 
 STRUCT = "STRUCT"  # true where a group of attributes is there, else null; the attributes are other columns
 _ARRAY = re.compile(r"ARRAY<(.+)>")
@@ -19,13 +19,13 @@ _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 
 
 def decimal_digits(kind: ExprType) -> tuple[int, int] | None:
-    """How many digits a DECIMAL(p,s) has, and how many behind the point; None for other types."""
+    """The number of digits of a DECIMAL(p,s), and of those behind the point; None for other types."""
     found = _DECIMAL.fullmatch(kind)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def is_single(kind: ExprType) -> bool:
-    """Tell whether the values of a type have no parts, so that they can be compared."""
+    """True if the values of a type have no parts, so that they can be compared."""
     return kind != STRUCT and array_element(kind) is None
 
 
@@ -82,7 +82,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Call:
-    """An operator or function on arguments; `KERNELS` in `spark_pace.core.expr.evaluate` lists the names."""
+    """An operator or function on arguments; `KERNELS` in `spark_pace.core.expr.evaluation` has all names."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -103,17 +103,31 @@ class Previous:
         return f"@prev{self.back} {self.attribute}"
 
 
+AggregateName: TypeAlias = typing.Literal[
+    "count", "sum", "avg", "min", "max", "stddev", "first", "last",
+    "count_distinct", "approx_count_distinct", "median", "percentile", "mode",
+]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Aggregate:
-    """A value over all events bound to a repeated component; `attribute` is None for ``count(x)``.
+    """A value over all events bound to a repeated component, or of a span if `component` is None.
 
-    If `component` is None, the value is over all events of a span: ``count(*)``, ``avg(speed)``.
+    Attributes:
+        function: its name in the rule language, or "count_distinct".
+        component: the component.
+        attribute: the attribute, or the column that `of` is computed into; None where events are counted.
+        type: the type of the value.
+        of: what is computed of each event, without the names of components; None where it is an attribute.
+        at: the place in order that a percentile is at, from 0 to 1.
     """
 
-    function: typing.Literal["count", "sum", "avg", "min", "max", "stddev", "first", "last"]
+    function: AggregateName
     component: str | None
     attribute: str | None
     type: ExprType
+    of: Expr | None = None
+    at: float | None = None
 
 
 Expr: TypeAlias = Literal | Column | Previous | Call | Aggregate
@@ -127,8 +141,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
             yield from walk(argument)
 
 
+def of_component(expr: Expr, component: str | None) -> Expr:
+    """The expression with the names of components replaced by one, or left out."""
+    if isinstance(expr, Column):
+        return replace(expr, component=component)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(of_component(one, component) for one in expr.arguments))
+    return expr
+
+
 def conjunction(parts: Sequence[Expr]) -> Expr:
-    """All of `parts` joined by ``and``; true where there are none."""
+    """Join `parts` by ``and``; true if there are none."""
     if not parts:
         return Literal(True, "BOOLEAN")
     whole = parts[0]

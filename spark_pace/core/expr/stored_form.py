@@ -24,7 +24,7 @@ def to_stored(expr: Expr) -> list[Any]:
 
 
 def from_stored(stored: list[Any]) -> Expr:
-    """The expression of which `to_stored` has made the list `stored`.
+    """Convert a list from `to_stored` back to the expression.
 
     Raises:
         KeyError, TypeError: `to_stored` makes no such list.

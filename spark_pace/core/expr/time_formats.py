@@ -32,7 +32,7 @@ def directives(format: str) -> list[str]:
 
 
 def wrong_format(format: str) -> str | None:
-    """Why a format says no time; None if it does."""
+    """What is wrong with a format of times; None if it is right."""
     there = directives(format)
     unknown = [letter for letter in there if letter not in DIRECTIVES]
     if unknown or re.search(r"(?<!%)(%%)*%$", format):
@@ -48,7 +48,7 @@ def wrong_format(format: str) -> str | None:
 
 
 def has_year(format: str) -> bool:
-    """Tell whether times of the format have a year."""
+    """True if times of the format have a year."""
     return bool(_YEARS & set(directives(format)))
 
 
@@ -99,7 +99,7 @@ def _years_up_to(latest_us: int | None) -> list[int]:
 
 
 def _times(texts: pa.ChunkedArray, format: str, year: int | None, zone: str | None) -> pa.ChunkedArray:
-    """The times of those texts that have this format; null for the others."""
+    """The times of the texts that have this format; null for the others."""
     before, _, after = format.partition("%f")
     fraction = DIRECTIVES["f"] if "%f" in format else ""
     groups = f"(?P<before>{_expression(before)})(?P<fraction>{fraction})(?P<after>{_expression(after)})"
@@ -119,7 +119,7 @@ def _times(texts: pa.ChunkedArray, format: str, year: int | None, zone: str | No
 
 
 def _has_day(times: pa.ChunkedArray, days: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Tell whether the days of a month are those of the times; one beside it may be, in another zone."""
+    """bool[n], which times are on the written day of the month; a day off counts too, for other zones."""
     counts = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
     near = (pc.day(pc.add(counts, moved).cast(pa.timestamp("us"))) for moved in (-_DAY_US, 0, _DAY_US))
     return reduce(pc.or_, (pc.equal(day, days) for day in near))

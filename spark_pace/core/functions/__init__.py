@@ -1,1 +1,1 @@
-"""What the Python functions of rules are given, how they are called, and what they return."""
+"""Calls the Python functions of rules, and checks and converts what they return."""

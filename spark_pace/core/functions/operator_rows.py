@@ -1,4 +1,4 @@
-"""Turn the rows that a Python operator returns into a table with the types of ``emit``, or refuse them."""
+"""Converts the rows that a Python operator returns to a table with the types of ``emit``, or refuses them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, TypeName
-from spark_pace.core.expr.times import out_of_range
+from spark_pace.core.expr.time_functions import out_of_range
 from spark_pace.core.plan.rule import Rule
 
-MOST_TEXT_BYTES = 16 << 20  # of one value: readers of Parquet refuse a page with a much longer one
-MOST_ROWS_BYTES = 256 << 20  # of one selection's rows: those of many selections travel together
+MOST_TEXT_BYTES = 16 << 20  # the size of a value: readers of Parquet refuse pages with much longer ones
+MOST_ROWS_BYTES = 256 << 20  # the size of one selection's rows: rows of many selections travel together
 
 Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 
@@ -30,12 +30,12 @@ _TAKEN = {  # the types of a column that may be cast to each declared type, if n
 
 
 def emit_schema(rule: Rule) -> pa.Schema:
-    """The fields that the rule declares, as its operator yields them."""
+    """The Arrow schema of the fields that the rule declares in ``emit``."""
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in rule.emit])
 
 
 def as_table(rows: Rows, rule: Rule) -> pa.Table:
-    """The rows as a table of the declared fields: a field that a row lacks is null, others are left out.
+    """Convert rows to a table of the declared fields. Missing fields are null, undeclared ones are left out.
 
     Raises:
         TypeError: a value is not of its field's type.
@@ -99,7 +99,7 @@ def _plain(name: str, declared: TypeName, value: Any) -> Any:
             if isinstance(value, int):  # Python has no such date
                 raise ValueError(f"emit {name} — must be between the years 1 and 9999; got another year")
     else:
-        missing = type(value).__name__ in ("NaTType", "NAType")  # of pandas, which may not be installed
+        missing = type(value).__name__ in ("NaTType", "NAType")  # types of pandas, which may not be installed
     if missing:
         raise TypeError(f"emit {name} — must be a value or None; got {value}")
     if declared == "TIMESTAMP" and isinstance(value, date) and not isinstance(value, datetime):
@@ -108,7 +108,7 @@ def _plain(name: str, declared: TypeName, value: Any) -> Any:
 
 
 def _by_arrow(name: str, declared: TypeName, make: Callable[[], pa.Array]) -> pa.Array:
-    """What `make` returns; if Arrow refuses, an error with the field's name and Arrow's words."""
+    """Call `make`; if Arrow refuses the values, raise an error with the field's name and Arrow's message."""
     try:
         return make()
     except OverflowError:

@@ -1,7 +1,7 @@
-"""A fold by a Python function: what the function is given, and what it may return.
+"""Calls the Python function of a fold, and checks what it returns.
 
-The state of a key is kept as JSON text, so that it can be read, and stays what it is whatever version of
-Python reads it again. So a state is made of what JSON has, and of nothing else.
+The state of a key is kept as JSON text, which people can read, and which every version of Python reads in the
+same way. So a state may only have values that JSON has.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.functions.error_texts import last_line, traceback_text
 from spark_pace.core.functions.operator_rows import as_table, emit_schema
 from spark_pace.core.functions.python_function import load_operator
-from spark_pace.core.functions.texts import last_line, traceback_text
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import OperatorError, one_line
 
-MOST_STATE_BYTES = 16 << 20  # of one key
-PIECE_ROWS = 10_000  # that are made, or checked, together
+MOST_STATE_BYTES = 16 << 20  # the size of a key's state
+PIECE_ROWS = 10_000  # events that are converted, or returned rows that are checked, together
 WHOLE_RUN = "takes_table"  # the attribute of a function that takes all events of a run as one table
 ROW = "row"  # the column in which such a function says which event causes each row
 _PLAIN = (str, int, float, bool, type(None))
@@ -31,15 +31,15 @@ _PLAIN = (str, int, float, bool, type(None))
 
 @dataclass(frozen=True)
 class Runs:
-    """The events of a batch, key by key: of each key those that stand together in its stream.
+    """The events of a batch in runs: a run has events of one key, in the order of its stream.
 
     Attributes:
         rule: the rule.
         events: the attributes of the events.
         seq: int64[n], the place of each event in the rule's stream.
         bounds: int64[runs + 1], where the events of each run begin, and where the last ones end.
-        keys: of each run the text of its key; None without `partition_by`.
-        states: of each run the state of its key as JSON; None where the stream of the key begins.
+        keys: the text of each run's key; None without `partition_by`.
+        states: the state of each run's key as JSON; None if the key's stream begins with the run.
     """
 
     rule: Rule
@@ -50,11 +50,11 @@ class Runs:
     states: Sequence[str | None]
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.states)
 
     def failed(self, row: int, reason: str) -> OperatorError:
-        """What is said where the function fails on the event in a row."""
+        """The error if the function fails on the event in a row."""
         run = int(np.searchsorted(self.bounds, row, "right")) - 1
         key = "" if self.keys is None else f" key {one_line(self.keys[run])}"
         return OperatorError(
@@ -65,12 +65,12 @@ class Runs:
 
 @dataclass(frozen=True)
 class Folded:
-    """What a function has made of some runs.
+    """The results of a function for some runs.
 
     Attributes:
-        rows: int64[m], the event that causes each row, ascending.
-        fields: a table of the m rows, with the fields of ``emit``.
-        states: the state of each run's key from now on, as JSON.
+        rows: int64[m], the row in `Runs.events` of the event that causes each match, ascending.
+        fields: the fields of ``emit``, a table of m rows.
+        states: the new state of each run's key, as JSON.
     """
 
     rows: Ints
@@ -79,7 +79,7 @@ class Folded:
 
 
 FoldRuns: TypeAlias = Callable[[Runs], Folded]
-Begin: TypeAlias = Callable[[int], None]  # is told which event is folded now, or that a run begins with it
+Begin: TypeAlias = Callable[[int], None]  # called with the row of the next event, or of the run's first
 
 
 def fold_here(runs: Runs) -> Folded:
@@ -96,7 +96,7 @@ def fold_runs(runs: Runs, begin: Begin, caught: tuple[type[BaseException], ...])
 
     Args:
         runs: the runs.
-        begin: is called before the function is.
+        begin: called before each call of the function.
         caught: the exceptions that count as a failure of the function; others are raised.
 
     Raises:
@@ -114,7 +114,7 @@ def fold_runs(runs: Runs, begin: Begin, caught: tuple[type[BaseException], ...])
 
 @dataclass
 class _At:
-    """Where the work stands: at the event in a row."""
+    """Remembers the row of the event that is being folded, for errors."""
 
     begin: Begin
     row: int = 0
@@ -125,12 +125,12 @@ class _At:
 
 
 def _by_row(function: Any, runs: Runs, at: _At) -> Folded:
-    """One call for each event."""
+    """Call the function for each event."""
     bounds, events = runs.bounds.tolist(), _listed(runs.events)
     rows: list[int] = []
     found: list[dict[str, Any]] = []
     states, tables = [], [emit_schema(runs.rule).empty_table()]
-    done = 0  # of the rows, how many are in tables
+    done = 0  # the number of rows in tables
     for run, text in enumerate(runs.states):
         state = _state_of(text)
         for row in range(bounds[run], bounds[run + 1]):
@@ -149,16 +149,17 @@ def _by_row(function: Any, runs: Runs, at: _At) -> Folded:
 
 
 def _listed(events: pa.Table) -> Iterator[dict[str, Any]]:
-    """The events one after the other. Those of a piece are made together, which is far quicker."""
+    """Yield the events as dicts. A piece of them is converted at once, which is far faster."""
     for first in range(0, events.num_rows, PIECE_ROWS):
         yield from events.slice(first, PIECE_ROWS).to_pylist()
 
 
 def _table_of(found: list[dict[str, Any]] | pa.Table, rows: Ints, rule: Rule, at: _At) -> pa.Table:
-    """The rows that some events have caused, as a table; `rows`: int64[m], the event of each, ascending.
+    """Convert the rows that events have caused to a table; `rows`: int64[m], the event of each, ascending.
 
-    Rows of several events that do not go together are taken apart: which ones stand in a batch must not
-    matter. If the rows of one event are refused, the work stands at that event then.
+    If rows of several events have types that do not fit together, they are converted event by event, because
+    results must not depend on which events are in a batch. If the rows of one event are refused, `at` names
+    it.
     """
     try:
         return as_table(found, rule)
@@ -172,7 +173,7 @@ def _table_of(found: list[dict[str, Any]] | pa.Table, rows: Ints, rule: Rule, at
 
 
 def _border(rows: Ints) -> int | None:
-    """Where the rows of one event end and those of another begin, near the middle; None if all are of one."""
+    """A place near the middle between the rows of one event and those of another; None if there is none."""
     if not len(rows):
         return None
     middle = rows[len(rows) // 2]
@@ -181,7 +182,7 @@ def _border(rows: Ints) -> int | None:
 
 
 def _by_table(function: Any, runs: Runs, at: _At) -> Folded:
-    """One call for each run."""
+    """Call the function for each run."""
     bounds = runs.bounds.tolist()
     causes, tables, states = [np.zeros(0, np.int64)], [emit_schema(runs.rule).empty_table()], []
     for run, text in enumerate(runs.states):
@@ -197,7 +198,7 @@ def _by_table(function: Any, runs: Runs, at: _At) -> Folded:
 
 
 def _causes(table: pa.Table, events: int) -> Ints:
-    """int64[m], the column that says which event of the run causes each row."""
+    """int64[m], the column ``row`` of the table: the event of the run that causes each row."""
     if ROW not in table.column_names:
         names = ", ".join(table.column_names) or "none"
         raise ValueError(f'the table must have a column "{ROW}"; got {names}')
@@ -218,8 +219,8 @@ def state_text(state: Any) -> str:
     """A state as JSON text.
 
     Raises:
-        TypeError: it holds what JSON has not.
-        ValueError: it is too large, or goes round in a circle.
+        TypeError: the state has a value of a type that JSON does not have.
+        ValueError: the state is too large or contains itself.
     """
     text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
     _check_plain(state, 0, set())
@@ -230,9 +231,9 @@ def state_text(state: Any) -> str:
 
 
 def _check_plain(value: Any, depth: int, met: set[int]) -> None:
-    """Refuse what would not come back as it is. Types are compared exactly, for a subclass does not.
+    """Refuse values that JSON would change. Types are compared exactly, because JSON loses subclasses.
 
-    `met` takes the identities of all lists and dicts: JSON makes two of one that stands twice.
+    `met` collects the identities of all lists and dicts: JSON would make two of one that stands twice.
     """
     kind = type(value)
     if kind is str and not value.isascii():

@@ -1,4 +1,4 @@
-"""The Python function that a rule calls: its operator, or its fold."""
+"""Imports the Python function that a rule calls, its operator or its fold."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from spark_pace.core.functions.texts import last_line, traceback_text
+from spark_pace.core.functions.error_texts import last_line, traceback_text
 from spark_pace.errors import OperatorError
 
-ATTEMPTS = 2  # after so many failures it has failed
+ATTEMPTS = 2  # the number of calls until a failure is final
 
 
 @cache
@@ -30,7 +30,7 @@ def load_operator(name: str) -> Callable[..., Any]:
             "Install the module, or put its folder on PYTHONPATH (--py-files on a cluster)."
         ) from error
     home, package = str(getattr(operator, "__module__", "")), module.partition(".")[0]
-    if not callable(operator) or home.partition(".")[0] != package:  # not what the module happens to import
+    if not callable(operator) or home.partition(".")[0] != package:  # it must not be an import
         raise OperatorError(
             f"operator {name} — must be a function that the package {package} defines; "
             f"got {type(operator).__name__} of {home or 'none'}. "

@@ -1,1 +1,1 @@
-"""The first step: put late events aside, evaluate predicates, and pack what each slot needs."""
+"""The first step: puts late events aside, evaluates predicates, and packs the events that each slot needs."""

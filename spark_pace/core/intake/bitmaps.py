@@ -1,6 +1,7 @@
-"""Bitmaps: a bit for each of n events, 64 in a word, the lowest first; bits behind the last event are 0.
+"""Sets of events as bitmaps: a bit for each of n events, 64 in a word, the lowest first.
 
-With many rules, each has a handful of a batch's events. To join such sets takes a step for every 64 events.
+Bits after the last event are 0. If there are many rules, each has few of a batch's events; uniting such sets
+takes one step for 64 events.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import numpy.typing as npt
 
 from spark_pace.core.columns import Bools, Ints
 
-Bitmap = npt.NDArray[np.uint64]  # uint64[(n + 63) // 64], little-endian whatever the machine is
+Bitmap = npt.NDArray[np.uint64]  # uint64[(n + 63) // 64], little-endian on every machine
 
 _WORD = np.dtype("<u8")
-# how far bits move when a square of eight by eight is turned over, and which of them
+# to transpose a square of eight by eight bits: how far bits move, and which of them
 _TURNS = tuple(
     (np.uint64(distance), np.uint64(kept))
     for distance, kept in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
@@ -23,7 +24,7 @@ _TURNS = tuple(
 
 
 def bitmap_of(holds: Bools) -> Bitmap:
-    """The bitmap of n events, with those set for which bool[n] holds."""
+    """The bitmap of the events for which `holds`, bool[n], is True."""
     bits = np.zeros(8 * _words(len(holds)), np.uint8)
     packed = np.packbits(holds, bitorder="little")
     bits[: len(packed)] = packed
@@ -31,32 +32,32 @@ def bitmap_of(holds: Bools) -> Bitmap:
 
 
 def bitmap_of_rows(rows: Ints, count: int) -> Bitmap:
-    """The bitmap of `count` events with the events at `rows` set; no row stands there twice."""
+    """The bitmap of `count` events that has those at `rows`, which are distinct."""
     holds = np.zeros(count, np.bool_)
     holds[rows] = True
     return bitmap_of(holds)
 
 
 def every_event(count: int) -> Bitmap:
-    """All of `count` events."""
+    """The bitmap that has all of `count` events."""
     return bitmap_of(np.ones(count, np.bool_))
 
 
 def no_event(count: int) -> Bitmap:
-    """The bitmap of `count` events with none set."""
+    """The bitmap that has none of `count` events."""
     return np.zeros(_words(count), _WORD)
 
 
 def as_bools(bitmap: Bitmap, count: int) -> Bools:
-    """bool[count], which events are in the set."""
+    """bool[count]: which events the bitmap has."""
     return np.unpackbits(bitmap.view(np.uint8), count=count, bitorder="little").view(np.bool_)
 
 
 def side_by_side(bitmaps: Sequence[Bitmap], count: int) -> npt.NDArray[np.uint8]:
-    """uint8[count], for each event a bit of each of up to eight bitmaps, the first one's the lowest.
+    """uint8[count]: the bits of each event in up to eight bitmaps, the first bitmap's lowest.
 
-    Each word of a table with a column for each bitmap is a square of eight by eight bits, which is turned
-    over: its halves change places, then their halves, then theirs.
+    A table with a column for each bitmap consists of words, squares of eight by eight bits. Each is
+    transposed: its halves change places, then their halves, then theirs.
     """
     table = np.zeros((8 * _words(count), 8), np.uint8)
     for column, bitmap in enumerate(bitmaps):

@@ -1,4 +1,4 @@
-"""Evaluate the predicates on whole columns, and give each slot the events that its rules need."""
+"""Evaluates the predicates on whole columns, and packs for each slot the events that its rules need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, Ints
 from spark_pace.core.intake.bitmaps import Bitmap, as_bools, every_event, no_event, side_by_side
-from spark_pace.core.intake.keys import key_texts
+from spark_pace.core.intake.key_texts import key_texts
 from spark_pace.core.intake.predicates import held
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, key_column_of
@@ -16,16 +16,16 @@ from spark_pace.core.tables import array, chosen, numbers, with_column
 
 
 def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
-    """Cut a table of events into the parts that the slots need.
+    """Divide a table of events among the slots that need them.
 
     Args:
         plan: the plan.
         events: ``@time, @source, @offset`` and the schema's attributes, in any order.
 
     Returns:
-        (slot, frame) for each slot that needs events. Its columns are ``@time, @source, @offset, @home``, the
-        bits, the texts of partition keys, and the attributes that the slot's rules use. Where repeats are
-        dropped, every slot gets every event.
+        (slot, frame) for each slot that needs events. The columns of a frame are ``@time``, ``@source``,
+        ``@offset``, ``@home``, the bits, the texts of partition keys, and the attributes that the slot's
+        rules use. If repeats are dropped, every slot gets every event.
     """
     if not events.num_rows:
         return []
@@ -42,13 +42,13 @@ def pack(plan: Plan, events: pa.Table) -> list[tuple[int, pa.Table]]:
 
 
 def wanted(plan: Plan, events: pa.Table) -> Bools:
-    """bool[n], which events belong to the stream of any rule; `events` has the schema's attributes."""
+    """bool[n]: which events belong to the stream of any rule; `events` has the schema's attributes."""
     streams = _streams(plan, held(plan, events), events.num_rows)
     return _of_any(streams, events.num_rows)
 
 
 def _of_any(streams: list[Bitmap], rows: int) -> Bools:
-    """bool[rows], which of `rows` events belong to any of some streams; there may be no stream."""
+    """bool[rows]: which of `rows` events belong to any of the streams."""
     every = no_event(rows)
     for stream in {id(stream): stream for stream in streams}.values():
         every |= stream
@@ -56,12 +56,12 @@ def _of_any(streams: list[Bitmap], rows: int) -> Bools:
 
 
 def _streams(plan: Plan, holding: list[Bitmap], rows: int) -> list[Bitmap]:
-    """For each rule the bitmap of its stream's events; rules with the same stream share one bitmap.
+    """The bitmap of each rule's stream; rules with equal streams share one.
 
     Args:
         plan: the plan.
-        holding: for each predicate the bitmap of the events for which it holds.
-        rows: how many events there are.
+        holding: for each predicate, the bitmap of the events for which it holds.
+        rows: the number of events.
 
     Sources: semantics, section 1.
     """
@@ -81,9 +81,9 @@ def _streams(plan: Plan, holding: list[Bitmap], rows: int) -> list[Bitmap]:
 
 
 def _wanted_somewhere(plan: Plan, events: pa.Table, streams: list[Bitmap]) -> tuple[pa.Table, Ints | None]:
-    """The events that some slot needs, with the columns that slots need, and their rows in `events`.
+    """Keep the events and columns that some slot needs; return them, and the events' rows.
 
-    The rows are None if slots need all of the events.
+    The rows are None if all events are needed.
     """
     used = {name for slot in range(plan.slots) for name in slot_columns(plan, slot)}
     used.update(*plan.partition_keys)
@@ -95,13 +95,13 @@ def _wanted_somewhere(plan: Plan, events: pa.Table, streams: list[Bitmap]) -> tu
 
 
 def _with_bits(events: pa.Table, bitmaps: list[Bitmap], rows: Ints | None, count: int) -> pa.Table:
-    """The events with columns ``@bits`` that have a bit for each bitmap.
+    """Add the columns ``@bits``, with a bit for each bitmap.
 
     Args:
         events: all or some of `count` events.
-        bitmaps: bitmaps of the `count` events.
+        bitmaps: bitmaps of `count` events.
         rows: which of the `count` events the table has; None: all of them.
-        count: how many events the bitmaps are of.
+        count: the number of events in a bitmap.
     """
     for first in range(0, len(bitmaps), 64):
         word = np.zeros((events.num_rows, 8), np.uint8)  # the lowest byte first
@@ -123,9 +123,9 @@ def _slot_frames(
 ) -> list[tuple[int, pa.Table]]:
     frames = []
     seen = np.zeros(events.num_rows, np.bool_)
-    in_streams: dict[tuple[int, ...], Bools] = {}  # by rule indices: each bucket of a key has the same ones
+    in_streams: dict[tuple[int, ...], Bools] = {}  # by rule indices, which all buckets of a key share
     for slot in range(plan.slots):
-        # where repeats are dropped, every slot must see every event: else slots would drop different ones
+        # if repeats are dropped, every slot must see every event, or slots would drop different ones
         wanted = np.full(events.num_rows, bool(plan.order.deduplicate_on))
         for (key_column, bucket), rules in _rules_by_bucket(plan, slot).items():
             numbered = tuple(planned.index for planned in rules)
@@ -143,7 +143,7 @@ def _slot_frames(
 
 
 def _rules_by_bucket(plan: Plan, slot: int) -> dict[tuple[str | None, int], list[RulePlan]]:
-    """The rules of a slot by their partition key and bucket."""
+    """The rules of a slot, by partition key and bucket."""
     alike: dict[tuple[str | None, int], list[RulePlan]] = {}
     for unit in plan.units[slot]:
         planned = plan.rules[unit.rule_index]
@@ -152,7 +152,7 @@ def _rules_by_bucket(plan: Plan, slot: int) -> dict[tuple[str | None, int], list
 
 
 def _in_any_stream(plan: Plan, events: pa.Table, rules: list[RulePlan]) -> Bools:
-    """bool[n], which events belong to the stream of any of the rules."""
+    """bool[n]: which events belong to the stream of any of the rules."""
     bits: dict[str, int] = {}
     for planned in rules:
         name, bit = bits_column(plan.member_bit(planned))
@@ -164,11 +164,11 @@ def _in_any_stream(plan: Plan, events: pa.Table, rules: list[RulePlan]) -> Bools
 
 
 def slot_columns(plan: Plan, slot: int) -> list[str]:
-    """The names of the columns of a slot's frames, in their order."""
+    """The names of the columns of a slot's frames, in order."""
     rules = [plan.rules[index] for index in dict.fromkeys(unit.rule_index for unit in plan.units[slot])]
     bits = dict.fromkeys(bits_column(number)[0] for number in range(len(plan.bit_names)))
     keys = dict.fromkeys(planned.key_column for planned in rules if planned.key_column is not None)
-    used = {name for planned in rules for name in (*planned.columns, *planned.tested)}
+    used = {name for planned in rules for name in (*planned.columns, *planned.computed_from, *planned.tested)}
     used |= {*plan.ties, *plan.order.deduplicate_on}
     attributes = [field.name for field in plan.schema.fields if field.name in used]
     return [TIME, SOURCE, OFFSET, HOME, *bits, *keys, *attributes]

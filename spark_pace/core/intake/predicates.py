@@ -1,4 +1,4 @@
-"""For which events of a table each predicate of a plan holds."""
+"""Evaluates all predicates of a plan on a table of events."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from spark_pace.core.plan.plan import Plan
 
 @dataclass(frozen=True)
 class _Events(EventColumns):
-    """The attributes of the events of a table, or of some of its rows, as columns of an expression.
+    """The attributes that expressions read: of all rows of a table, or of some.
 
     Attributes:
-        at: the rows; None: all of them.
-        known: the columns of the whole table that have been looked at so far.
+        at: the rows; None: all rows.
+        known: columns of the whole table that were read so far.
     """
 
     at: pa.Array | None = None
@@ -30,12 +30,12 @@ class _Events(EventColumns):
 
     @property
     def rows(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return int(self.events.num_rows) if self.at is None else len(self.at)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """The values of an attribute."""
-        if attribute not in self.known:  # where a column has several chunks, they are joined once
+        if attribute not in self.known:  # so that a column's chunks are put together once
             self.known[attribute] = super().column(component, attribute)
         whole = self.known[attribute]
         return whole if self.at is None else whole.take(self.at)
@@ -46,9 +46,9 @@ class _Events(EventColumns):
 
 
 def held(plan: Plan, table: pa.Table) -> list[Bitmap]:
-    """For each of the plan's predicates the bitmap of the events for which it holds.
+    """For each predicate of the plan, the bitmap of the events for which it holds.
 
-    A predicate that is looked up by a constant is tested only on the events that have this constant.
+    A predicate that is looked up by a constant is tested only on the events with this constant.
     """
     events, lookups = _Events(table), plan.lookups
     found = {number: bitmap_of(evaluate_mask(plan.predicates[number], events)) for number in lookups.others}
@@ -60,13 +60,13 @@ def held(plan: Plan, table: pa.Table) -> list[Bitmap]:
 
 
 def _looked_up(lookup: Lookup, events: _Events) -> Iterator[tuple[Sought, Ints]]:
-    """Each predicate of a lookup, with the rows of the events that have its constant: int64[m], ascending."""
+    """Yield each predicate of a lookup with the rows that have its constant, int64[m], ascending."""
     constants = pa.array(lookup.constants, ARROW_TYPES[lookup.column.type])
     places = pc.index_in(events.column(None, lookup.column.attribute), value_set=constants)
     rows = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
     code = pc.drop_null(places).to_numpy()
     if len(constants) <= np.iinfo(np.uint16).max:
-        code = code.astype(np.uint16)  # which numpy sorts without comparing
+        code = code.astype(np.uint16)  # numpy sorts these by radix
     order = np.argsort(code, kind="stable")
     rows, bounds = rows[order], np.searchsorted(code[order], np.arange(len(constants) + 1))
     for sought in lookup.sought:
@@ -74,7 +74,7 @@ def _looked_up(lookup: Lookup, events: _Events) -> Iterator[tuple[Sought, Ints]]
 
 
 def _tested(sought: Sought, rows: Ints, shared: list[Bools], events: _Events) -> Ints:
-    """Keep those rows of events for which the rest of the predicate holds too."""
+    """The rows for which the rest of the predicate holds too."""
     for number in sought.shared:
         rows = rows[shared[number][rows]]
     if sought.rest is None or not len(rows):

@@ -1,4 +1,4 @@
-"""How far the source of each record had come before it: the greatest event time of its earlier records."""
+"""Computes how far each record's source had come before it: the greatest time of its earlier records."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from spark_pace.core.columns import NO_FRONTIER, Ints
 
 
 def reached_before(time: Ints, names: pa.DictionaryArray, before: Callable[[str], int]) -> Ints:
-    """The greatest time of the source of each record before it; the least of all times where there is none.
+    """For each record, the greatest event time of earlier records of its source.
 
     Args:
         time: int64[n], event times in the order of the records.
-        names: n sources; null for a record of no source.
-        before: tells of a source the greatest time before the first record.
+        names: the n sources; null for a record without source.
+        before: gives the greatest time of a source before the first record.
 
     Returns:
-        int64[n], O(n log n) where there are several sources.
+        int64[n]; `NO_FRONTIER` where there is no earlier record. O(n log n) with several sources.
     """
     texts = names.dictionary.cast(pa.string()).to_pylist()
     known = np.array([*map(before, texts), NO_FRONTIER], np.int64)
@@ -33,13 +33,13 @@ def reached_before(time: Ints, names: pa.DictionaryArray, before: Callable[[str]
 
 
 def _of_each(time: Ints, source: Ints, known: Ints) -> Ints:
-    """The reached times of several sources: one running maximum of the times' ranks, source after source."""
+    """The reached times of several sources, by one running maximum of ranks, source by source."""
     rows = np.argsort(source, kind="stable")
     values, ranks = np.unique(np.append(time, known), return_inverse=True)
     size, of_row = len(values), source[rows]
     is_first = np.append(True, of_row[1:] != of_row[:-1])
     own, beginning = ranks[: len(time)][rows], ranks[len(time) :][of_row]
-    # what each record has before it: the record before it, or what its source had reached
+    # before each record: the record before it, or the time that its source had reached
     code = np.where(is_first, beginning, np.maximum(np.roll(own, 1), beginning)) + of_row * size
     found = np.empty(len(time), np.int64)
     found[rows] = values[np.maximum.accumulate(code) - of_row * size]
@@ -47,5 +47,5 @@ def _of_each(time: Ints, source: Ints, known: Ints) -> Ints:
 
 
 def _earlier_greatest(time: Ints, known_us: int) -> Ints:
-    """The greatest of the times before each, and of `known_us`."""
+    """int64[n]: the greatest of `known_us` and the times before each."""
     return np.maximum.accumulate(np.append(known_us, time[:-1]))

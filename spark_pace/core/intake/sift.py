@@ -1,7 +1,7 @@
-"""Put heartbeats and late events aside, and find out how far the sources have come.
+"""Puts heartbeats and late events aside, and finds out how far the sources have come.
 
-This happens before events are given to slots. So an event that no rule wants can be late too, and a late
-event is kept with all its attributes.
+This happens before events are divided among slots. So an event that no rule uses can be late too, and a late
+event keeps all its attributes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.intake.late import LATE_SCHEMA, late_table
+from spark_pace.core.intake.late_table import LATE_SCHEMA, late_table
 from spark_pace.core.intake.reached_times import reached_before
 from spark_pace.core.order.order import IN
 from spark_pace.core.order.progress import Progress, file_progress
@@ -26,15 +26,15 @@ from spark_pace.core.tables import array, chosen, numbers, paired
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of the records that came before those to be sifted.
+    """The facts about earlier records that sifting needs.
 
     Attributes:
-        frontier_us: the frontier when the batch began: events below it are late. `NO_FRONTIER` where the
-            files before an event decide whether it is late: only the splitter knows the frontier then.
-        reached: the greatest event time of each source before the batch; empty unless the earlier records of
-            its source decide whether an event is late.
-        moved: the greatest event time of each source of which the batch has had records; it takes the place
-            of the time in `reached`. These sources are few, as a rule, so that copying them costs little.
+        frontier_us: the frontier when the batch began: events below it are late. `NO_FRONTIER` if earlier
+            files decide which events are late, because then only the splitter knows the frontier.
+        reached: the greatest event time of each source before the batch; empty unless earlier records of its
+            source decide if an event is late.
+        moved: the greatest event time of each source with records in the batch; it replaces the time in
+            `reached`. These sources are usually few, so copying them is cheap.
     """
 
     frontier_us: int = NO_FRONTIER
@@ -42,23 +42,23 @@ class Past:
     moved: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, progress: Progress) -> Past:
-        """What is known after more records with this progress."""
+        """The past after more records with this progress."""
         moved = {source: max(time, self.reached_by(source)) for source, time in progress.sources.items()}
         return replace(self, moved={**self.moved, **moved})
 
     def reached_by(self, source: str) -> int:
-        """The greatest event time of a source so far; `NO_FRONTIER` if it has had no record."""
+        """The greatest event time of a source so far; `NO_FRONTIER` if it had no record."""
         return self.moved.get(source, self.reached.get(source, NO_FRONTIER))
 
 
 @dataclass(frozen=True)
 class Sifted:
-    """What a table of records holds: each record is an event, a late event or a heartbeat.
+    """The records of a table, sorted into events, late events and heartbeats.
 
     Attributes:
         events: the events that are not known to be late.
         late: the late events, as a table of `LATE_SCHEMA`.
-        heartbeats: how many records only say how far their source has come.
+        heartbeats: the number of heartbeats, which only say how far their source has come.
         progress: how far the sources have come, by all records.
     """
 
@@ -69,12 +69,12 @@ class Sifted:
 
 
 def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
-    """Take a table of valid records apart.
+    """Sort the records of a table into events, late events and heartbeats.
 
     Args:
         plan: the plan.
-        records: ``@time, @source, @offset`` and the schema's attributes. They are in the order of their
-            offsets where the earlier records of its source decide whether an event is late, else in any.
+        records: ``@time, @source, @offset`` and the schema's attributes; in the order of offsets if earlier
+            records of its source decide if an event is late, else in any order.
         past: what came before these records.
     """
     names = _source_names(plan, records) if plan.order.by_source and records.num_rows else None
@@ -96,17 +96,16 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
 
 
 def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tuple[Sifted, Past]:
-    """Take apart the next records that one reader (a task, or a run in one process) has read.
+    """Sift the next records of one reader (a task, or a run in one process).
 
     Args:
         plan: as in `sift`.
-        records: as in `sift`; of one file only, where the files before an event decide whether it is late.
+        records: as in `sift`; of one file only, if earlier files decide which events are late.
         past: what came before these records.
-        entry: the place of this one file in the order of the files.
+        entry: the index of this file in the order of files.
 
     Returns:
-        What the records hold, with the progress of their file where files decide; and the past of the records
-        that come next.
+        The sifted records, with the progress of their file if files decide; and the past of the next records.
     """
     sifted = sift(plan, records, past)
     if plan.order.before == "records":
@@ -118,14 +117,14 @@ def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tupl
 
 
 class _Limits(NamedTuple):
-    """For each record the time before which it is late, and whether its own source has set that time."""
+    """For each record the time before which it is late, and True if its own source has set that time."""
 
     times: Ints
     by_source: Bools | bool
 
 
 def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, past: Past) -> _Limits | None:
-    """For each record the time before which it is late; None where no record can be late."""
+    """The limit of each record; None if no record can be late."""
     if plan.order.before == "records" and names is not None:
         reached = reached_before(numbers(records, TIME), names, past.reached_by)
         own = np.where(reached == NO_FRONTIER, NO_FRONTIER, reached - plan.order.delay_us)
@@ -147,7 +146,7 @@ def _progress(records: pa.Table, names: pa.DictionaryArray | None) -> Progress:
 def _source_names(plan: Plan, records: pa.Table) -> pa.DictionaryArray:
     """The name of each record's source; null where the source column is null.
 
-    Where the earlier records of a source decide, it has a name of its own in each partition (see `IN`).
+    If earlier records of a source decide, it has a different name in each partition (see `IN`).
     """
     names = _encoded(array(records, plan.source_column or SOURCE))
     if plan.source_column is None or plan.order.before != "records":
@@ -160,7 +159,7 @@ def _encoded(values: pa.Array) -> pa.DictionaryArray:
 
 
 def _greatest(names: pa.DictionaryArray, time: pa.Array) -> dict[str, int]:
-    """The greatest time of each source; a record whose source column is null counts for no source."""
+    """The greatest time of each source; records without source do not count."""
     latest = pa.table({"source": names.indices, "time": time}).group_by("source").aggregate([("time", "max")])
     known = latest.filter(pc.is_valid(latest["source"]))
     texts = names.dictionary.take(known["source"].combine_chunks()).cast(pa.string())

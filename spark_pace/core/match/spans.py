@@ -171,23 +171,23 @@ class Windows:
         # the first window that holds the event
         low = (high - size // every if size % every == 0 else (stream.time - size) // every) + 1
         if passed_us > NO_FRONTIER:
-            low = np.maximum(low, _last_ended(span, passed_us) + 1)
+            low = np.maximum(low, last_ended(span, passed_us) + 1)
         before = np.roll(high, 1)  # the last window that holds the event before, which has counted it
         before[stream.starts] = low[stream.starts] - 1
         return Windows(stream, span, np.maximum(low, before + 1), high)
 
     def ended(self, frontier_us: int) -> Windows:
         """Those that the frontier has passed."""
-        return replace(self, last=np.minimum(self.last, _last_ended(self.span, frontier_us)))
+        return replace(self, last=np.minimum(self.last, last_ended(self.span, frontier_us)))
 
     def counted_open(self, frontier_us: int) -> Ints:
         """int64[segments], how many windows the frontier has not passed."""
-        first = np.maximum(self.first, _last_ended(self.span, frontier_us) + 1)
+        first = np.maximum(self.first, last_ended(self.span, frontier_us) + 1)
         return np.add.reduceat(np.maximum(self.last - first + 1, 0), self.stream.starts)
 
     def in_open(self, frontier_us: int) -> Bools:
         """bool[n], which rows are in a window that the frontier has not passed."""
-        held: Bools = self.last > _last_ended(self.span, frontier_us)
+        held: Bools = self.last > last_ended(self.span, frontier_us)
         return held
 
     def spans(self, horizon: Horizon, next_ids: Ints) -> SpanRows:
@@ -207,7 +207,7 @@ class Windows:
         return _with_base(stream, SpanRows(start, end, ids, k * every, none, resolved_at, resolved_at))
 
 
-def _last_ended(span: GridSpan, frontier_us: int) -> int:
+def last_ended(span: GridSpan, frontier_us: int) -> int:
     """The number of the last window whose last microsecond is below the frontier."""
     return (frontier_us - span.size_us) // span.every_us
 

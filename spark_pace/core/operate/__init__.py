@@ -1,1 +1,1 @@
-"""The fourth step, the operators: find the matches of a lane and compute their fields."""
+"""The fourth step, the operators: finds the matches of a lane and computes their fields."""

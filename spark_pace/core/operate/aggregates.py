@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.column_sums import sums_of
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.contents import Contents, held_in
-from spark_pace.core.expr import evaluate, evaluate_mask
+from spark_pace.core.expr import Aggregate, evaluate, evaluate_mask
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.sums import Sums
+from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.summaries.column_sums import deviation
+from spark_pace.core.summaries.distribution import FUNCTIONS, distributed
+from spark_pace.core.summaries.sketches import sizes
+from spark_pace.core.summaries.sums import Sums
 from spark_pace.core.tables import boolean
 
 
@@ -62,13 +65,18 @@ class SpanAggregates:
         """An attribute that all events of a span share, or that of the event that opened it."""
         return self.contents.stream.attribute(attribute).take(pa.array(self.start))
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+    def aggregate(self, one: Aggregate) -> pa.Array:
         """An aggregate over each span's events; `first` and `last` alone count nulls."""
         start, end, contents = self.start, self.end, self.contents
+        function, attribute = one.function, one.attribute
         if attribute is None:
             return pa.array(contents.events(start, end))
         if function in ("first", "last", "min", "max"):
             return held_in(contents, function, attribute, start, end)
+        if function in FUNCTIONS:
+            return self._distributed(one, contents.values("each", attribute))
+        if function == "approx_count_distinct":
+            return pa.array(sizes(contents.registers(attribute, start, end)))
         count = contents.known(attribute, start, end)
         if function == "count":
             return pa.array(count)
@@ -79,7 +87,16 @@ class SpanAggregates:
             return pa.array(sums.doubles() / np.maximum(count, 1), mask=count == 0)
         assert function == "stddev", function
         squares = contents.sums(attribute, start, end, squared=True)
-        return _deviation(sums, squares, count)
+        return deviation(sums, squares, count)
+
+    def _distributed(self, one: Aggregate, values: pa.Array) -> pa.Array:
+        """What needs all values of each span, in pieces in which a value stands once for each span."""
+        found = [distributed(one, values.slice(0, 0), np.zeros(0, np.int64), 0)]
+        for piece in pieces(self.end - self.start):
+            owner, rows = expand(self.start[piece], self.end[piece])
+            of_spans = values.take(pa.array(rows))
+            found.append(distributed(one, of_spans, owner, piece.stop - piece.start))
+        return pa.concat_arrays(found)
 
 
 @dataclass(frozen=True)
@@ -89,12 +106,12 @@ class SharedAggregates:
     Attributes:
         lane: all spans of the lane.
         index: int64[s], the spans.
-        known: what is computed, by function and attribute.
+        known: what is computed.
     """
 
     lane: SpanAggregates
     index: Ints
-    known: dict[tuple[str, str | None], pa.Array]
+    known: dict[Aggregate, pa.Array]
 
     @property
     def rows(self) -> int:
@@ -109,11 +126,10 @@ class SharedAggregates:
         """See `SpanAggregates`."""
         return self.lane.take(self.index).column(component, attribute)
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+    def aggregate(self, one: Aggregate) -> pa.Array:
         """See `SpanAggregates`."""
-        one = (function, attribute)
         if one not in self.known:
-            self.known[one] = self.lane.aggregate(function, component, attribute)
+            self.known[one] = self.lane.aggregate(one)
         return self.known[one].take(pa.array(self.index))
 
 
@@ -126,15 +142,3 @@ def _sum(sums: Sums, kind: pa.DataType, unknown: Bools) -> pa.Array:
         return pc.if_else(boolean(unknown), None, sums.decimals(wide))
     whole, fits = sums.whole()
     return pa.array(whole, mask=unknown | ~fits)
-
-
-def _deviation(sums: Sums, squares: Sums, count: Ints) -> pa.Array:
-    """The standard deviation of a sample, from n * sum(x * x) - sum(x) * sum(x), which is exact."""
-    mantissa, exponent = squares.times(sums_of(pa.array(count))).minus(sums.times(sums)).rounded()
-    odd = exponent & 1
-    degrees = count.astype(np.float64) * np.maximum(count - 1, 1)
-    root = np.sqrt(np.ldexp(mantissa, odd) / np.maximum(degrees, 1))
-    with np.errstate(over="ignore"):
-        values = np.ldexp(root, (exponent - odd) >> 1)
-    values = np.where(sums.finite, values, np.nan)
-    return pa.array(values, mask=count < 2)

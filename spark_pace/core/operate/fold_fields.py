@@ -1,4 +1,4 @@
-"""The matches of a fold: of each the event that has given it, and its fields."""
+"""Computes the fields of a fold's matches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import NOTHING_US, Ints
-from spark_pace.core.expr import ARROW_TYPES, evaluate
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, evaluate
 from spark_pace.core.match.release import at_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.match_table import Labels, event_matches
@@ -19,7 +19,7 @@ from spark_pace.core.split.lanes import Lane
 
 
 def fold_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> pa.Table:
-    """The table of the matches of a lane whose rule has a fold."""
+    """The matches of a lane whose rule has a fold, as a table."""
     rows, rule = lane.column(ROW), planned.rule
     labels = Labels(lane.column(SELECTION), stream.time[rows], stream.time[rows], at_rows(stream, rows))
     assert lane.selections is not None
@@ -34,11 +34,11 @@ def fold_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> p
 
 @dataclass(frozen=True)
 class MoveColumns:
-    """What expressions see of moves that give matches: attributes of the event, and the states.
+    """The columns that expressions read of moves with matches: attributes of the event, and the states.
 
     Attributes:
         stream: the lane's stream.
-        events: int64[m], the row of each one's event.
+        events: int64[m], the row of each move's event.
         machine: the rule's fold.
         lane: the lane.
     """
@@ -50,11 +50,11 @@ class MoveColumns:
 
     @property
     def rows(self) -> int:
-        """How many moves there are."""
+        """The number of moves."""
         return len(self.events)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """An attribute of each move's event, or what is known of its states."""
+        """An attribute of each move's event, or a fact about its states."""
         if attribute in (STATE_BEFORE, STATE_AFTER):
             return pa.array(self.machine.states, pa.string()).take(pa.array(self.lane.column(attribute)))
         if attribute == STATE_SINCE:
@@ -62,6 +62,6 @@ class MoveColumns:
             return pa.array(since, mask=np.equal(since, NOTHING_US)).cast(ARROW_TYPES["TIMESTAMP"])
         return self.stream.attribute(attribute).take(pa.array(self.events))
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+    def aggregate(self, one: Aggregate) -> pa.Array:
         """A single event has no groups."""
-        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
+        raise AssertionError(f"{one} over a single event")

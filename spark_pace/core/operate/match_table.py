@@ -1,10 +1,10 @@
-"""Matches as a table: what operators hand to the merger.
+"""Makes the table of matches that operators give to the merger.
 
-The merger orders matches by the columns with "@", which no user sees: ``@release_us``; ``@phase``, which is 0
-at an event and 1 directly behind all events of that time; ``@tie0…``, the place of the releasing event among
-those of its time. Matches that are equal in these and in their selection are ordered by their ``events``; a
-Python operator's, which may have none, stay in the order of their rows. Texts that repeat (the key, and of
-events component and source) are dictionaries here; the merger makes texts of them.
+The merger orders matches by the columns with "@", which no user sees: ``@release_us``; ``@phase``, 0 at an
+event and 1 directly after all events of that time; ``@tie0…``, which order the releasing event among those of
+its time. Matches that are equal in these and in their selection are ordered by their ``events``; rows of a
+Python operator, which may have no events, stay in their order. Texts that repeat (keys, components and
+sources) are dictionaries here, and texts after the merger.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ EVENTS_TYPE = pa.list_(
         ("offset", pa.int64()),
     ])
 )  # fmt: skip
-# The columns that every match has. The merger fills `rule` and `out_seq`, the functions below fill the rest.
-# The partition columns and the fields of `emit` stand in front of `events`, and may not have these names.
+# The columns of every match. The merger fills `rule` and `out_seq`, the functions below fill the others.
+# Partition columns and fields of `emit` come before `events`, and may not have these names.
 FIXED_COLUMNS: dict[str, pa.DataType] = {
     "rule": pa.string(),
     "key": pa.string(),  # null without partition_by
@@ -51,13 +51,13 @@ THE_EVENT = "event"  # the component of the event that gives a fold's match
 
 @dataclass(frozen=True)
 class Labels:
-    """What each of m matches has from its selection.
+    """The columns that m matches get from their selections.
 
     Attributes:
         selection_id: int64[m].
-        opened_us: int64[m], event time of the opening event; of a grid span, the window's start.
-        matched_us: int64[m], event time of the match's last event, or the end of the window that decided it.
-        release: m positions, where each match may go out.
+        opened_us: int64[m], the time of the opening event; for a grid span, the window's start.
+        matched_us: int64[m], the time of the match's last event, or the end of the window that decided it.
+        release: m positions, at which each match may go out.
     """
 
     selection_id: Ints
@@ -67,7 +67,7 @@ class Labels:
 
 
 def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found, labels: Labels) -> pa.Table:
-    """The table of the matches of a pattern."""
+    """The matches of a pattern as a table."""
     columns = _head(plan, planned, stream, labels, found.first)
     columns["seq"] = pa.array(stream.seq[found.last])
     columns["matched_at"] = _utc(labels.matched_us)
@@ -81,7 +81,7 @@ def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found,
 def event_matches(
     plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, rows: Ints, fields: pa.Table
 ) -> pa.Table:
-    """The table of matches of one event each, those in `rows`, with the fields of ``emit``."""
+    """The table of matches of one event each, the events in `rows`; `fields` are those of ``emit``."""
     number = np.arange(len(rows))
     found = Found(rows, rows, number, np.arange(len(rows) + 1), rows, np.zeros(len(rows), np.int64))
     table = span_matches(plan, planned, stream, labels, rows, fields).drop_columns(["events"])
@@ -96,15 +96,15 @@ def span_matches(
     last: Ints,
     rows: pa.Table,
 ) -> pa.Table:
-    """The table of the rows that whole spans give: a Python operator's, or aggregates.
+    """The table of matches that whole spans give: rows of a Python operator, or aggregates.
 
     Args:
         plan: the plan.
         planned: the rule.
         stream: the lane's stream.
-        labels: of the selection of each row.
-        last: int64[m], the row of the last event of each one's selection.
-        rows: the m rows, with the fields of ``emit``.
+        labels: the labels of each match's selection.
+        last: int64[m], the row of the last event of each match's selection.
+        rows: the fields of ``emit`` of the m matches.
     """
     columns = _head(plan, planned, stream, labels, last)
     columns["seq"] = pa.array(stream.seq[last])
@@ -122,7 +122,7 @@ def _utc(times: Ints) -> pa.Array:
 
 
 def _head(plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, member: Ints) -> dict[str, pa.Array]:
-    """The columns for order, key, selection and partition; `member` is a row of each match."""
+    """The columns for order, key, selection and partition; `member` has a row of each match."""
     columns = {"@release_us": pa.array(labels.release.time), "@phase": pa.array(labels.release.code & 1)}
     columns |= _ties(plan, planned, stream, labels.release)
     if planned.key_column is None:
@@ -137,11 +137,11 @@ def _head(plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, member:
 
 
 def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> dict[str, pa.Array]:
-    """The place of the releasing event among those of its time; null where a match goes out behind them."""
+    """The columns ``@tie…``; null where a match goes out after all events of its time."""
     at_event = release.code & 1 == 0
     rows = np.where(at_event, release.code // 2, 0)
     index = pa.array(rows, mask=~at_event)
-    if planned.panes is not None:  # no match of theirs goes out at an event
+    if planned.panes is not None:  # their matches never go out at an event
         return {}
     if planned.key_column is None:
         return {"@tie0": pa.array(stream.seq).take(index)}
@@ -157,7 +157,7 @@ def _taken(stream: Stream, name: str, rows: pa.Array) -> pa.Array:
 
 
 def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
-    """A column of texts of these rows, as a dictionary that has not many more than they have."""
+    """A column of texts at these rows, as a dictionary with few values that they do not use."""
     taken = _taken(stream, name, rows)
     if ways.is_compacted(len(taken.dictionary), len(rows)):
         return array(compacted(pa.table({name: taken})), name)
@@ -165,7 +165,7 @@ def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
 
 
 def _events(components: list[str], stream: Stream, found: Found) -> pa.Array:
-    """The production set of each match, in stream order; its texts, which repeat, as dictionaries."""
+    """The production set of each match, in stream order, with texts as dictionaries."""
     names, index = pa.array(components, pa.string()), pa.array(found.members)
     events = pa.StructArray.from_arrays(
         [

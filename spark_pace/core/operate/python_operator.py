@@ -1,4 +1,4 @@
-"""What a Python operator sees of a selection, and how it is called."""
+"""The argument of a Python operator, and how it is called."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.functions.error_texts import traceback_text
 from spark_pace.core.functions.operator_rows import as_table, emit_schema
 from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
-from spark_pace.core.functions.texts import traceback_text
 from spark_pace.core.plan.rule import Rule
 
 
@@ -25,7 +25,7 @@ class Span:
         rule: the rule's name.
         selection_id: number of the selection.
         key: the text of the partition key; None without `partition_by`.
-        closed: whether an event closed it, which is the last one then; if not, the end of its window did.
+        closed: True if an event closed it, the last one of `events`; False if its window ended.
     """
 
     events: pa.Table
@@ -41,7 +41,7 @@ class Span:
 
     @cached_property
     def closing(self) -> dict[str, Any] | None:
-        """The event that closed the selection; None where its window's end did."""
+        """The event that closed the selection; None if its window ended."""
         if not self.closed:
             return None
         return self.events.slice(self.events.num_rows - 1).to_pylist()[0]  # type: ignore[no-any-return]
@@ -62,7 +62,7 @@ class Spans:
         start: int64[n], the row of each selection's first event.
         end: int64[n], the row after its last event.
         ids: int64[n], the number of each selection.
-        closed: bool[n], whether an event closed it.
+        closed: bool[n], True if an event closed it.
     """
 
     rule: Rule
@@ -74,11 +74,11 @@ class Spans:
     closed: Bools
 
     def __len__(self) -> int:
-        """How many selections there are."""
+        """The number of selections."""
         return len(self.start)
 
     def __getitem__(self, place: int) -> Span:
-        """One selection as the operator sees it."""
+        """One selection, as the operator's argument."""
         first, rows = int(self.start[place]), int(self.end[place] - self.start[place])
         key = None if self.keys is None else self.keys[first].as_py()
         events = self.events.slice(first, rows)
@@ -91,13 +91,13 @@ Answer: TypeAlias = pa.Table | str  # the rows for a selection, or the reason wh
 
 @dataclass(frozen=True)
 class Answers:
-    """What an operator has returned for some neighbouring selections.
+    """The answers of an operator for some neighbouring selections.
 
     Attributes:
-        rows: the rows for all of them, one below the other.
+        rows: the rows for all of them, one after the other.
         counts: the number of rows for each selection.
-        failed: why the operator failed, by the place of the selection among these.
-        seconds: what it took for each selection; empty where that is not known.
+        failed: the reasons for failures, by the index of the selection.
+        seconds: the time for each selection; empty if it is not known.
     """
 
     rows: pa.Table
@@ -111,7 +111,7 @@ CallOperator = Callable[[Spans], Iterator[Answers]]
 
 
 def call_here(spans: Spans) -> Iterator[Answers]:
-    """The answers for spans, by calling the rule's operator in this process."""
+    """Yield the answers for spans, by calling the rule's operator in this process."""
     for place in range(len(spans)):
         yield gathered(spans.rule, [call_operator(spans.rule, spans[place])])
 
@@ -119,13 +119,13 @@ def call_here(spans: Spans) -> Iterator[Answers]:
 def call_operator(
     rule: Rule, span: Span, attempts: int = ATTEMPTS, caught: Raised = (Exception, SystemExit)
 ) -> Answer:
-    """The rows that the rule's operator yields for a selection; if every attempt fails, the last traceback.
+    """Call the rule's operator on a selection; return its rows, or the last traceback if every attempt fails.
 
     Args:
         rule: the rule.
         span: the selection.
-        attempts: the most times it is called.
-        caught: the exceptions that count as a failure on this selection; others are raised.
+        attempts: how often it is called at most.
+        caught: the exceptions that count as failures; others are raised.
     """
     assert rule.operator is not None
     operator = load_operator(rule.operator)
@@ -139,7 +139,7 @@ def call_operator(
 
 
 def gathered(rule: Rule, answers: Sequence[Answer]) -> Answers:
-    """The answers for single selections as one."""
+    """Put the answers for single selections together."""
     tables = [emit_schema(rule).empty_table(), *(answer for answer in answers if not isinstance(answer, str))]
     counts = tuple(0 if isinstance(answer, str) else answer.num_rows for answer in answers)
     failed = {place: answer for place, answer in enumerate(answers) if isinstance(answer, str)}

@@ -1,7 +1,7 @@
-"""What an operator hands to the merger, and how it travels: as bytes that are few and quickly made.
+"""The result that an operator gives to the merger, and its encoding as few bytes, quickly made.
 
-Whole numbers of matches rise and fall little from row to row. So they travel as differences, in one byte or a
-few where that is enough; what is left is compressed in the quickest way.
+Whole numbers of matches change little from row to row. They are stored as differences, in as few bytes as
+these need; the rest is compressed by the fastest codec.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ FAILED_SCHEMA = pa.schema([
 _SMALL = (np.int8, np.int16, np.int32)
 _LONG = {str(kind): kind for kind in (pa.int64(), pa.timestamp("us"), UTC_TIME)}
 
-Firsts: TypeAlias = Mapping[str, tuple[str, int]]  # for each column of differences its type and first value
+Firsts: TypeAlias = Mapping[str, tuple[str, int]]  # the type and first value of each column of differences
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an operator hands to the merger.
+    """The result of a lane.
 
     Attributes:
         header: the header of the lane.
-        resolved_us: when the last of the lane's selections is resolved, if later lanes may wait for it; else
-            `NOTHING_US`.
-        matches: see `match_table`.
-        failed: the selections that a Python operator failed on, as a table of `FAILED_SCHEMA`. `source` and
-            `offset` are those of the first event, `raw` shows events as lines of JSON.
-        selections: how many selections the operator worked on, decided now or not.
+        resolved_us: when the last of the lane's selections is resolved, if later lanes may wait for that;
+            else `NOTHING_US`.
+        matches: a table as in `match_table`.
+        failed: the selections on which a Python operator failed, as a table of `FAILED_SCHEMA`. `source` and
+            `offset` are those of the first event, `raw` has events as lines of JSON.
+        selections: the number of selections that the operator worked on, decided or not.
     """
 
     header: LaneHeader
@@ -51,7 +51,7 @@ class Result:
     selections: int
 
     def encode(self) -> bytes:
-        """The result as bytes."""
+        """Encode the result."""
         header = {**vars(self.header), "resolved_us": self.resolved_us, "selections": self.selections}
         events = array(self.matches, "events")
         counts = pc.list_value_length(events).cast(pa.int64())
@@ -62,7 +62,7 @@ class Result:
 
 
 def decode_result(parcel: bytes | memoryview) -> Result:
-    """The result of these bytes."""
+    """Decode a result."""
     header, (rows, events, *failed) = decode_parcel(parcel)
     header.pop("frame_bytes")
     resolved_us, selections = header.pop("resolved_us"), header.pop("selections")
@@ -77,7 +77,7 @@ def decode_result(parcel: bytes | memoryview) -> Result:
 
 
 def _small(table: pa.Table) -> tuple[pa.Table, Firsts]:
-    """The table with differences in place of whole numbers, and the first values that these begin with."""
+    """Replace whole numbers by differences; return the table, and the columns' types and first values."""
     small = {name: _differences(array(table, name)) for name in table.column_names}
     made = {name: table[name] if column is None else pa.array(column) for name, column in small.items()}
     changed = {name: array(table, name) for name, column in small.items() if column is not None}
@@ -88,10 +88,10 @@ def _small(table: pa.Table) -> tuple[pa.Table, Firsts]:
 
 
 def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
-    """Each value less the one before it, 0 for the first; None if a difference takes 8 bytes.
+    """Each value minus the one before it, 0 for the first; None if that saves nothing.
 
-    It is None, too, for a column that is empty, has a null, or is not of whole numbers of 8 bytes. All is
-    computed modulo 2**64, so that the sums of the differences are the values again.
+    That is so if a difference needs 8 bytes, and for columns that are empty, have nulls, or are not 8-byte
+    whole numbers. All is computed modulo 2**64, so that the sums of the differences are the values again.
     """
     if not len(column) or column.null_count or str(column.type) not in _LONG:
         return None
@@ -106,7 +106,7 @@ def _differences(column: pa.Array) -> npt.NDArray[np.signedinteger] | None:
 
 
 def _wide(small: pa.Table, firsts: Firsts) -> pa.Table:
-    """The table of which `_small` has made the table `small` and `firsts`."""
+    """Undo `_small`."""
     for name, (kind, first) in firsts.items():
         values = np.cumsum(array(small, name).to_numpy(), dtype=np.int64)
         values += first

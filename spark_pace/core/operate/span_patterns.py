@@ -1,8 +1,7 @@
-"""The matches of a pattern in explicit spans: in each by itself, as if it were a whole bounded stream.
+"""Finds the matches of a pattern in explicit spans, each span taken as a whole bounded stream.
 
-Spans may overlap, and then share their events. They are worked on in pieces of about `PIECE_ROWS` events, in
-which an event stands once for every span that holds it. So memory is that of a piece, or of the longest span,
-however many spans hold an event.
+Spans may overlap and share events. They are worked on in pieces of about `PIECE_ROWS` events, in which an
+event occurs once for each span that holds it. So memory is bounded by a piece, or by the longest span.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pyarrow as pa
 
 from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints, has_bit
-from spark_pace.core.expr import Expr, Previous, conjunction, evaluate_mask, walk
+from spark_pace.core.expr import Aggregate, Expr, Previous, conjunction, evaluate_mask, walk
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import match_bounded
 from spark_pace.core.match.found_matches import Found
@@ -33,7 +32,7 @@ from spark_pace.core.plan.conditions import (
     opening_column,
     with_opening_columns,
 )
-from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.ranges import even_ranges, expand
@@ -42,7 +41,7 @@ from spark_pace.core.tables import with_column
 
 
 def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
-    """The matches in the spans of a lane."""
+    """The matches in the spans of a lane, and their labels."""
     start, end = lane.column("start"), lane.column("end")
     inside = Inside.of(rule, stream)
     ranges = even_ranges(end - start, len(start), ways.PIECE_ROWS)
@@ -55,7 +54,7 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     code = np.concatenate([at.code for _, at, _ in pieces])
     release = Positions(code, np.concatenate([at.time for _, at, _ in pieces]))
     matched_us = np.concatenate([matched for _, _, matched in pieces])
-    if isinstance(rule.span, CountSpan):  # only a full one is delivered, so its matches wait for its end
+    if isinstance(rule.span, CountSpan):  # only full spans count, so their matches wait for their end
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
@@ -66,9 +65,9 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 
 
 def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
-    """What matches have from their spans (int64[m]), if each is known where its span is resolved."""
+    """The labels of matches that are decided where their spans, int64[m], are resolved."""
     release = lane.positions("resolved").take(spans)
-    # a grid window's end is the first time behind it
+    # a grid window's end is the first time after it
     matched_us = release.time + isinstance(rule.span, GridSpan)
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(spans))
@@ -76,7 +75,7 @@ def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
 
 
 def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Found, Positions, Ints]:
-    """The matches of the spans at the indices `index`, by rows; where they are certain, and their times."""
+    """The matches of the spans at the indices `index`, the positions where they are decided, their times."""
     start, end = lane.column("start")[index], lane.column("end")[index]
     owner, rows = expand(start, end)
     stream = inside.take(rows, start[owner], np.cumsum(end - start) - (end - start))
@@ -86,7 +85,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     context = context_of(pattern)
     found = match_bounded(context.way, stream, pattern, horizon)
     of_span = stream.segment[found.openings]
-    last = stream.segment_end[found.openings] - 1  # a span ends at its last event, or behind it
+    last = stream.segment_end[found.openings] - 1  # a span ends at its last event, or after it
     spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
     ends = resolved(stream, found, pattern.within, horizon).earlier(spans_end)
     decided = decisions(stream, found, pattern.within, horizon).earlier(spans_end.take(found.selection))
@@ -94,7 +93,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]
     matched_us = match_times(stream, found.last, found.deciding, pattern.within)
-    if found.deciding is not None:  # no window lasts longer than its span
+    if found.deciding is not None:  # a window ends at the latest with its span
         deciding = window_ends(stream, found.deciding, pattern.within, horizon)
         ends_with_span = deciding.behind(spans_end.take(found.selection))
         span_us = lane.column("resolved_us")[span] + isinstance(rule.span, GridSpan)
@@ -105,13 +104,13 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
 
 @dataclass(frozen=True)
 class Inside:
-    """What is looked at in the spans of a lane.
+    """The arguments of matching inside the spans of a lane.
 
     Attributes:
         stream: the lane's stream.
         pattern: the pattern, with the opening event's attributes as columns of every event.
         opening: the attributes of the opening event that become such columns.
-        conditions: what is tested again in each span.
+        conditions: conditions that must be tested again in each span.
     """
 
     stream: Stream
@@ -121,7 +120,7 @@ class Inside:
 
     @staticmethod
     def of(rule: Rule, stream: Stream) -> Inside:
-        """What the rule looks at."""
+        """Make it for a rule and a lane's stream."""
         assert rule.pattern is not None
         conditions = []
         for bit, component in enumerate(rule.pattern.components):
@@ -133,14 +132,14 @@ class Inside:
         return Inside(stream, with_opening_columns(rule.pattern), opening, tuple(conditions))
 
     def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
-        """The stream of these rows in spans.
+        """The stream of these rows, with a segment for each span.
 
         Args:
             rows: int64[n], rows of the lane.
-            first: int64[n], the first row of the span of each.
+            first: int64[n], the first row of each row's span.
             starts: int64[s], where each span begins in `rows`.
         """
-        names = {TIME, SEQ, MASK, *attributes_of(one.expr for one in self.pattern.where)}
+        names = {TIME, SEQ, MASK, *columns_of(one.expr for one in self.pattern.where)}
         names &= {*self.stream.events.column_names}
         events = self.stream.events.select(sorted(names)).take(pa.array(rows))
         for name in self.opening:
@@ -156,13 +155,13 @@ class Inside:
 
 @dataclass(frozen=True)
 class _Condition:
-    """What a component's predicate says of an event and others of its span.
+    """The part of a component's predicate about an event and others of its span.
 
     Attributes:
         bit: the component's bit in ``@mask``, set where the event alone satisfies the predicate.
-        comparisons: with the opening event, by numbers of the lane's rows.
+        comparisons: comparisons with the opening event, as ranks of the lane's rows.
         others: the other conditions.
-        columns: what these see of single rows.
+        columns: what these read.
     """
 
     bit: int
@@ -172,7 +171,7 @@ class _Condition:
 
     @staticmethod
     def of(bit: int, exprs: tuple[Expr, ...], stream: Stream) -> _Condition:
-        """The conditions `exprs` of the component with that bit."""
+        """Make it from the conditions `exprs` of the component with that bit."""
         roles = {OPENING_EVENT: 0, None: 1}
         compared = [one for one in exprs if is_comparison(one, roles) and not mentions_previous(one)]
         others = [one for one in exprs if one not in compared]
@@ -184,7 +183,7 @@ class _Condition:
         )
 
     def narrow(self, mask: npt.NDArray[np.uint16], rows: Ints, first: Ints) -> None:
-        """Take the bit from the masks of those of n rows in spans that the conditions do not hold for."""
+        """Clear the bit in the masks of those of n rows for which the conditions do not hold."""
         here = np.flatnonzero(has_bit(mask, self.bit))
         holds = np.ones(len(here), np.bool_)
         pairs = np.column_stack([first[here], rows[here]])
@@ -198,13 +197,13 @@ class _Condition:
 
 @dataclass(frozen=True)
 class SpanColumns:
-    """What a condition on one event of a span sees: its attributes, and those of others of the span.
+    """The columns that a condition reads of an event of a span, and of the span's other events.
 
     Attributes:
         stream: the lane's stream.
-        previous: by the names of their columns, the attributes of events before; null before the first one.
-        at: int64[n], the rows.
-        first: int64[n], the first row of the span of each.
+        previous: the attributes of earlier events, by the names of their columns.
+        at: int64[n], the rows of the events.
+        first: int64[n], the first row of each event's span.
     """
 
     stream: Stream
@@ -214,11 +213,11 @@ class SpanColumns:
 
     @property
     def rows(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return len(self.at)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
-        """An attribute of each event, of the one that opened its span, or of one before it."""
+        """An attribute of each event, of its span's opening event, or of an earlier event (null if none)."""
         if component == OPENING_EVENT:
             return self.stream.attribute(attribute).take(pa.array(self.first))
         if attribute in self.previous:
@@ -228,6 +227,6 @@ class SpanColumns:
             return self.stream.attribute(node.attribute).take(index)
         return self.stream.attribute(attribute).take(pa.array(self.at))
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+    def aggregate(self, one: Aggregate) -> pa.Array:
         """A single event has no groups."""
-        raise AssertionError(f"{function}({component}.{attribute}) over a single event")
+        raise AssertionError(f"{one} over a single event")

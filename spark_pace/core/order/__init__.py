@@ -1,1 +1,1 @@
-"""The second step: hold events back until the frontier has passed them, then put them into stream order."""
+"""The second step: holds events back until the frontier has passed them, and puts them in stream order."""

@@ -1,4 +1,4 @@
-"""Stream order: events wait until the frontier has passed them, and are released in one total order.
+"""Releases events in stream order, once the frontier has passed them.
 
 Sources: semantics, section 6.
 """
@@ -13,30 +13,30 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, UNKNOWN_TIME, Bools, Ints
-from spark_pace.core.order.pending import Pending
+from spark_pace.core.order.pending_events import Pending
 from spark_pace.core.order.progress import FileProgress, Progress, move_on
 from spark_pace.core.order.repeats import drop_repeats
 from spark_pace.core.ranks import sorted_rows
 from spark_pace.core.tables import array, chosen, concat, numbers
 
-# What decides whether an event is late: the batches before its own, the files before its own, or the earlier
-# records of its source in its own partition.
+# What decides if an event is late: the batches before its own, the files before its own, or the earlier
+# records of its source in its partition.
 Before = Literal["batches", "files", "records"]
-IN = " in "  # between a source and its partition in the names of sources, where `Before` is "records"
+IN = " in "  # joins a source and its partition in names of sources, if `Before` is "records"
 
 
 @dataclass(frozen=True)
 class OrderSpec:
-    """How the frontier follows the sources, and which events are late.
+    """The rules by which the frontier follows the sources, and by which events are late.
 
     Attributes:
         delay_us: how far behind the greatest event time the frontier stays.
-        by_source: whether the frontier follows the slowest source; else it follows the fastest.
-        idle_after_us: do not wait for sources that lag more than this behind the fastest. None: wait for all.
-        expected_sources: names of sources that are waited for from the start, before a record of them comes.
-        deduplicate_on: drop an event if one with equal values in these columns was kept at most `delay_us`
-            before it. Empty: keep all.
-        before: what decides whether an event is late.
+        by_source: True if the frontier follows the slowest source; False: the fastest.
+        idle_after_us: sources that lag more than this behind the fastest are not waited for; None: all are.
+        expected_sources: the names of sources that are waited for before their first record.
+        deduplicate_on: an event is dropped if one with equal values in these columns was kept at most
+            `delay_us` before it; empty: none is dropped.
+        before: what decides if an event is late.
     """
 
     delay_us: int = 0
@@ -59,7 +59,7 @@ def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:
 
 
 def _behind(events: pa.Table, frontier_us: int, late_files: Iterable[LateFile]) -> Bools:
-    """bool[n]: which events are below the frontier; of a late file, below the frontier of that file."""
+    """bool[n]: which events are below the frontier, or below the frontier of their late file."""
     time = numbers(events, TIME)
     limits = {file.name: file.frontier_us for file in late_files}
     if not limits:
@@ -72,21 +72,21 @@ def _behind(events: pa.Table, frontier_us: int, late_files: Iterable[LateFile]) 
 def _first_time(events: pa.Table) -> int:
     """The time of a frame's first event; `NO_FRONTIER` if it has none.
 
-    Where sources send their events in order, frames in the order of these times often need no sorting.
+    If sources send their events in order, frames in the order of these times often need no sorting.
     """
     return int(numbers(events, TIME)[0]) if events.num_rows else NO_FRONTIER
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far each source has come.
+    """The progress of each source.
 
     Attributes:
-        waited_for: the greatest event time of each source that can hold the frontier back. For an expected
-            source that was never heard of it is `NO_FRONTIER`, for nobody knows where the source will begin.
-        idle: the greatest event time of each source that is not waited for. For a source that was never heard
-            of it is the least event time of all events.
-        unheard: the expected sources that were never heard of.
+        waited_for: the greatest event time of each source that can hold the frontier back; `NO_FRONTIER` for
+            an expected source without records, because its first time is not known.
+        idle: the greatest event time of each source that is not waited for; for one without records, the
+            least event time of all events.
+        unheard: the expected sources without records.
     """
 
     waited_for: dict[str, int]
@@ -94,7 +94,7 @@ class Standing:
     unheard: frozenset[str] = frozenset()
 
     def holding(self, reached_us: int, most: int) -> list[str]:
-        """The names of sources that have come no further than `reached_us`: the slowest `most` of them."""
+        """The names of the slowest sources that have come no further than `reached_us`, at most `most`."""
         behind = [source for source, at in self.waited_for.items() if at <= reached_us]
         slowest = sorted(behind, key=lambda source: (self.waited_for[source], source))[:most]
         return [f"{source} (never heard of)" if source in self.unheard else source for source in slowest]
@@ -102,12 +102,12 @@ class Standing:
 
 @dataclass(frozen=True)
 class LateFile:
-    """A file that has records behind the frontier: those of them that are events are late.
+    """A file with late records: they are behind the frontier that earlier files have set.
 
     Attributes:
-        entry: the file's place in the order of the files.
+        entry: the file's index in the order of files.
         name: the file, as the source of its events.
-        frontier_us: the frontier that the files before it have made.
+        frontier_us: the frontier before the file.
     """
 
     entry: int
@@ -117,15 +117,15 @@ class LateFile:
 
 @dataclass(frozen=True)
 class Advance:
-    """What a batch has released.
+    """The result of a batch.
 
     Attributes:
-        released: events below the new frontier in stream order, without repeats; None where there are none.
-        late: the late events that the intake has not put aside: below the frontier that held when the batch
-            began, or below that of their file; None where there are none.
-        repeats: how many events were dropped as repeats.
-        late_files: the files that late events came from, in their order; empty unless the files before an
-            event decide whether it is late.
+        released: the events below the new frontier, in stream order, without repeats; None if there are none.
+        late: the late events that the intake has not put aside: below the frontier at the beginning of the
+            batch, or below that of their file; None if there are none.
+        repeats: the number of events that were dropped as repeats.
+        late_files: the files with late events, in order; empty unless earlier files decide which events are
+            late.
     """
 
     released: pa.Table | None
@@ -136,16 +136,16 @@ class Advance:
 
 @dataclass
 class Order:
-    """Running state: events wait here until the frontier passes them.
+    """The running state: the frontier, and the events that wait for it.
 
     Attributes:
         frontier_us: events below it have been released; it never moves back.
-        max_time_us: the greatest event time seen.
-        pending: events at or above the frontier.
-        sources: the greatest event time of each source that was heard of; empty unless the frontier follows
-            them.
-        first_us: the least event time seen.
-        recent: the kept events that later ones can repeat, see `repeats.Kept`; None where there are none.
+        max_time_us: the greatest event time so far.
+        pending: the events at or above the frontier.
+        sources: the greatest event time of each source with records; empty unless the frontier follows
+            sources.
+        first_us: the least event time so far.
+        recent: the events that later ones can repeat, see `repeats.Kept`; None if there are none.
     """
 
     frontier_us: int = NO_FRONTIER
@@ -158,13 +158,13 @@ class Order:
     def advance(
         self, frames: list[pa.Table], progress: Progress, spec: OrderSpec, ties: tuple[str, ...]
     ) -> Advance:
-        """Take in a batch of events, move the frontier, and release what it has passed.
+        """Add a batch of events, move the frontier, and release the events that it has passed.
 
         Args:
             frames: event tables, in any order.
             progress: how far the sources have come in this batch.
             spec: how the frontier follows the sources.
-            ties: the columns that order events of one event time.
+            ties: the columns that order events of the same time.
         """
         fresh = concat(sorted(frames, key=_first_time)) if frames else None
         begun_us = self.frontier_us
@@ -184,7 +184,7 @@ class Order:
         return Advance(kept.events, late, kept.repeats, late_files)
 
     def _follow(self, files: Iterable[FileProgress], spec: OrderSpec) -> Iterator[LateFile]:
-        """Move the frontier from file to file, and yield the files that have records behind it."""
+        """Move the frontier from file to file, and yield the files with records behind it."""
         for file in sorted(files, key=lambda file: file.entry):
             if file.least_us < self.frontier_us:
                 yield LateFile(file.entry, file.name, self.frontier_us)
@@ -206,7 +206,7 @@ class Order:
             self.frontier_us = max(self.frontier_us, reached_us - spec.delay_us)
 
     def standing(self, spec: OrderSpec) -> Standing:
-        """How far each source has come; no source is named if the frontier does not follow them."""
+        """The progress of each source; empty if the frontier does not follow sources."""
         if not spec.by_source or self.first_us == UNKNOWN_TIME:
             return Standing({}, {})
         heard = set(self.sources)

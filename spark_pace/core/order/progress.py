@@ -1,6 +1,6 @@
-"""How far the sources have come: tasks find it out from their records.
+"""The progress of the sources, which tasks find out from their records.
 
-Which of the sources are waited for, `spark_pace.core.order.order` decides.
+`spark_pace.core.order.order` decides which sources are waited for.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FileProgress:
-    """How far the sources have come in one file that has a record.
+    """The progress of the sources in one file that has records.
 
     Attributes:
-        entry: the file's place in the order of the files.
+        entry: the file's index in the order of files.
         name: the file, which is the source of its events (``@source``).
         max_time_us: the greatest event time.
         least_us: the least event time.
@@ -31,15 +31,15 @@ class FileProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the sources have come, over all valid records of a batch. Every slot is told the same.
+    """The progress of the sources by all good records of a batch; the same for every slot.
 
     Attributes:
-        max_time_us: the greatest event time; None where the batch had no record.
-        finish: whether the input ends with this batch.
-        sources: the greatest event time of each source; empty unless the frontier follows the sources.
-        least_us: the least event time; None where the batch had no record.
-        files: the progress of each file, in any order; empty unless the files before an event decide whether
-            it is late.
+        max_time_us: the greatest event time; None if the batch has no record.
+        finish: True if the input ends with this batch.
+        sources: the greatest event time of each source; empty unless the frontier follows sources.
+        least_us: the least event time; None if the batch has no record.
+        files: the progress of each file, in any order; empty unless earlier files decide which events are
+            late.
     """
 
     max_time_us: int | None = None
@@ -50,13 +50,13 @@ class Progress:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> Progress:
-        """The progress of which `dataclasses.asdict` has made these fields."""
+        """Make the progress from the fields that `dataclasses.asdict` gives."""
         files = tuple(FileProgress(**file) for file in fields["files"])
         return Progress(**{**fields, "files": files})
 
 
 def together(parts: Iterable[Progress]) -> Progress:
-    """The progress of a batch of which several tasks have each read a part."""
+    """The progress of a batch, from the progress of its tasks."""
     parts = list(parts)
     sources: dict[str, int] = {}
     for part in parts:
@@ -68,13 +68,13 @@ def together(parts: Iterable[Progress]) -> Progress:
 
 
 def move_on(sources: dict[str, int], reached: Mapping[str, int]) -> None:
-    """Move each source on to the time that it has reached, where that is greater."""
+    """Raise the time of each source in `sources` to the time in `reached`."""
     for source, time_us in reached.items():
         sources[source] = max(time_us, sources.get(source, time_us))
 
 
 def file_progress(entry: int, name: str, progress: Progress) -> tuple[FileProgress, ...]:
-    """Turn the progress of one file's records into that of the file; empty if it has no record."""
+    """The progress of one file from that of its records; empty if it has no record."""
     if progress.max_time_us is None or progress.least_us is None:
         return ()
     return (FileProgress(entry, name, progress.max_time_us, progress.least_us, progress.sources),)

@@ -1,7 +1,7 @@
-"""Repeats: events that are equal, in some columns, to an event that was kept shortly before.
+"""Drops repeats: events that equal, in some columns, an event that was kept shortly before.
 
-They are found when events are released, in stream order. So the order of arrival, the batches and the slots
-make no difference.
+They are found when events are released, in stream order. So the order of arrival, batches and slots make no
+difference.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from spark_pace.core.tables import array, chosen, concat, numbers
 
 @dataclass(frozen=True)
 class Kept:
-    """What is left of released events.
+    """Released events after repeats were dropped.
 
     Attributes:
-        events: those that are no repeats.
-        recent: the columns and times of the kept events that later events can still repeat; None where there
-            are none.
-        repeats: how many events were dropped.
+        events: the events that are no repeats.
+        recent: the compared columns and times of kept events that later events can still repeat; None if
+            there are none.
+        repeats: the number of events that were dropped.
     """
 
     events: pa.Table
@@ -35,14 +35,14 @@ class Kept:
 def drop_repeats(
     events: pa.Table, recent: pa.Table | None, columns: tuple[str, ...], delay_us: int, frontier_us: int
 ) -> Kept:
-    """Drop each event for which an equal event was kept at most `delay_us` before it.
+    """Drop each event for which an equal one was kept at most `delay_us` before it.
 
     Args:
         events: the newly released events, in stream order.
         recent: `Kept.recent` of the release before; None at first.
-        columns: names of the attributes that are compared; null equals null.
-        delay_us: a distance in event time.
-        frontier_us: no event that is still to come lies before it.
+        columns: the names of the attributes that are compared; null equals null.
+        delay_us: a length of event time.
+        frontier_us: no later event is before it.
     """
     keys = events.select([*columns, TIME])
     before = 0 if recent is None else recent.num_rows
@@ -55,11 +55,11 @@ def drop_repeats(
 
 
 def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
-    """Which rows are kept: of each code the first, and each that is more than `delay_us` after the last kept.
+    """The rows to keep: the first of each code, and each that is more than `delay_us` after the last kept.
 
-    Each row leads to the first later row of its code that lies more than `delay_us` behind it. The first row
-    of each code is kept, and so is every row that it leads to, directly or not. Doubling the steps finds them
-    all in log2(rows) rounds.
+    Each row leads to the first later row of its code that is more than `delay_us` after it. The first row of
+    each code is kept, and every row that it leads to, directly or not. Doubling the steps finds all of them
+    in log2(rows) rounds.
 
     Args:
         code: int64[n], equal for rows that may repeat each other.
@@ -77,7 +77,7 @@ def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
     place = ordered * width + np.searchsorted(times, at)
     beyond = np.searchsorted(place, ordered * width + np.searchsorted(times, at + delay_us, side="right"))
     code_there = np.append(ordered, -1)[beyond]
-    # the place behind the last row stands for no row
+    # the index after the last row stands for no row
     step = np.append(np.where(code_there == ordered, beyond, rows), rows)
     reached = np.zeros(rows + 1, np.bool_)
     reached[segments_of(ordered)] = True

@@ -1,1 +1,1 @@
-"""Rules, and the plan that says what each step does for them: frozen values that every step reads."""
+"""Rules, and the plan that says what each step does for them: immutable values that all steps read."""

@@ -1,7 +1,7 @@
-"""What a component's predicate says of its event alone, and what of other events beside it.
+"""Splits a component's predicate into conditions on its event alone and conditions on other events.
 
-The intake sees single events, so it tests the conjuncts that are about the event alone. The others are tested
-where the other events are at hand: the one that opened the span, and those before it in the rule's stream.
+The intake sees one event at a time, so it tests the conditions on the event alone. The others are tested
+where the other events are at hand: the event that opened the span, and the events before it in the stream.
 """
 
 from __future__ import annotations
@@ -11,50 +11,50 @@ from dataclasses import replace
 from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule
 
-OPENING_EVENT = "open"  # the component of columns that are the opening event's
+OPENING_EVENT = "open"  # the component in columns of the opening event
 
 
 def mentions_open(expr: Expr) -> bool:
-    """Tell whether an expression names an attribute of the event that opened the span."""
+    """True if an expression reads an attribute of the event that opened the span."""
     return any(isinstance(node, Column) and node.component == OPENING_EVENT for node in walk(expr))
 
 
 def of_its_event(predicate: Expr) -> Expr:
-    """The part of a component's predicate that is about its event alone."""
+    """The part of a component's predicate about its event alone."""
     others = of_other_events(predicate)
     return conjunction([one for one in conjuncts(predicate) if one not in others]) if others else predicate
 
 
 def of_other_events(predicate: Expr) -> tuple[Expr, ...]:
-    """The conjuncts of a component's predicate that are about another event as well."""
+    """The conjuncts of a component's predicate that also read other events."""
     return tuple(one for one in conjuncts(predicate) if mentions_open(one) or mentions_previous(one))
 
 
 def mentions_previous(expr: Expr) -> bool:
-    """Tell whether an expression names an attribute of an event before the one at hand."""
+    """True if an expression reads an attribute of an earlier event, by ``prev``."""
     return any(isinstance(node, Previous) for node in walk(expr))
 
 
 def conjuncts(expr: Expr) -> list[Expr]:
-    """What stands between the outermost ``and`` of a condition."""
+    """The conjuncts of a condition: the parts between its outermost ``and``."""
     if isinstance(expr, Call) and expr.function == "and":
         return [part for argument in expr.arguments for part in conjuncts(argument)]
     return [expr]
 
 
 def opening_column(attribute: str) -> str:
-    """The name of the column that has, beside each event of a span, the opening event's attribute."""
+    """The name of a column with the opening event's attribute for each event of a span."""
     return f"@open {attribute}"
 
 
 def opening_attributes(pattern: Pattern) -> set[str]:
-    """The attributes of the opening event that the conditions over several components name."""
+    """The attributes of the opening event that conditions over several components read."""
     nodes = (node for conjunct in pattern.where for node in walk(conjunct.expr))
     return {node.attribute for node in nodes if isinstance(node, Column) and node.component == OPENING_EVENT}
 
 
 def with_opening_columns(pattern: Pattern) -> Pattern:
-    """The pattern with conditions that read the opening event's attributes from columns of any event."""
+    """The pattern with conditions that read attributes of the opening event as columns of any event."""
     where = tuple(Conjunct(_from_columns(one.expr), one.components) for one in pattern.where)
     return replace(pattern, where=where)
 
@@ -68,7 +68,7 @@ def _from_columns(expr: Expr) -> Expr:
 
 
 def others_count(rule: Rule) -> bool:
-    """Tell whether events that match no component count: in windows, as neighbours, or as part of spans."""
+    """True if events that match no component count too: in windows, as neighbours, or as parts of spans."""
     pattern = rule.pattern
     strict = pattern is not None and pattern.contiguity == "strict"
     within = None if pattern is None else pattern.within

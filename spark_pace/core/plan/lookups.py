@@ -1,7 +1,7 @@
-"""What many predicates have in common: a column that must equal a constant, and conjuncts that are alike.
+"""Finds what many predicates have in common: a column that must equal a constant, and equal conjuncts.
 
-Where rules differ in a constant (``id = 17 and etype = 'A'``), one look at the column finds the events of all
-these rules, and what else a predicate says is tested on the few events that have its constant.
+If rules differ in a constant (``id = 17 and etype = 'A'``), one lookup in the column finds the events of all
+these rules, and the rest of a predicate is tested on the few events with its constant.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spark_pace import ways
 from spark_pace.core.expr import Call, Column, Expr, Literal, conjunction
 from spark_pace.core.plan.conditions import conjuncts
 
-_EXACT = ("BIGINT", "STRING", "TIMESTAMP", "DATE")  # types with one representation of each value
+_EXACT = ("BIGINT", "STRING", "TIMESTAMP", "DATE")  # types whose equal values have equal bits
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Sought:
     """A predicate that holds only where a column has a constant.
 
     Attributes:
-        number: its place in `Plan.predicates`.
-        constant: the place of the constant in `Lookup.constants`.
-        shared: places in `Lookups.shared` of conjuncts that must hold too.
-        rest: what else must hold; None: nothing.
+        number: its index in `Plan.predicates`.
+        constant: the index of the constant in `Lookup.constants`.
+        shared: the indices in `Lookups.shared` of conjuncts that must hold too.
+        rest: the condition that must hold besides; None: nothing more.
     """
 
     number: int
@@ -36,12 +36,12 @@ class Sought:
 
 @dataclass(frozen=True)
 class Lookup:
-    """The predicates that hold only where one column equals a constant: the column is looked at once for all.
+    """The predicates that hold only where one column equals a constant; one lookup serves all of them.
 
     Attributes:
         column: the column.
-        constants: what it is compared with, each constant once, never null.
-        sought: the predicates, each with the place of its constant.
+        constants: the distinct constants, never null.
+        sought: the predicates, each with the index of its constant.
     """
 
     column: Column
@@ -55,8 +55,8 @@ class Lookups:
 
     Attributes:
         columns: the lookups, one for each column.
-        shared: conjuncts of many predicates, which are tested once for all of them.
-        others: places in `Plan.predicates` of the predicates that no lookup finds: each is tested by itself.
+        shared: conjuncts that many predicates share, which are tested once for all.
+        others: the indices in `Plan.predicates` of predicates without a lookup, which are tested one by one.
     """
 
     columns: tuple[Lookup, ...]
@@ -65,7 +65,7 @@ class Lookups:
 
 
 def lookups_of(predicates: Sequence[Expr]) -> Lookups:
-    """How to evaluate some predicates, each about a single event."""
+    """Decide how to evaluate some predicates, each about a single event."""
     parts = [dict.fromkeys(conjuncts(predicate)) for predicate in predicates]
     often = Counter(part for one in parts for part in one)
     constants: dict[Column, dict[bool | int | float | str | None, int]] = {}
@@ -94,7 +94,7 @@ def lookups_of(predicates: Sequence[Expr]) -> Lookups:
 
 
 def _equality(expr: Expr) -> tuple[Column, Literal] | None:
-    """The column and the constant of ``column = constant`` for the types `_EXACT`; None for anything else."""
+    """The column and the constant of ``column = constant``, for types in `_EXACT`; None for anything else."""
     if not isinstance(expr, Call) or expr.function != "=":
         return None
     left, right = expr.arguments

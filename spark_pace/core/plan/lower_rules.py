@@ -1,7 +1,7 @@
-"""Rules over rules: what a rule sees of the matches of those it reads, its lower rules.
+"""Rules that read the matches of other rules, their lower rules, as events.
 
-The events of the input reach such a rule as matches too: of a rule that hands them on, one by one. Every
-reader has one of its own, which gives the attributes that the reader uses and no others.
+Such a rule gets the events of the input as matches too: an internal rule hands them on, one match per event.
+Each reader has its own internal rule, which gives only the attributes that the reader uses.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from spark_pace.core.plan.rule import (
     column_name,
 )
 
-EVENTS = "events"  # the name in `from` of the events of the input, and their attribute `rule`
+EVENTS = "events"  # names the input in `from`; also the attribute `rule` of its events
 MATCH_FIELDS = (Field("rule", "STRING"), Field("opened_at", "TIMESTAMP"), Field("matched_at", "TIMESTAMP"))
-PLACE, NUMBER = "@place", "@number"  # of an event's rule in `from`; its `out_seq`
-_HANDED_ON = "event."  # stands before the attributes in the fields of a rule that hands them on
+PLACE, NUMBER = "@place", "@number"  # the index of an event's rule in `from`; the event's `out_seq`
+_HANDED_ON = "event."  # the prefix of the fields of an internal rule
 _TRUE, _FALSE = Literal(True, "BOOLEAN"), Literal(False, "BOOLEAN")
 
 
 def name_in_from(rule: Rule) -> str:
-    """What ``from`` calls a rule that is read."""
+    """The name of a lower rule in ``from``."""
     return EVENTS if rule.hands_on else rule.name
 
 
 def every_rule(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """These rules, and those that they read, whether listed or not; each of them once."""
+    """These rules and all that they read, directly or not, each once."""
     found: dict[str, Rule] = {}
     waiting = list(rules)
     for rule in waiting:
@@ -60,12 +60,12 @@ def every_rule(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def input_schema(rules: Iterable[Rule]) -> EventSchema:
-    """What an event of the input looks like to these rules, of which there is one."""
+    """The schema of the input's events, which is the same for all these rules."""
     return next(rule.schema for rule in every_rule(rules) if not rule.reads)
 
 
 def over_input(rules: Iterable[Rule], schema: EventSchema) -> tuple[Rule, ...]:
-    """These rules over another schema of the events of the input."""
+    """These rules with another schema of the input's events."""
     known: dict[str, Rule] = {}
 
     def over(rule: Rule) -> Rule:
@@ -79,7 +79,7 @@ def over_input(rules: Iterable[Rule], schema: EventSchema) -> tuple[Rule, ...]:
 
 
 def levels_of(rules: Iterable[Rule]) -> dict[str, int]:
-    """The level of each of these rules and of those that they read: 0 reads the events of the input."""
+    """The level of each of these rules and of the rules that they read; 0 reads the events of the input."""
     levels: dict[str, int] = {}
 
     def level(rule: Rule) -> int:
@@ -93,7 +93,7 @@ def levels_of(rules: Iterable[Rule]) -> dict[str, int]:
 
 
 def readers_of(names: Collection[str], rules: Sequence[Rule]) -> set[str]:
-    """The rules of these names, those that read them, those that read these, and so on."""
+    """The names of these rules, and of all rules that read them, directly or not."""
     levels = levels_of(rules)
     found = set(names)
     for rule in sorted(every_rule(rules), key=lambda rule: levels[rule.name]):
@@ -103,7 +103,7 @@ def readers_of(names: Collection[str], rules: Sequence[Rule]) -> set[str]:
 
 
 def given_by(rule: Rule) -> dict[str, TypeName]:
-    """The attributes that the matches of a rule have beside `MATCH_FIELDS`."""
+    """The attributes of a rule's matches besides `MATCH_FIELDS`."""
     if rule.hands_on:
         return {field.name.removeprefix(_HANDED_ON): field.type for field in rule.emit}
     types = {field.name: field.type for field in rule.schema.fields}
@@ -112,12 +112,12 @@ def given_by(rule: Rule) -> dict[str, TypeName]:
 
 
 def column_given(rule: Rule, attribute: str) -> str:
-    """The column in which a table of the rule's matches has one of these attributes."""
+    """The name of the column with an attribute in the table of the rule's matches."""
     return _HANDED_ON + attribute if rule.hands_on else attribute
 
 
 def match_schema(reads: Sequence[Rule]) -> EventSchema:
-    """What the matches of these rules look like as events."""
+    """The schema of the matches of these rules as events."""
     types = {field.name: field.type for field in MATCH_FIELDS}
     for rule in reads:
         types |= given_by(rule)
@@ -125,13 +125,13 @@ def match_schema(reads: Sequence[Rule]) -> EventSchema:
 
 
 def with_place(rule: Rule) -> Rule:
-    """The rule with what orders matches of one time: the order of ``from``, then their numbers."""
+    """Order matches of the same time by the rule's place in ``from``, then by number: its `tie_break`."""
     fields = (*rule.schema.fields, Field(PLACE, "BIGINT"), Field(NUMBER, "BIGINT"))
     return replace(rule, schema=replace(rule.schema, fields=fields, tie_break=(PLACE, NUMBER)))
 
 
 def handing_on(reader: str, schema: EventSchema) -> Rule:
-    """The rule that hands all events of the input on to the rule named `reader`, with all attributes."""
+    """Make the rule that hands all events of the input, with all attributes, to the rule named `reader`."""
     pattern = Pattern((Component("event", conjunction([])),), (), None, Context("each", "zero"))
     return Rule(
         f"{EVENTS} of {reader}",
@@ -152,7 +152,7 @@ def _handed_on(field: Field) -> EmitField:
 
 
 def with_what_is_used(rule: Rule) -> Rule:
-    """The rule, reading no more of the events of the input than it uses; its schema stays as it is."""
+    """The rule, changed to read only the events and attributes of the input that it uses."""
     used = used_attributes(rule)
     kept = tuple(_narrowed(lower, used, rule) if lower.hands_on else lower for lower in rule.reads)
     return replace(rule, reads=kept)
@@ -171,13 +171,13 @@ def _narrowed(handing: Rule, used: set[str], reader: Rule) -> Rule:
 
 
 def _predicates(rule: Rule) -> list[Expr]:
-    """One of these holds for every event of the rule's stream."""
+    """Predicates of which at least one holds for every event of the rule's stream."""
     found = [] if rule.pattern is None else [of_its_event(one.predicate) for one in rule.pattern.components]
     return [*found, rule.span.open, rule.span.close] if isinstance(rule.span, PredicateSpan) else found
 
 
 def _asked(condition: Expr, known: set[str]) -> Expr:
-    """What a condition asks of an event of the input, as far as its attributes and its ``rule`` say it."""
+    """The part of a condition that can be tested on an event of the input; false if none can satisfy it."""
     parts = conjuncts(condition)
     if not all(_may_be_events(part) for part in parts):
         return _FALSE
@@ -186,7 +186,7 @@ def _asked(condition: Expr, known: set[str]) -> Expr:
 
 
 def _may_be_events(condition: Expr) -> bool:
-    """Tell whether a condition leaves open that an event is one of the input: unlike ``rule = 'a'``."""
+    """False if a condition excludes events of the input, as ``rule = 'a'`` does."""
     if attributes_of([condition]) != {"rule"} or mentions_previous(condition):
         return True
     return bool(evaluate_mask(condition, EventColumns(pa.table({"rule": [EVENTS]})))[0])

@@ -1,7 +1,7 @@
-"""What a rule means, part by part, as text, for comparison: is it still the rule that made some state?
+"""The meaning of a rule as text, part by part. Comparing it tells if a state was made by the same rule.
 
-The parts depend on the rule and the attributes that it uses: not on its description, not on other rules, not
-on attributes that only others use. Checkpoints keep the parts, so their text may never change with a release.
+The parts depend on the rule and the attributes that it uses, not on its description, on other rules, or on
+attributes that only other rules use. Checkpoints keep the parts, so no release may change their text.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
-from spark_pace.core.expr.canonical import canonical_duration, canonical_text
+from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.plan.conditions import of_other_events
-from spark_pace.core.plan.durations import show_length
 from spark_pace.core.plan.rule import (
     Component,
     EmitField,
@@ -27,12 +26,14 @@ from spark_pace.core.plan.rule import (
     Rule,
     Span,
 )
+from spark_pace.core.plan.time_units import show_length
 
 
 def rule_parts(rule: Rule) -> dict[str, str]:
-    """The parts of a rule, by their names in a rule file. Parts that it does not have are left out.
+    """The parts of a rule, by their names in a rule file. Parts that the rule does not have are left out.
 
-    Of a rule that hands on events nothing is told: the one that reads it decides what that is.
+    An internal rule, which hands on events, has no parts but `merge`: the rule that reads it decides what it
+    gives.
     """
     if rule.hands_on:
         return {"merge": rule.merge}
@@ -64,7 +65,7 @@ def fingerprint(parts: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _read_text(rule: Rule) -> str:
-    """A rule that another one reads, with a checksum of what it means: both change with it."""
+    """A lower rule's name with a checksum of its meaning, so that the reader's meaning changes with it."""
     return "events" if rule.hands_on else f"{rule.name} {fingerprint(rule_parts(rule))[:12]}"
 
 
@@ -78,13 +79,26 @@ def used_attributes(rule: Rule) -> set[str]:
 
 def attributes_of(exprs: Iterable[Expr]) -> set[str]:
     """The attributes that expressions name."""
-    used = {
-        node.attribute
-        for expr in exprs
-        for node in walk(expr)
-        if isinstance(node, Column | Previous | Aggregate)
-    }
+    exprs = list(exprs)
+    computed = computed_of(exprs)
+    return (columns_of(exprs) - {*computed}) | (attributes_of(computed.values()) if computed else set())
+
+
+def columns_of(exprs: Iterable[Expr]) -> set[str]:
+    """The columns that expressions read: attributes, and what is computed of events for aggregates."""
+    nodes = (node for expr in exprs for node in walk(expr))
+    used = {node.attribute for node in nodes if isinstance(node, Column | Previous | Aggregate)}
     return {name for name in used if name is not None}
+
+
+def computed_of(exprs: Iterable[Expr]) -> dict[str, Expr]:
+    """What aggregates are over that is computed of each event first, by the names of its columns."""
+    nodes = (node for expr in exprs for node in walk(expr))
+    return {
+        node.attribute: node.of
+        for node in nodes
+        if isinstance(node, Aggregate) and node.of is not None and node.attribute is not None
+    }
 
 
 def expressions_over_matches(rule: Rule) -> list[Expr]:
@@ -133,7 +147,7 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
 
 
 def fold_text(fold: Fold) -> str:
-    """What a fold does, in words. Checkpoints keep this text."""
+    """A fold's states and moves, or its function, as text. Checkpoints keep this text."""
     if isinstance(fold, PythonFold):
         return fold.function if fold.version == 1 else f"{fold.function} version {fold.version}"
     moves = []

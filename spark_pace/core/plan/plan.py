@@ -1,11 +1,11 @@
-"""Rules made ready to run: numbered predicates, needed columns, and which slot does what.
+"""The plan: a job's rules ready to run, with numbered predicates, the columns they need, and their slots.
 
-A plan is made once and never changes. Every part reads it, so it can be pickled.
+A plan is made once and never changes. All steps read it, also in other processes, so it can be pickled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,21 +20,29 @@ from spark_pace.core.columns import (
     SOURCE,
 )
 from spark_pace.core.expr import Expr, array_element
-from spark_pace.core.expr.canonical import canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
-from spark_pace.core.plan.meaning import attributes_of, expressions_over_matches, fingerprint, rule_parts
-from spark_pace.core.plan.panes import Panes, panes_of, sharing
+from spark_pace.core.plan.meaning import (
+    attributes_of,
+    columns_of,
+    computed_of,
+    expressions_over_matches,
+    fingerprint,
+    rule_parts,
+)
+from spark_pace.core.plan.panes import Panes, panes_of
+from spark_pace.core.plan.places import RulePlace, dealt_out
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
 from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
 
 TieBreak = Literal["position", "columns"]
-OnBad = Literal["quarantine", "fail"]  # keep apart what is bad, or stop the job
+OnBad = Literal["quarantine", "fail"]  # set bad records or failed selections aside, or stop the job
 OPERATOR_TIMEOUT_US = 600_000_000
-MOST_BAD_RECORDS = 1_000  # of a file that are told one by one, unless the job says otherwise
+MOST_BAD_RECORDS = 1_000  # a file's, reported one by one, unless the job says otherwise
 
 
 @dataclass(frozen=True)
@@ -45,15 +53,16 @@ class RulePlan:
         index: place of the rule in the plan.
         rule: the rule.
         filter_bit: number of the predicate `filter`; None where the rule has no filter.
-        bits: for each component or condition of a move, and for P_s and P_c of a span: (bit of ``@mask``,
-            number of the predicate as far as it is about that event alone).
-        looking_back: what the components or moves say of the events before; None where they say nothing, or
-            say it of the events of a span.
-        takes_all: whether every event that passes the filter belongs to the rule's stream.
-        panes: what is kept of panes instead of events; None where events are.
+        bits: (bit of ``@mask``, number of the predicate) for each component or condition of a move, and for
+            P_s and P_c of a span. The predicate has only the conditions on the event alone.
+        looking_back: the conditions of components or moves on earlier events; None if there are none, or if
+            they are on the events of a span.
+        takes_all: True if every event that passes the filter belongs to the rule's stream.
+        panes: what is kept for each pane in place of its events; None if events are kept.
         columns: the attributes that matching, ordering and computing fields need.
+        computed: what is computed of each event for aggregates, with the name of its column.
         key_column: name of the column with the text of the partition key; None without `partition_by`.
-        fingerprint: equal for rules that mean the same.
+        fingerprint: a digest of the rule's meaning, equal for rules that mean the same.
         since: the first batch whose events belong to the rule's stream.
     """
 
@@ -65,33 +74,25 @@ class RulePlan:
     takes_all: bool
     panes: Panes | None
     columns: tuple[str, ...]
+    computed: tuple[tuple[str, Expr], ...]
     key_column: str | None
     fingerprint: str
     since: int
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """The attributes that are needed when the events are in order, and perhaps not any longer."""
+        """The attributes that the conditions on earlier events read; later steps may not need them."""
         return () if self.looking_back is None else self.looking_back.columns
 
-
-@dataclass(frozen=True)
-class RulePlace:
-    """Where a rule is worked on.
-
-    Attributes:
-        slots: the slot of each of its buckets of partition keys; none if it reads matches, for the merger
-            has these.
-        since: the first batch whose events belong to the rule's stream.
-    """
-
-    slots: tuple[int, ...]
-    since: int = 0
+    @property
+    def computed_from(self) -> tuple[str, ...]:
+        """The attributes that are needed to compute what aggregates are over, and perhaps not any longer."""
+        return tuple(sorted(attributes_of(expr for _, expr in self.computed)))
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One rule's bucket of partition keys: what a slot splits by itself."""
+    """One rule's bucket of partition keys, which a slot splits independently of its other units."""
 
     rule_index: int
     bucket: int
@@ -99,10 +100,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Level:
-    """The rules that read the matches of the same other ones.
+    """The rules that read the matches of the same lower rules.
 
     Attributes:
-        reads: the rules that they read, in the order of ``from``.
+        reads: the lower rules, in the order of ``from``.
         plan: the plan of the readers, over these matches.
     """
 
@@ -116,27 +117,28 @@ class Plan:
 
     Attributes:
         schema: what an event looks like.
-        rules: the rules that read events, in the order of the files; then those that only others read.
+        rules: the rules that read events, in the order of the files; behind them those that only other rules
+            read.
         predicates: distinct predicates over one event.
-        bit_names: what each bit of the columns ``@bits`` stands for: every predicate, then the stream of
-            every rule. Number n is bit ``n % 64`` of column ``@bits{n // 64}``.
+        bit_names: the meaning of each bit of the columns ``@bits``: first a bit for each predicate, then one
+            for the stream of each rule. Number n is bit ``n % 64`` of column ``@bits{n // 64}``.
         partition_keys: the attributes of each distinct `partition_by`.
-        units: for each slot its units.
+        units: the units of each slot.
         buckets: the number of buckets that a rule's partition keys are spread over.
         lanes: the most lanes that a unit's work of one batch is cut into.
         least_lane_rows: the fewest events of a lane; smaller lanes cost more than they gain.
-        latency_bound_us: the most time that operators may take for a lane, as far as it is predicted; then
-            there are as few lanes as keep it, of any size. None: there is no bound.
+        latency_bound_us: the longest predicted time that operators may take for a lane; lanes are then as few
+            as this allows, of any size. None: there is no bound.
         order: how the frontier follows the sources.
         source_column: the attribute that names an event's source; None: the event's position does.
-        heartbeat: holds for records that only say how far their source has come; None: there are no such
-            records.
-        ties: the attributes that order events of one event time, before source and offset.
+        heartbeat: the predicate of records that only say how far their source has come; None: there are no
+            such records.
+        ties: the attributes that order events of the same event time, before source and offset.
         on_operator_error: what to do with a selection that a Python operator fails on.
-        operator_timeout_us: the most time that a Python operator may take for one selection; only a job holds
-            it to that, where operators run in a process of their own.
-        lookups: how the predicates are evaluated.
-        levels: the rules that read matches, each level behind those that it reads.
+        operator_timeout_us: the longest time that a Python operator may take for one selection; only a job
+            enforces it, where operators run in a process of their own.
+        lookups: the predicates that are evaluated by looking values up.
+        levels: the rules that read matches, each level behind the ones that it reads.
         shown: the rules whose matches are the output, in the order of the files.
     """
 
@@ -162,12 +164,12 @@ class Plan:
 
     @property
     def slots(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self.units)
 
     @property
     def tie_columns(self) -> tuple[str, ...]:
-        """All columns that order events of one event time."""
+        """All columns that order events of the same event time."""
         return (*self.ties, SOURCE, OFFSET)
 
     def member_bit(self, planned: RulePlan) -> int:
@@ -191,11 +193,11 @@ def build_plan(
     tie_break: TieBreak = "position",
     places: Mapping[str, RulePlace] | None = None,
 ) -> Plan:
-    """Make checked rules over one event schema ready to run, with those that they read.
+    """Build the plan of checked rules over one event schema and of the lower rules that they read.
 
-    `slots` is the number of groups of the stateful stage. `places` says by rule name where each rule is
-    worked on; a rule without a place does not run. Without `places` all rules are dealt out to the slots.
-    `tie_break` says what orders events of one event time where the schema does not: their position (source
+    `slots` is the number of groups of the stateful stage. `places` gives by rule name the slots that run the
+    rule; a rule without a place does not run. Without `places` all rules are dealt out to the slots.
+    `tie_break` says what orders events of the same event time if the schema does not: their position (source
     and offset), or all their columns. The other arguments are as in `Plan`.
     """
     listed = tuple(rules)
@@ -225,7 +227,7 @@ def _bit_names(predicates: Iterable[Expr], plans: Iterable[RulePlan]) -> tuple[s
 def _levels(
     rules: Sequence[Rule], places: Mapping[str, RulePlace], on_operator_error: OnBad
 ) -> tuple[Level, ...]:
-    """The rules that read matches, by what they read. Each runs in one slot and sees all of it."""
+    """The rules that read matches, grouped by the lower rules that they read. Each runs in one slot."""
     heights = levels_of(rules)
     alike: dict[tuple[str, ...], list[Rule]] = {}
     for rule in sorted(rules, key=lambda rule: heights[rule.name]):
@@ -241,7 +243,7 @@ def _levels(
 
 
 def _tie_columns(schema: EventSchema, tie_break: TieBreak) -> tuple[str, ...]:
-    """What orders events of one event time where the schema does not say it."""
+    """The columns that order events of the same event time, if the schema names none."""
     if tie_break == "position":
         return ()
     fields = schema.own.fields
@@ -259,51 +261,6 @@ def _units(
         for bucket, slot in enumerate(places[planned.rule.name].slots):
             units[slot].append(Unit(planned.index, bucket))
     return tuple(map(tuple, units))
-
-
-def dealt_out(
-    rules: Sequence[Rule],
-    slots: int,
-    buckets: int,
-    kept: Mapping[str, RulePlace] | None = None,
-    since: int = 0,
-) -> dict[str, RulePlace]:
-    """A place for every rule, those that are read included; one place for rules that share panes.
-
-    Args:
-        rules: the rules.
-        slots: how many slots there are.
-        buckets: the number of buckets of each rule with `partition_by`.
-        kept: the places of rules that stay where they are.
-        since: the first batch whose events belong to the streams of the other rules.
-    """
-    rules = every_rule(rules)
-    places = {rule.name: kept[rule.name] for rule in rules if rule.name in kept} if kept else {}
-    load = [0] * slots
-    for place in places.values():
-        for slot in place.slots:
-            load[slot] += 1
-    shared: dict[Hashable, RulePlace] = {}
-    for rule in rules:
-        if rule.name in places:
-            continue
-        if rule.reads:
-            places[rule.name] = RulePlace((), since)
-            continue
-        stream = sharing(rule)
-        if stream is not None and stream in shared:
-            places[rule.name] = shared[stream]
-            continue
-        taken = tuple(_least(load) for _ in range(buckets if rule.partition_by else 1))
-        places[rule.name] = shared[stream] = RulePlace(taken, since)
-    return places
-
-
-def _least(load: list[int]) -> int:
-    """The slot with the fewest units, to which one more goes."""
-    slot = load.index(min(load))
-    load[slot] += 1
-    return slot
 
 
 def _rule_plan(
@@ -325,8 +282,8 @@ def _rule_plan(
     back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
     takes_all = counted or looks_back(rule)
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns, key_column,
-        meaning, since,
+        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns,
+        tuple(computed_of(expressions_over_matches(rule)).items()), key_column, meaning, since,
     )  # fmt: skip
 
 
@@ -340,7 +297,7 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     names = [field.name for field in rule.schema.fields]
     if rule.function is not None:
         return tuple(names)
-    used = {*attributes_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
+    used = {*columns_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
     return tuple(name for name in names if name in used)
 
 

@@ -1,6 +1,6 @@
-"""Conditions of components and moves on the events before, which ``prev`` reads.
+"""The conditions of components and moves on earlier events, which they name by ``prev``.
 
-What was before an event is known once the events are in order, so these conditions are tested there.
+They are tested once the events are in order, because only then an event's predecessors are known.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from spark_pace.core.plan.rule import Rule
 
 @dataclass(frozen=True)
 class LookingBack:
-    """What a rule tests of its events, key by key, once they are in order.
+    """The conditions with ``prev`` of a rule. They are tested key by key, once the events are in order.
 
     Attributes:
         conditions: (bit of ``@mask``, condition) for each component or move that has one with ``prev``.
         columns: the attributes in these conditions, in the schema's order.
-        last: for each attribute in a ``prev`` the columns of its values in the last events of a key: in the
-            last one, in the one before, as many as any ``prev`` reaches back.
-        others_count: whether events that match no component are needed all the same when that is known.
+        last: for each attribute in a ``prev`` the columns with its values in a key's last events: the last
+            event, the one before it, and so on, as far back as any ``prev`` reaches.
+        others_count: True if events that match no component are needed even after the test.
     """
 
     conditions: tuple[tuple[int, Expr], ...]
@@ -40,15 +40,14 @@ class LookingBack:
 
 
 def looks_back(rule: Rule) -> bool:
-    """Tell whether the condition of a component or of a move names an attribute of an event before."""
+    """True if the condition of a component or of a move names an attribute of an earlier event."""
     return any(map(mentions_previous, rule.conditions))
 
 
 def looking_back(rule: Rule, *, others_count: bool) -> LookingBack | None:
-    """What the rule's components or moves say of the events before in the rule's stream.
+    """The conditions of the rule's components or moves on earlier events of the rule's stream.
 
-    None where they say nothing of them, and with a span: then it is said of the events of each span, and
-    tested there.
+    None if there are none, and for a rule with a span, where operators test the conditions inside each span.
     """
     if rule.span is not None or not looks_back(rule):
         return None

@@ -1,7 +1,7 @@
-"""What a rule's operators are predicted to take, from what they took before.
+"""Predicts the time that a rule's operators will take from the times that they took before.
 
-Sources: Mayer, Tariq, Rothermel 2017, section 4: means with a bias of some standard deviations, so that the
-prediction is pessimistic.
+Sources: Mayer, Tariq, Rothermel 2017, section 4: the mean plus some standard deviations, a pessimistic
+prediction.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from spark_pace.core.columns import Ints
 
 Floats = npt.NDArray[np.float64]
 
-DEVIATIONS = 1.0  # so many standard deviations are added to each mean
-_ALIKE = 1e-9  # a variance below this share of the square says nothing
+DEVIATIONS = 1.0  # the number of standard deviations that are added to each mean
+_ALIKE = 1e-9  # a variance below this share of the square is rounding error
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a rule's operators are predicted to take, in seconds.
+    """The predicted times of a rule's operators, in seconds.
 
     Attributes:
-        selection: for each selection of a Python operator; 0 for other rules.
-        event: for each event of each selection.
+        selection: seconds for each selection of a Python operator; 0 for other rules.
+        event: seconds for each event of each selection.
     """
 
     selection: float
     event: float
 
     def seconds(self, rows: Ints) -> Floats:
-        """float64[n], for selections with so many events."""
+        """float64[n], the predicted seconds for n selections, from their numbers of events (int64[n])."""
         return np.asarray(self.selection + self.event * rows, np.float64)
 
 
 def sums_of_calls(rows: Ints, seconds: Floats, all_seconds: float) -> Floats:
-    """What the calls of a lane say of the price of its rule, to be added up.
+    """Sums over the calls of a lane. The sums of several lanes are added up for `price_of`.
 
     Args:
         rows: int64[n], the events of each selection.
-        seconds: float64[n], what its call took; 0 where that is not known.
-        all_seconds: what the lane took. What it took beside the calls counts in equal parts for each.
+        seconds: float64[n], the time of its call; 0 if not known.
+        all_seconds: the time of the lane. Time outside the calls is divided equally among them.
 
     Returns:
         float64[6]: n, and the sums of rows, rows², seconds, rows × seconds, seconds².
@@ -59,8 +59,8 @@ def sums_of_lane(rows: int, all_seconds: float) -> Floats:
     """The sums of a lane that was not measured call by call, as if each of its events took the same time.
 
     Args:
-        rows: the events of its selections, of each its own.
-        all_seconds: what the lane took.
+        rows: the number of events, summed over the lane's selections.
+        all_seconds: the time of the lane.
     """
     if not rows:
         return np.zeros(6)
@@ -68,16 +68,17 @@ def sums_of_lane(rows: int, all_seconds: float) -> Floats:
 
 
 def price_of(sums: Floats, *, by_call: bool) -> Price | None:
-    """The price of a rule.
+    """Fit the price of a rule to the measured times.
 
-    A line through seconds over events, with no part below 0; the standard deviation is that from the line.
+    The price is the line of seconds over events with the least squares; neither of its coefficients is below
+    0. The standard deviation is the deviation from this line.
 
     Args:
-        sums: float64[6], sums of what `sums_of_calls` gives, or of what `sums_of_lane` does.
-        by_call: which of both: whether the deviation counts for each selection, or for each event.
+        sums: float64[6], the total of results of `sums_of_calls`, or of results of `sums_of_lane`.
+        by_call: True for `sums_of_calls`: the deviation is added for each selection, else for each event.
 
     Returns:
-        The price; None where nothing was measured, or no time.
+        The price; None if nothing was measured, or if no time passed.
     """
     count, rows, squares, seconds, products, squared_seconds = sums.tolist()
     if not (rows > 0 and 0 < seconds < np.inf):

@@ -1,4 +1,4 @@
-"""How records that are text say what an event is."""
+"""The form of text records: the parts of a schema that say how to read an event from text."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from spark_pace.core.expr.time_formats import has_year
 
 @dataclass(frozen=True)
 class RecordForm:
-    """How text says what an event is, where it is not said as the format has it.
+    """How to read an event from text, where that differs from the default of the format.
 
     Attributes:
-        regex: of ``format: text``: an expression of RE2 that a line must match as a whole, whose named groups
-            are attributes; None: no source may have this format, unless `has_json`.
-        has_json: whether a line of ``format: text`` is JSON from its first brace on, instead.
-        ignores_unmatched: whether a line that does not match is no record, instead of a bad one.
-        time_formats: of a TIMESTAMP, tried in this order; none: it is written by ISO 8601.
-        year: of times whose format has none; None: see `newest_us`.
-        newest_us: where times have no year, each is in the last year that puts it at most a day after this,
-            in microseconds since 1970.
-        zone: of times whose format has none; None: UTC.
-        empty_is_null: whether an empty text is null.
+        regex: for ``format: text``: an RE2 expression that must match the whole line; its named groups are
+            the attributes. None: no source may have this format, unless `has_json`.
+        has_json: True if a line of ``format: text`` is JSON from its first brace on.
+        ignores_unmatched: True if a line that does not match is skipped instead of reported as bad.
+        time_formats: the formats of a TIMESTAMP, tried in this order; empty: ISO 8601.
+        year: the year of times whose format has none; None: it follows from `newest_us`.
+        newest_us: a time without a year is in the last year that puts it at most a day after this time, in
+            microseconds since 1970.
+        zone: the time zone of times whose format has none; None: UTC.
+        empty_is_null: True if an empty text is null.
     """
 
     regex: str | None = None
@@ -40,7 +40,7 @@ class RecordForm:
 
     @property
     def lacks_year(self) -> bool:
-        """True if nothing but the time of a file can say in which year a time is."""
+        """True if the year of a time can only be told from the time of its file."""
         return self.year is None and not all(map(has_year, self.time_formats))
 
 

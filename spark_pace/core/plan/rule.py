@@ -1,6 +1,6 @@
-"""What a rule is once it has been checked: frozen values that every part reads.
+"""A checked rule as frozen values, which all steps read.
 
-`spark_pace.rules` makes a `Rule` from YAML. The words are those of `docs/semantics.md`.
+`spark_pace.rules` makes a `Rule` from YAML. The terms are defined in `docs/semantics.md`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Strategy = Literal["queues", "production_sets", "merger_filter"]
 class Field:
     """A named, typed attribute. All integers are BIGINT, all floats DOUBLE.
 
-    What a STRUCT holds are attributes of their own, which follow it: ``user`` (a STRUCT), then ``user.id``.
+    The members of a STRUCT are attributes too and follow it: ``user`` (a STRUCT), then ``user.id``.
     """
 
     name: str
@@ -37,15 +37,14 @@ class Field:
 
 @dataclass(frozen=True)
 class SideTable:
-    """A small table, of which the row with an event's key is joined to the event, as a STRUCT.
+    """A small table. The row with an event's key is joined to the event, as a STRUCT.
 
     Attributes:
-        name: of the STRUCT.
-        path: of a CSV or Parquet file, or of the folder of a Delta table.
-        on: the key: (attribute of the event, column of the table).
-        columns: what the STRUCT holds, without its name in front.
-        refresh_us: how long a running job goes on before it looks whether the table has changed; None: for
-            ever.
+        name: the name of the STRUCT.
+        path: the path of a CSV or Parquet file, or of the folder of a Delta table.
+        on: the key, as pairs (attribute of the event, column of the table).
+        columns: the members of the STRUCT, without its name in front.
+        refresh_us: the time after which a running job looks for changes of the table; None: it never does.
     """
 
     name: str
@@ -56,22 +55,22 @@ class SideTable:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The attributes that an event gets."""
+        """The attributes that the table adds to an event: the STRUCT and its members."""
         inside = (Field(f"{self.name}.{column.name}", column.type) for column in self.columns)
         return (Field(self.name, STRUCT), *inside)
 
 
 @dataclass(frozen=True)
 class EventSchema:
-    """What an event looks like.
+    """The attributes of an event, and how they are read and ordered.
 
     Attributes:
-        fields: the attributes, in the order of the rule file; those of side tables come last.
+        fields: the attributes, in the order of the rule file, then those of side tables.
         event_time: the name of a TIMESTAMP attribute, or of a BIGINT one that counts `time_unit`s since 1970.
-        tie_break: the attributes that order events of one event time, before source and offset do.
-        time_unit: of a BIGINT `event_time`; None for a TIMESTAMP.
-        side_tables: what is joined to events before rules see them.
-        form: how records that are text say it.
+        tie_break: the attributes that order events of the same event time, before source and offset do.
+        time_unit: the unit of a BIGINT `event_time`; None for a TIMESTAMP.
+        side_tables: the tables that are joined to events before rules see them.
+        form: how to read an event from text.
 
     Example:
         >>> from spark_pace import load_rules
@@ -90,7 +89,7 @@ class EventSchema:
 
     @property
     def own(self) -> EventSchema:
-        """What an event looks like before side tables are joined to it: as a source has it."""
+        """The schema without side tables: that of the records of a source."""
         joined = {field for table in self.side_tables for field in table.fields}
         fields = tuple(field for field in self.fields if field not in joined)
         return replace(self, fields=fields, side_tables=())
@@ -101,12 +100,12 @@ class EventSchema:
         return frozenset(field.name for field in self.fields if field.type == STRUCT)
 
     def path_of(self, name: str) -> tuple[str, ...]:
-        """Where the attribute stands in an event: its STRUCTs from outside to inside, then its own name."""
+        """The path to an attribute: the names of its STRUCTs, outermost first, then its own name."""
         return tuple(name.split(".")) if name.partition(".")[0] in self.structs else (name,)
 
 
 def column_name(attribute: str) -> str:
-    """The column of `matches` for an attribute of `partition_by`: that of ``user.id`` is ``user_id``."""
+    """The column of `matches` for an attribute of `partition_by`, such as ``user_id`` for ``user.id``."""
     return attribute.replace(".", "_")
 
 
@@ -114,7 +113,7 @@ def column_name(attribute: str) -> str:
 class Within:
     """The length of a window: `time_us` microseconds or `events` events. Exactly one of them is set.
 
-    `spark_pace.core.match.window` decides what that means.
+    `spark_pace.core.match.window` computes where such a window ends.
     """
 
     time_us: int | None = None
@@ -123,7 +122,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Times:
-    """How many events a group has: `least` to `most`, or to any number where `most` is None."""
+    """The number of events in a group: from `least` to `most`; no upper bound if `most` is None."""
 
     least: int
     most: int | None
@@ -144,10 +143,11 @@ class Component:
 
     Attributes:
         name: the name.
-        predicate: holds for the events that may stand for the component; of a negated one, that may forbid.
-        times: of a repeated or optional component, the number of events in its group; None: it stands for
-            one event.
-        negated: whether its events forbid a match instead.
+        predicate: holds for the events that may stand for the component, or, if it is negated, that forbid a
+            match.
+        times: the number of events in the group of a repeated or optional component; None: the component
+            stands for one event.
+        negated: True if the component's events forbid a match.
     """
 
     name: str
@@ -161,7 +161,7 @@ class Conjunct:
     """A condition over several components, or over a group.
 
     `components` are the indices of the components that it names, ascending; at most one of them is negated.
-    Columns in `expr` name a component of one event, aggregates one that stands for a group.
+    A column in `expr` names a component that stands for one event, an aggregate one that stands for a group.
     """
 
     expr: Expr
@@ -170,9 +170,9 @@ class Conjunct:
 
 @dataclass(frozen=True)
 class Context:
-    """The name of a parameter context: selection policy and consumption policy.
+    """The name of a parameter context: its selection policy and its consumption policy.
 
-    `spark_pace.core.match.contexts.context_of` gives what it stands for.
+    `spark_pace.core.match.contexts.context_of` returns the context of this name.
     """
 
     selection: str
@@ -199,19 +199,19 @@ class Pattern:
     close: Close = "completion"
     contiguity: Contiguity = "relaxed"
     order: Order = "sequence"
-    strategy: Strategy | None = None  # how *earliest, selected* finds its matches; None: as suits best
+    strategy: Strategy | None = None  # the search for *earliest, selected*; None: the program chooses
 
 
 @dataclass(frozen=True)
 class PredicateSpan:
-    """A selection from an event that satisfies `open` to the first later one that closes it.
+    """A selection from an event that satisfies `open` to the first later event that closes it.
 
-    An event closes the selection if `close`, a predicate over that event alone, and every one of
-    `close_where` hold. In `close_where` a column of the component ``open`` is the opening event's; one
-    without a component is the closing event's.
+    An event closes the selection if `close`, a predicate over that event alone, and all of `close_where`
+    hold. In `close_where`, columns of the component ``open`` belong to the opening event, columns without a
+    component to the closing event.
     """
 
-    open: Expr  # P_s
+    open: Expr  # P_s of docs/semantics.md
     close: Expr  # P_c, the part that does not mention the opening event
     close_where: tuple[Expr, ...]  # P_c, the conjuncts that do
     within_us: int
@@ -227,7 +227,7 @@ class GridSpan:
 
 @dataclass(frozen=True)
 class CountSpan:
-    """A selection opens at seq 0, every, 2 * every, and has `size` events."""
+    """Selections of `size` events each, which open at the `seq` 0, `every`, 2 * `every`, and so on."""
 
     every: int
     size: int
@@ -244,7 +244,7 @@ class Move:
         sources: the numbers of the states that it may leave.
         condition: the number of the condition that the event must satisfy; None: any event moves the key.
         target: the number of the state that it leads to.
-        emits: whether it gives a match.
+        emits: True if the move gives a match.
     """
 
     sources: tuple[int, ...]
@@ -255,12 +255,12 @@ class Move:
 
 @dataclass(frozen=True)
 class StateMachine:
-    """A fold that is a table of states and moves. Of the moves that fit, an event takes the first.
+    """A fold with a table of states and moves. An event takes the first move that fits.
 
     Attributes:
-        states: their names; a key begins in the first.
-        conditions: the distinct conditions of its moves; each is over a single event, and over those before.
-        moves: in the order of the rule file.
+        states: the names of the states; a key begins in the first one.
+        conditions: the distinct conditions of the moves, each over an event and perhaps the events before it.
+        moves: the moves, in the order of the rule file.
     """
 
     states: tuple[str, ...]
@@ -274,7 +274,7 @@ class PythonFold:
 
     Attributes:
         function: "module:function".
-        version: of what the function does with states, as the rule says; states of another are of no use.
+        version: the version of the function's states, from the rule; states of another version are useless.
     """
 
     function: str
@@ -282,7 +282,7 @@ class PythonFold:
 
 
 Fold = StateMachine | PythonFold
-# what ``emit`` of a state machine reads beside the attributes of the event
+# columns that ``emit`` of a state machine reads beside the attributes of the event
 STATE_BEFORE, STATE_AFTER = "@from", "@to"
 STATE_SINCE = "@since"  # the event time at which the state before was entered; null where a key begins in it
 
@@ -338,7 +338,7 @@ class Rule:
 
     @property
     def conditions(self) -> tuple[Expr, ...]:
-        """What components or moves say of events. Of each event it is a bit whether the condition holds."""
+        """The predicates of components or the conditions of moves. Each has a bit in an event's ``@mask``."""
         if isinstance(self.fold, StateMachine):
             return self.fold.conditions
         return () if self.pattern is None else tuple(one.predicate for one in self.pattern.components)

@@ -1,9 +1,10 @@
-"""The shape of a pattern: which of its events a search takes one by one, and what stands between them.
+"""The shape of a pattern: the events that a search chooses one by one, and what stands between them.
 
-A search takes *anchors*: the event of each component that stands for one event, the first event of a group in
-first place and the last event of a group in last place. The anchors settle a candidate, for a group has every
-event that matches it between its neighbours. In the walk of *next* a group may stand directly behind another
-one; then the first event of the second group is an anchor too, which says where the first group ends.
+A search chooses *anchors*: the event of each component that stands for one event, the first event of a group
+in first place, and the last event of a group in last place. The anchors determine a candidate, because a
+group has all events that match it between its neighbours. In the context *next* a group may directly follow
+another one. Then the first event of the second group is an anchor too, because it tells where the first group
+ends.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ _ANY = Times(0, None)
 
 
 def initiator_bits(pattern: Pattern) -> int:
-    """The bits of ``@mask`` that tell initiators: an event that can open a selection has at least one."""
+    """The bits of ``@mask`` that mark initiators: an event that can open a selection has at least one."""
     return (1 << len(pattern.components)) - 1 if pattern.order == "conjunction" else 1
 
 
 def terminator_bits(pattern: Pattern) -> int:
-    """The bits of ``@mask`` that tell terminators: an event that can end a candidate has at least one."""
+    """The bits of ``@mask`` that mark terminators: an event that can end a candidate has at least one."""
     if pattern.order == "conjunction":
         return initiator_bits(pattern)
     return 1 << shape_of(pattern).anchors[-1]
@@ -31,14 +32,14 @@ def terminator_bits(pattern: Pattern) -> int:
 
 @dataclass(frozen=True)
 class Gap:
-    """What stands between two neighbouring anchors.
+    """The group and the negated components between two neighbouring anchors.
 
     Attributes:
-        group: the component whose group stands there; None where there is none.
-        times: how many events the group has.
-        from_left: whether the left anchor is the group's first event.
-        to_right: whether the right anchor is the group's last event.
-        before: the negated components between the left anchor and the group; without a group, all in the gap.
+        group: the component whose group stands in the gap; None if there is none.
+        times: the number of events in the group.
+        from_left: True if the left anchor is the group's first event.
+        to_right: True if the right anchor is the group's last event.
+        before: the negated components between the left anchor and the group; without a group, all of the gap.
         behind: the negated components between the group and the right anchor.
     """
 
@@ -52,15 +53,15 @@ class Gap:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a pattern is searched. Level k of a search adds anchor k.
+    """The anchors and gaps of a pattern. Level k of a search adds anchor k.
 
     Attributes:
         anchors: the component of each anchor.
-        gaps: gap k lies between the anchors k and k + 1.
+        gaps: the gaps; gap k lies between the anchors k and k + 1.
         trailing: the negated components behind the last anchor.
         complete: for each component the level at which its events are known; for a negated one, the level at
             which the events on both of its sides are known.
-        strict: whether no event may stand between two events of a candidate.
+        strict: True if no event may stand between two events of a candidate.
     """
 
     anchors: tuple[int, ...]
@@ -75,18 +76,18 @@ class Shape:
         return not self.strict and not self.trailing and all(gap == Gap() for gap in self.gaps)
 
     def one_group(self, level: int) -> bool:
-        """Tell whether the anchors of `level` and the level before are of one group, so may be one event."""
+        """True if the anchors of `level` and of the level before are of one group, so may be one event."""
         gap = self.gaps[level - 1]
         return gap.from_left and gap.to_right
 
     def level(self, conjunct: Conjunct) -> int:
-        """The level at which a conjunct is decided."""
+        """The level at which a conjunct can be tested."""
         return max(self.complete[component] for component in conjunct.components)
 
 
 @dataclass
 class _Building:
-    """The parts of a shape as they are found from left to right."""
+    """The parts of a shape so far; `shape_of` adds the components from left to right."""
 
     anchors: list[int] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
@@ -162,7 +163,7 @@ def places_of(pattern: Pattern) -> Mapping[str | None, int]:
 
 
 def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
-    """A sequence of the pattern's components in another order, for searches; it means something else."""
+    """The sequence of the pattern's components in another order. Searches use it; its matches differ."""
     places = {component: place for place, component in enumerate(order)}
     where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
     components = tuple(pattern.components[k] for k in order)

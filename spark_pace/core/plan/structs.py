@@ -1,6 +1,6 @@
-"""Events as they came: the attributes of a STRUCT, which are columns of their own, as one column again.
+"""Puts the members of STRUCTs, which are columns of their own, back into STRUCT columns.
 
-Also events for people to read: that fails for no value, not even for one that Python's types do not hold.
+Also shows events as JSON for people to read, even with values that Python's types cannot hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 def nested(events: pa.Table, schema: EventSchema) -> pa.Table:
     """The attributes among the columns of `events`, in the order of the schema, each STRUCT as one column.
 
-    Where `events` has attributes of a STRUCT but not the STRUCT itself, it is null if all of these are null.
+    If `events` has members of a STRUCT but not the STRUCT itself, the STRUCT is null if all of them are null.
     """
     if not schema.structs:
         own = {field.name for field in schema.fields}
@@ -46,14 +46,14 @@ def _column(path: Path, events: pa.Table, paths: list[Path]) -> pa.Array:
 
 
 def json_rows(table: pa.Table) -> list[str]:
-    """Each row as a JSON object for people to read; that fails for no value."""
+    """Each row as a JSON object for people to read. Every value can be shown."""
     columns = [shown_values(column) for column in table.columns]
     rows = [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
     return [json.dumps(row, default=_shown, ensure_ascii=False) for row in rows or [{}] * table.num_rows]
 
 
 def shown_values(values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values as Python objects; if Python cannot hold one of them, times and texts as text or bytes."""
+    """The values as Python objects; if Python cannot hold one of them, all times and texts as text."""
     try:
         return values.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError):  # a time outside the years 1 to 9999; a text that is no UTF-8

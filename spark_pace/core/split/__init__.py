@@ -1,1 +1,1 @@
-"""The third step, the splitter: number events, decide where selections open and close, and cut lanes."""
+"""The third step, the splitter: it numbers events, decides where selections begin and end, cuts lanes."""

@@ -1,7 +1,7 @@
-"""Folds: each event moves the state of its key, one after the other, and some events give matches.
+"""Folds: one event after the other changes the state of its key, and some events give matches.
 
-The splitter keeps the states and finds the matches; operators only compute their fields. Of each key the last
-state is carried, and no event.
+The splitter keeps the states and finds the matches; operators only compute their fields. The carry has the
+last state of each key, and no events.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from spark_pace.core.tables import array
 if TYPE_CHECKING:
     from spark_pace.core.match.search.compiled.state_machine import Walk
 
-STATE = "@state"  # large_string, of a key: the name of its state, or what a Python function says, as JSON
-ROW, SELECTION = "@row", "@selection"  # of each match in a lane: the row of its event, its number
+STATE = "@state"  # large_string, of a key: the name of its state, or the state of a Python function as JSON
+ROW, SELECTION = (
+    "@row",
+    "@selection",
+)  # columns of matches in a lane: row of the event, number of the selection
 
 
 def columns_of_states(rule: Rule) -> pa.Schema:
-    """The columns that a fold keeps of each key."""
+    """The schema of what a fold keeps of each key; empty for other rules."""
     if rule.fold is None:
         return pa.schema([])
     kept = [(STATE, pa.large_string())]
@@ -39,7 +42,7 @@ def columns_of_states(rule: Rule) -> pa.Schema:
 
 
 def split_fold(task: SplitTask) -> Split:
-    """Move the states of all keys; lanes hold the events that give matches."""
+    """Run the fold over all keys; the lanes hold the events that give matches."""
     fold, stream = task.planned.rule.fold, task.stream
     if isinstance(fold, StateMachine):
         rows, table, states = _walked(task, fold)
@@ -56,12 +59,12 @@ def split_fold(task: SplitTask) -> Split:
 
 
 def walk(stream: Stream, machine: StateMachine, last_values: Mapping[str, pa.Array]) -> Walk:
-    """The walk of all segments of a stream through the states.
+    """Run a state machine over all segments of a stream.
 
     Args:
         stream: the stream.
         machine: the states and moves.
-        last_values: of each segment, what is kept of its key (`columns_of_states`).
+        last_values: the values that each segment's key has kept (`columns_of_states`).
     """
     from spark_pace.core.match.search.compiled.compilation import normal
     from spark_pace.core.match.search.compiled.state_machine import Moves, Walk, walk_states
@@ -77,7 +80,7 @@ def walk(stream: Stream, machine: StateMachine, last_values: Mapping[str, pa.Arr
 
 
 def _walked(task: SplitTask, machine: StateMachine) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
-    """The rows that give matches, what is known of each beside its event, and the states from then on."""
+    """The rows that give matches, a table with the states around each of them, and the keys' new states."""
     walked = walk(task.stream, machine, task.last_values)
     emits = np.array([*(move.emits for move in machine.moves), False])
     rows = np.flatnonzero(emits[walked.taken])
@@ -92,14 +95,14 @@ def _walked(task: SplitTask, machine: StateMachine) -> tuple[Ints, pa.Table, dic
 
 
 def _by_python(task: SplitTask) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
-    """What `_walked` gives, by the rule's Python function; the table has the fields of ``emit``."""
+    """Like `_walked`, by the rule's Python function; the table has the fields of ``emit``."""
     stream, planned = task.stream, task.planned
     keys = None
     if planned.key_column is not None:
         texts = stream.attribute(planned.key_column).take(pa.array(stream.starts)).cast(pa.string())
         keys = texts.to_pylist()
     schema = planned.rule.schema
-    names = [field.name for field in schema.fields if not field.name.startswith("@")]  # those are ours
+    names = [field.name for field in schema.fields if not field.name.startswith("@")]  # others are the plan's
     attributes = nested(stream.events.select(names), schema)
     bounds = np.append(stream.starts, stream.rows)
     states = task.last_values[STATE].to_pylist()
@@ -108,7 +111,7 @@ def _by_python(task: SplitTask) -> tuple[Ints, pa.Table, dict[str, pa.Array]]:
 
 
 def _moves(machine: StateMachine) -> tuple[Ints, Ints, Ints, Ints]:
-    """The columns of `Moves`."""
+    """The columns of `Moves`, from the moves of a machine."""
     of_states = [
         [
             (-1 if move.condition is None else move.condition, move.target, number)
@@ -124,7 +127,7 @@ def _moves(machine: StateMachine) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _lanes(task: SplitTask, rows: Ints, table: pa.Table) -> list[Lane]:
-    """Lanes with the events of matches alone."""
+    """Cut lanes that hold only the events of matches."""
     if not len(rows):
         return []
     lanes: list[Lane] = []

@@ -1,10 +1,11 @@
-"""How large lanes are: into how many, and where, a unit's work of a batch is cut.
+"""Decides how many lanes a unit's work of a batch is cut into, and where.
 
-Without a bound, lanes are about equal. With a bound, once the rule has a price, there are as few of them as
+Without a bound, the lanes are about equal. With a bound, once the rule has a price, there are as few lanes as
 keep the bound. No result depends on the cut.
 
-Sources: Mayer, Tariq, Rothermel 2017, section 4: all events of a lane are there when it starts, so that
-nothing of its work is set off against time in between.
+Sources: Mayer, Tariq, Rothermel 2017, section 4. Here all events of a lane are there when it starts, so no
+    time
+between their arrivals is subtracted from the predicted work.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from spark_pace.core.ranges import even_ranges
 from spark_pace.core.split.lanes import Piece
 from spark_pace.core.split.task import SplitTask
 
-_HALVINGS = 20  # of the doubt about the least weight of the greatest range
+_HALVINGS = 20  # halvings of the interval that has the weight to find
 _ROUNDING = 1 + 1e-9
 
 
 def lanes_by_rows(task: SplitTask, rows: Ints) -> list[Piece]:
-    """The lanes of work that costs what its rows cost.
+    """Cut work into lanes whose costs are those of their rows.
 
     Args:
-        task: its plan's `lanes` is the most lanes there are, `least_lane_rows` the fewest rows of one
-            where nothing is predicted.
-        rows: int64[n], of each thing that must not be cut: a row, a key's stream, a selection.
+        task: its plan's `lanes` is the greatest number of lanes, `least_lane_rows` the fewest rows of one if
+            there is no prediction.
+        rows: int64[n], the rows of each thing that must not be cut: a row, a key's stream, a selection.
 
     Returns:
         The lanes, in order.
@@ -38,11 +39,11 @@ def lanes_by_rows(task: SplitTask, rows: Ints) -> list[Piece]:
 
 
 def lanes_by_calls(task: SplitTask, rows: Ints) -> list[Piece]:
-    """The lanes of selections for a Python operator: a call costs far more than its rows, so one is enough.
+    """Cut selections into lanes for a Python operator; one may be a lane, because calls are expensive.
 
     Args:
-        task: its plan's `lanes` is the most lanes there are.
-        rows: int64[n], of each selection.
+        task: its plan's `lanes` is the greatest number of lanes.
+        rows: int64[n], the rows of each selection.
 
     Returns:
         The lanes, in order.
@@ -51,7 +52,7 @@ def lanes_by_calls(task: SplitTask, rows: Ints) -> list[Piece]:
 
 
 def _pieces(task: SplitTask, rows: Ints, ranges: list[tuple[int, int]]) -> list[Piece]:
-    """The lanes, with these ranges unless something is predicted."""
+    """The lanes: by the predicted seconds if there is a bound and a price, else with these ranges."""
     bound_us, price = task.plan.latency_bound_us, task.price
     if bound_us is None or price is None:
         return [Piece(first, last, int(rows[first:last].sum()), None) for first, last in ranges]
@@ -63,16 +64,16 @@ def _pieces(task: SplitTask, rows: Ints, ranges: list[tuple[int, int]]) -> list[
 
 
 def fewest_ranges(weights: Floats, most: int, bound: float) -> list[tuple[int, int]]:
-    """Cut a run of things into the fewest neighbouring ranges that keep a bound, as far as they can.
+    """Cut n things into the fewest neighbouring ranges that keep a bound, as far as that is possible.
 
     Args:
-        weights: float64[n], of each thing.
-        most: the most ranges.
-        bound: what no range is to weigh more than.
+        weights: float64[n], the weight of each thing.
+        most: the greatest number of ranges.
+        bound: the greatest weight of a range.
 
     Returns:
-        The ranges, in order, with all things in them. Among all cuts into so many, the greatest weight of
-        theirs is about the least.
+        The ranges (first, last + 1), in order. No cut into as many ranges has a heaviest range that is much
+        lighter.
     """
     ends = np.cumsum(weights)
     count = len(_filled(ends, bound, most)) - 1
@@ -83,12 +84,12 @@ def fewest_ranges(weights: Floats, most: int, bound: float) -> list[tuple[int, i
         middle = (low + high) / 2
         low, high = (low, middle) if _filled(ends, middle, count)[-1] == len(ends) else (middle, high)
     bounds = _filled(ends, high, count)
-    bounds[-1] = len(ends)  # whatever the weights are, even none that can be compared
+    bounds[-1] = len(ends)  # also for weights that cannot be compared, such as NaN
     return list(pairwise(bounds))
 
 
 def _filled(ends: Floats, limit: float, most: int) -> list[int]:
-    """The bounds of at most so many ranges, each filled with what it may weigh, and one thing at least."""
+    """The bounds of at most `most` ranges, each filled up to `limit`, with at least one thing in it."""
     bounds = [0]
     while bounds[-1] < len(ends) and len(bounds) <= most:
         done = float(ends[bounds[-1] - 1]) if bounds[-1] else 0.0

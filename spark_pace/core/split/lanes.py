@@ -1,6 +1,6 @@
-"""A lane: a run of neighbouring selections for one operator instance, with each of their events once.
+"""A lane: neighbouring selections for one operator, with each of their events once.
 
-A lane needs nothing else: any instance can work on it, as often as it has to, with the same result.
+A lane is complete: any operator process can work on it, repeatedly, with the same result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Work = Literal["free", "closed", "matched", "spans", "folded"]
 
 @dataclass(frozen=True)
 class LaneHeader:
-    """What an operator must know about its lane.
+    """The description of a lane for operators.
 
     Attributes:
         rule_index: place of the rule in the plan.
@@ -30,17 +30,17 @@ class LaneHeader:
         work: "free": match the initiators or terminators in `owned`; "closed": find the matches of closed
             selections; "matched": compute the fields of matches that are found; "spans": work on spans;
             "folded": compute the fields of a fold's matches.
-        owned: range of rows of the lane whose matches it finds; the other rows are only reached.
-        passed_us: the frontier before the batch; what was releasable then is out.
+        owned: the range of rows of the lane whose matches it finds; matches may also include other rows.
+        passed_us: the frontier before the batch; matches that were releasable then have been sent.
         frontier_us: the frontier now.
-        exact: whether the lane knows every selection that its matches wait for; if not, the merger does.
-        resolved: where it has some join values of a rule's stream, the `before` and `first` of the stream's
-            `Resolution`, if matches wait; else None.
-        weight: the events of the lane's own selections, of each its own; see `Piece.rows`.
-        predicted_seconds: what an operator is predicted to take for it; None without a bound, or where
-            nothing is known.
-        sharers: where rules share panes, the place of each in the plan, and that of its grid: its
-            selections are those with the latter in the column ``grid``, which ascends; else empty.
+        exact: True if the lane has every selection that its matches wait for; if not, the merger has them.
+        resolved: the `before` and `first` of the rule's `Resolution`, if the lane has only some join values
+            of the rule's stream and matches wait; else None.
+        weight: the number of events, summed over the lane's own selections (`Piece.rows`).
+        predicted_seconds: the time that an operator is predicted to take for it; None without a bound or a
+            price.
+        sharers: for each of several rules that share panes its place in the plan and the place of its grid.
+            Its selections have the latter in the column ``grid``, which ascends. Else empty.
     """
 
     rule_index: int
@@ -59,17 +59,15 @@ class LaneHeader:
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane: its events and its selections, as int64 columns by rows of the lane.
-
-    For "free" work these are not known; instead, where streams end before the input does, the column
-    ``ends_us`` has the `Horizon.ends_us` of each stream.
+    """A lane: a header, events and selections.
 
     Attributes:
-        header: what an operator must know about it.
-        events: its events.
-        selections: its selections.
-        held: which rows of the stream that was split its events are; known only where it was split.
-        new_rows: how many of these no lane before it holds; likewise.
+        header: the description of the lane.
+        events: the events.
+        selections: int64 columns with rows of `events`. For "free" work the selections are not known; then
+            the column ``ends_us`` has the `Horizon.ends_us` of each stream, if streams end before the input.
+        held: the rows of the split stream that `events` are; None in an operator.
+        new_rows: the number of these rows that no earlier lane holds; 0 in an operator.
     """
 
     header: LaneHeader
@@ -84,12 +82,12 @@ class Lane:
         return encode_parcel(vars(self.header), tables)
 
     def in_one_chunk(self) -> Lane:
-        """The lane with columns of one chunk each, as `decode_lane` gives them."""
+        """The lane with columns of one chunk each, like the lanes of `decode_lane`."""
         return replace(self, events=self.events.combine_chunks())
 
     @property
     def by_join_value(self) -> bool:
-        """True if the lane's events are in the order of their join values first."""
+        """True if the lane's events are grouped by join value."""
         return JOIN in self.events.column_names
 
     def stream(self, key_column: str | None) -> Stream:
@@ -101,36 +99,36 @@ class Lane:
         return Stream(self.events, starts_of_streams(codes, numbers(self.events, SEQ)))
 
     def column(self, name: str) -> Ints:
-        """The column of that name of the selections."""
+        """int64[selections], a column of the selections."""
         assert self.selections is not None
         return numbers(self.selections, name)
 
     def positions(self, name: str) -> Positions:
-        """The pair of columns that `position_columns` has made of positions."""
+        """The positions in the two columns of `position_columns`."""
         return Positions(self.column(f"{name}_code"), self.column(f"{name}_us"))
 
 
 def decode_lane(parcel: bytes | memoryview) -> Lane:
-    """The lane of these bytes."""
+    """The reverse of `Lane.encode`."""
     header, tables = decode_parcel(parcel)
     header.pop("frame_bytes")
     return Lane(header_of(header), tables[0], tables[1] if len(tables) > 1 else None)
 
 
 def header_of(fields: dict[str, Any]) -> LaneHeader:
-    """The header of what `vars` gave of it, which has travelled as JSON."""
+    """A header from the dictionary of its fields, after a way through JSON."""
     sharers = tuple((index, span) for index, span in fields["sharers"])
     return LaneHeader(**{**fields, "owned": tuple(fields["owned"]), "sharers": sharers})
 
 
 class Piece(NamedTuple):
-    """The things of one lane: those from `first` to the one before `last`.
+    """The things of one lane (rows, streams of keys or selections): those from `first` to `last` - 1.
 
     Attributes:
-        first: the first of them.
-        last: the one behind the last.
-        rows: how many rows they have, of each its own.
-        seconds: what they are predicted to take; None where nothing is known, or there is no bound.
+        first: the first thing.
+        last: the first thing of the next lane.
+        rows: the number of rows, summed over the things.
+        seconds: the predicted time; None without a price or a bound.
     """
 
     first: int
@@ -140,22 +138,22 @@ class Piece(NamedTuple):
 
 
 def position_columns(name: str, positions: Positions, shift: int) -> dict[str, Ints]:
-    """Positions as two columns, relative to a lane that begins at row `shift`."""
+    """Convert positions to two columns, relative to a lane that begins at row `shift`."""
     code = np.where(positions.code == UNKNOWN_CODE, UNKNOWN_CODE, np.maximum(positions.code - 2 * shift, -1))
     return {f"{name}_code": code, f"{name}_us": positions.time}
 
 
 def numbered(header: LaneHeader, number: int, owned: tuple[int, int], piece: Piece) -> LaneHeader:
-    """The header of another lane of the same unit and batch."""
+    """The header of a lane of the same unit and batch, with what differs between lanes."""
     return replace(header, number=number, owned=owned, weight=piece.rows, predicted_seconds=piece.seconds)
 
 
 def with_new_rows(lanes: list[Lane], rows: int) -> list[Lane]:
-    """The lanes of one split, each with the number of its rows that no lane before it holds.
+    """Set in each lane of a split the number of its rows that no earlier lane holds.
 
     Args:
-        lanes: all lanes of a split.
-        rows: how many rows the stream has.
+        lanes: all lanes of the split.
+        rows: the number of rows of the stream.
     """
     if len(lanes) < 2:
         return [replace(lane, new_rows=lane.events.num_rows) for lane in lanes]

@@ -1,8 +1,8 @@
-"""Where much more is carried than is new, the splitter finds the matches itself.
+"""The splitter finds matches itself if much more is carried than is new.
 
-Operators would be sent all that is carried, to search it for the sake of what is new. Here a search begins
-with what can let a match out now: new events that can be its last, or selections that are resolved now. Lanes
-hold the events of matches alone.
+Operators would need all carried events to find the matches that new events end. Here the search begins with
+what can release a match now: new events that can be its last, or selections that are resolved now. The lanes
+hold only the events of matches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spark_pace.core.tables import numbers
 
 
 def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
-    """Tell whether `split_much_carried` can split the task (one key, windows of a time), and is better."""
+    """True if `split_much_carried` can split the task (one key, windows of a time), and is faster."""
     pattern, horizon = task.pattern, task.horizon
     assert pattern is not None
     if task.planned.key_column is not None or JOIN in task.stream.events.column_names:
@@ -46,7 +46,7 @@ def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
 
 
 def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:
-    """Find the matches that go out now, and decide what open selections still need."""
+    """Find the matches to send now, and the events that open selections still need."""
     assert task.pattern is not None
     search = search_of(task.stream, task.pattern)
     if task.method.waits:
@@ -57,18 +57,18 @@ def split_much_carried(task: SplitTask, way: Forwards | Backwards) -> Split:
 
 
 def _carried(task: SplitTask) -> int:
-    """How many events of the task are carried: those below the frontier before the batch."""
+    """The number of carried events: those below the frontier before the batch."""
     return int(np.searchsorted(task.stream.time, task.passed_us))
 
 
 def _over(task: SplitTask, initiators: Ints, frontier_us: int) -> int:
-    """How many initiators have windows that are over at a frontier; they are the first ones."""
+    """The number of initiators whose windows are over at a frontier; they are the first ones."""
     assert task.pattern is not None
     return int(Horizon(frontier_us).over(task.stream, initiators, task.pattern.within).sum())
 
 
 def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
-    """Find the matches that end with a new event. Selections are open until their windows end."""
+    """Find the matches that end with a new event, where selections are open until their windows end."""
     initiators, lasts = search.initiators, search.terminators
     lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
     if isinstance(way, Forwards):
@@ -82,8 +82,8 @@ def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> 
 def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     """Find the matches of selections that new events close.
 
-    A new event can close a carried initiator's selection only if it fits the initiator. Whether an event
-    before has closed it can be told from all carried events only, so those that are no initiators stay.
+    A new event can close a carried initiator's selection only if it fits the initiator. All carried events
+    are needed to tell if an earlier event has closed it, so carried events that are no initiators stay.
     """
     stream, initiators, lasts = task.stream, search.initiators, search.terminators
     carried = _carried(task)
@@ -103,10 +103,10 @@ def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
 
 
 def _without_closed(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: int) -> Bools:
-    """`keep` without the initiators `closed` that match no other component.
+    """Drop closed initiators that match no other component from `keep`.
 
-    Carried ones go only if they are more than half of the carried events that are kept, for the others must
-    then be stored anew.
+    Carried ones are dropped only if they are more than half of the carried events that are kept, because the
+    other carried events must then be stored anew.
     """
     idle = closed[(mask[closed] == 1) & keep[closed]]
     new = np.searchsorted(idle, carried)
@@ -117,16 +117,16 @@ def _without_closed(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, car
 
 
 def _waiting(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
-    """Find the matches that go out now where each waits until all selections before its own are resolved.
+    """Find the matches to send now, where a match waits until all earlier selections are resolved.
 
-    Only selections that were not resolved before, up to the first one that is not resolved now, can let a
-    match out.
+    Only selections that were not resolved before can release a match, up to the first one that is not
+    resolved now.
     """
     stream, initiators = task.stream, search.initiators
     before, first = _first_unresolved(task, search, way)
     chosen = initiators[before : first + 1]
     found = way.match(stream, search.pattern, _ending(task, search, chosen, before == first), whole(stream))
-    if isinstance(way, Backwards):  # at their last events, candidates of other initiators may be the matches
+    if isinstance(way, Backwards):  # candidates of other initiators may be the matches at these last events
         lasts = np.unique(found.last)
         found = way.match(stream, search.pattern, search.ending(lasts), whole(stream))
     opening = numbers(stream.events, OPENING)
@@ -142,13 +142,13 @@ def _waiting(task: SplitTask, search: Search, way: Forwards | Backwards) -> Spli
 
 
 def _ending(task: SplitTask, search: Search, chosen: Ints, only_new: bool) -> Search:
-    """The search of matches that begin with chosen initiators and end in their windows.
+    """Restrict a search to matches that begin with chosen initiators and end in their windows.
 
     Args:
-        task: what is split.
-        search: the search of all.
+        task: the task.
+        search: the search over all events.
         chosen: the initiators, ascending.
-        only_new: whether matches that end with an event that is not new are out already.
+        only_new: True to leave out matches that end with a carried event, because they have been sent.
     """
     lasts = search.terminators
     end = window_end(task.stream, chosen[-1:], search.pattern.within).sum()
@@ -159,10 +159,10 @@ def _ending(task: SplitTask, search: Search, chosen: Ints, only_new: bool) -> Se
 
 
 def _first_unresolved(task: SplitTask, search: Search, way: Forwards | Backwards) -> tuple[int, int]:
-    """The indices of the first initiator with an unresolved selection: before the batch, and now.
+    """The index of the first initiator with an unresolved selection: before the batch, and now.
 
-    An index is the number of initiators if all selections are resolved. Initiators are looked at in ever
-    larger blocks, until there is one whose selection is not resolved.
+    The index is the number of initiators if all selections are resolved. Initiators are examined in ever
+    larger blocks, up to the first unresolved selection.
     """
     initiators, pattern = search.initiators, search.pattern
     over_before = _over(task, initiators, task.passed_us)
@@ -186,6 +186,6 @@ def _first_unresolved(task: SplitTask, search: Search, way: Forwards | Backwards
 
 
 def _lanes(task: SplitTask, found: Found) -> list[Lane]:
-    """Lanes of the matches; the first event of each match has opened its selection."""
+    """Cut lanes of matches, each of which is in the selection that its first event opened."""
     ids = numbers(task.stream.events, OPENING)[found.first]
     return matched_lanes(task, found, ids, at_rows(task.stream, found.last))

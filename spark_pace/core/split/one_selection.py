@@ -1,7 +1,7 @@
-"""At most one open selection (`OneOpen`): the splitter decides where selections start and close.
+"""Contexts with at most one open selection (`OneOpen`): the splitter decides where selections open and close.
 
-Operators find the matches inside closed selections. Where a match is what closes a selection, the splitter
-has found it already, and operators only compute its fields.
+Operators find the matches inside closed selections. If a selection is closed by a match, the splitter has
+already found the match, and operators only compute its fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from
 
 
 def split_one_open(task: SplitTask, way: OneOpen) -> Split:
-    """Decide where selections open and close; lanes hold those that closed in this batch."""
+    """Decide where selections open and close; the lanes hold those that close in this batch."""
     pattern = task.planned.rule.pattern
     assert pattern is not None
     stream, search = task.stream, search_of(task.stream, pattern)
@@ -45,13 +45,13 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
 
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
-    """Lanes of closed selections with all of their events; `ids` are the numbers of all selections."""
+    """Cut lanes of closed selections with all of their events; `ids` are the numbers of all selections."""
     stream, done = task.stream, np.flatnonzero(links.closes >= 0)
     opening, close, last = links.openings[done], links.closes[done], links.closes[done]
     release, pattern = at_rows(stream, close), task.planned.rule.pattern
     assert pattern is not None
     deciding = None if links.deciding is None else links.deciding[done]
-    if deciding is not None:  # what may forbid stands behind the closing event
+    if deciding is not None:  # an event that forbids the match may follow the closing event
         release = window_ends(stream, deciding, pattern.within, task.horizon)
         last = np.maximum(last, release.code // 2)
     matched_us = match_times(stream, close, deciding, pattern.within)
@@ -69,7 +69,7 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
 
 
 def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[Lane]:
-    """Lanes of the matches that have closed selections."""
+    """Cut lanes of the matches that have closed selections."""
     stream = task.stream
     found = links.found(search)
     decided = decisions(stream, found, search.pattern.within, task.horizon)
@@ -79,15 +79,15 @@ def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[La
 
 
 def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Lanes of found matches, with the rows and components of their events.
+    """Cut lanes of found matches, with the rows and components of their events.
 
-    They hold the events of the matches, and those at whose positions matches go out.
+    The lanes hold the events of the matches, and the events at whose positions matches are released.
 
     Args:
-        task: what is split.
+        task: the task.
         found: the matches.
         ids: int64[m], the `selection_id` of each match.
-        release: where each match goes out.
+        release: the position at which each match is released.
     """
     pattern = task.planned.rule.pattern
     assert pattern is not None

@@ -1,92 +1,134 @@
-"""Rows of panes instead of events: made of a batch's events, put together with those that are carried.
+"""Rows of panes: those of a batch's events, and those that are carried.
 
-A pane may have several rows, one of each batch that brought events of it. Neither the splitter nor the
-operators mind. They are put together where all that is looked at is stored anyway, or where that halves it.
+Of a batch each row stands for the events of one pane of a key. A carried row stands for all events of its key
+from its pane on, as far as they are in its chunk: what a window holds of a chunk is in one row, wherever the
+window begins, and nothing is ever taken off. So a batch reads of each key as many rows as there are chunks,
+however long the windows are.
+
+Sources: Tangwongsan et al., General Incremental Sliding-Window Aggregation, 2015 (aggregates of suffixes).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from spark_pace import ways
 from spark_pace.core.columns import SEQ, TIME, Bools, Ints
 from spark_pace.core.contents import Contents, ContentsOfEvents, ContentsOfPanes, held_in
 from spark_pace.core.match.stream import Stream, starts_of_streams
-from spark_pace.core.plan.panes import EVENTS, LAST, Panes, held_column
-from spark_pace.core.split.carry.chunk import Chunk, ranges_of
-from spark_pace.core.split.carry.streams import Fresh, Segments
+from spark_pace.core.plan.panes import EARLIER_EVENTS, EVENTS, LAST, Panes, held_column
+from spark_pace.core.split.carry.chunk import Chunk, Owned, cleaned, ranges_of
+from spark_pace.core.split.carry.key_streams import Fresh
 from spark_pace.core.tables import array, concat, numbers, with_column
 
 
 def in_panes(panes: Panes, fresh: Fresh) -> Fresh:
-    """Rows for the panes of a batch's events, those of each key together."""
+    """Rows for the panes of a batch's events, those of each key together; with the time of the last event."""
     if fresh.events is None:
         return fresh
     events, owner = fresh.events, fresh.owner
     if len(fresh.texts) > 1:
         order = np.argsort(owner, kind="stable")
         events, owner = events.take(pa.array(order)), owner[order]
-    first = np.append(True, owner[1:] != owner[:-1]) | _begins(panes, numbers(events, TIME))
+    first = np.append(True, owner[1:] != owner[:-1]) | begins_pane(panes, numbers(events, TIME))
     start = np.flatnonzero(first)
-    contents = ContentsOfEvents(Stream(events, np.zeros(1, np.int64)))
-    rows = _rows(panes, contents, start, np.append(start[1:], len(first)))
+    end = np.append(start[1:], len(first))
+    rows = rows_of_ranges(panes, ContentsOfEvents(as_one(events)), start, end)
+    rows = with_column(rows, LAST, array(events, TIME).take(pa.array(end - 1)))
     return Fresh(rows, fresh.texts, owner[start])
 
 
-def with_whole_panes(panes: Panes, segments: Segments) -> Segments:
-    """The streams, of which some have one row for each pane now; these are to be stored anew."""
-    stream = segments.stream
-    first = _begins(panes, stream.time)
-    first[stream.starts] = True
-    rows = np.diff(np.append(stream.starts, stream.rows))
-    whole = np.add.reduceat(first.astype(np.int64), stream.starts)
-    united = rows > whole
-    stays = ways.is_kept_in_part(stream.rows) and not ways.is_united_by_pane(stream.rows, int(whole.sum()))
-    if stays or not united.any():
-        return segments
-    first |= ~united[stream.segment]
-    start = np.flatnonzero(first)
-    end = np.append(start[1:], stream.rows)
-    again = united[stream.segment[start]]
-    kept, made = np.flatnonzero(~again), np.flatnonzero(again)
-    new = _rows(panes, ContentsOfPanes(stream, panes), start[made], end[made])
-    for name in stream.events.column_names[new.num_columns :]:  # of the key
-        new = new.append_column(name, array(stream.events, name).take(pa.array(start[made])))
-    order = np.argsort(np.append(kept, made), kind="stable")
-    events = concat([stream.events.take(pa.array(start[kept])), new]).take(pa.array(order))
-    starts = np.searchsorted(start, stream.starts)
-    return replace(segments, stream=Stream(events, starts), carried=segments.carried[start] & ~again)
+def rows_from(panes: Panes, rows: pa.Table, owner: Ints, kept: Bools) -> pa.Table:
+    """What is carried of a batch's rows: for each that is kept, all of its owner's from there on.
+
+    Args:
+        panes: what is kept of panes.
+        rows: rows, each of the events of a pane.
+        owner: int64[n], whose each is; equal ones stand together.
+        kept: bool[n]; behind a row that is kept, those of its owner are too.
+    """
+    start = np.flatnonzero(kept)
+    return rows_of_ranges(panes, ContentsOfPanes(as_one(rows), panes), start, _ends(owner, start))
 
 
-def chunk_of_panes(panes: Panes, chunk: Chunk) -> Chunk:
-    """The chunk with rows of panes where it has events: releases before this one carried them."""
+def put_together(panes: Panes, old: Owned, new: Owned) -> Owned:
+    """What two chunks carry: the older rows stand for those of the newer chunk too from now on.
+
+    The first newer row of a key is left out if its pane is that of an older row, which has its events too.
+    """
+    (older, owner), (newer, of_newer) = old, new
+    owners, rows = np.append(owner, of_newer), concat([older, newer.select(older.column_names)])
+    first, last = _firsts(of_newer), _lasts(owner)
+    place = np.full(int(owners.max()) + 1, -1)
+    place[of_newer[first]] = len(owner) + first
+    again = np.flatnonzero(place[owner] >= 0)
+    pairs = np.column_stack([again, place[owner[again]]]).ravel()
+    begin = np.arange(0, len(pairs), 2)
+    contents = ContentsOfPanes(as_one(rows.take(pa.array(pairs))), panes)
+    united = rows_of_ranges(panes, contents, begin, begin + 2).select(rows.column_names)
+    pane = numbers(rows, TIME) // panes.width_us
+    newest = np.full(len(place), pane.min() - 1)
+    newest[owner[last]] = pane[last]
+    kept = np.ones(len(owners), np.bool_)
+    kept[len(owner) + first] = pane[len(owner) + first] != newest[of_newer[first]]
+    index = np.arange(len(owners))
+    index[again] = len(index) + np.arange(len(again))
+    return concat([rows, united]).take(pa.array(index[kept])), owners[kept]
+
+
+def of_today(panes: Panes, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Chunks of a state, the oldest first, with rows of today.
+
+    Releases before this one carried a row for the events of each pane, or events.
+    """
+    if all(chunk.events is None or EVENTS in chunk.events.column_names for chunk in chunks):
+        return [_with_needed_columns(panes, chunk) for chunk in chunks]
+    chunks = list(chunks)
+    for at in range(len(chunks)):
+        chunks[at] = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
+    return [_with_rows_of_today(panes, chunk) for chunk in chunks]
+
+
+def _with_needed_columns(panes: Panes, chunk: Chunk) -> Chunk:
+    """The chunk without what only rules have needed that are gone."""
+    names = [TIME, EVENTS, *(held_column(*part) for part in panes.held), *panes.shared, SEQ]
+    if chunk.events is None or chunk.events.column_names == names:
+        return chunk
+    return replace(chunk, events=chunk.events.select(names), frames=(), name=None)
+
+
+def _with_rows_of_today(panes: Panes, chunk: Chunk) -> Chunk:
     if chunk.events is None or EVENTS in chunk.events.column_names:
         return chunk
-    owner, time = chunk.owners(), numbers(chunk.events, TIME)
-    first = _begins(panes, time)
-    first[starts_of_streams(owner, numbers(chunk.events, SEQ))] = True
+    owner, time, events = chunk.owners(), numbers(chunk.events, TIME), chunk.events
+    if EARLIER_EVENTS in events.column_names:
+        names = [EVENTS if name == EARLIER_EVENTS else name for name in events.column_names]
+        contents: Contents = ContentsOfPanes(as_one(events.rename_columns(names)), panes)
+    else:
+        contents = ContentsOfEvents(as_one(events))
+    first = begins_pane(panes, time)
+    first[starts_of_streams(owner, numbers(events, SEQ))] = True
     start = np.flatnonzero(first)
-    stream = Stream(chunk.events, np.zeros(1, np.int64))
-    rows = _rows(panes, ContentsOfEvents(stream), start, np.append(start[1:], len(first)))
+    rows = rows_of_ranges(panes, contents, start, _ends(owner, start))
     end = np.searchsorted(owner[start], np.arange(chunk.keys.num_rows), "right")
-    return Chunk(with_column(chunk.keys, "end", end), rows, ranges_of(chunk.keys, rows), dead=chunk.dead)
+    keys = with_column(chunk.keys, "end", end)
+    return Chunk(keys, rows, ranges_of(keys, rows), dead=chunk.dead)
 
 
-def _begins(panes: Panes, time: Ints) -> Bools:
+def begins_pane(panes: Panes, time: Ints) -> Bools:
     """bool[n], which rows are in another pane than the row before."""
     pane = time // panes.width_us
     return np.append(True, pane[1:] != pane[:-1])
 
 
-def _rows(panes: Panes, contents: Contents, start: Ints, end: Ints) -> pa.Table:
+def rows_of_ranges(panes: Panes, contents: Contents, start: Ints, end: Ints) -> pa.Table:
     """A row for each range of rows, as `Panes` says; with ``@seq`` where the rows have it."""
     events = contents.stream.events
-    last = LAST if LAST in events.column_names else TIME
     first = pa.array(start)
-    columns = {TIME: array(events, TIME).take(first), LAST: array(events, last).take(pa.array(end - 1))}
+    columns = {TIME: array(events, TIME).take(first)}
     columns[EVENTS] = pa.array(contents.events(start, end))
     for part, attribute in panes.held:
         columns[held_column(part, attribute)] = held_in(contents, part, attribute, start, end)
@@ -94,3 +136,24 @@ def _rows(panes: Panes, contents: Contents, start: Ints, end: Ints) -> pa.Table:
     if SEQ in events.column_names:
         columns[SEQ] = array(events, SEQ).take(first)
     return pa.table(columns)
+
+
+def as_one(rows: pa.Table) -> Stream:
+    """The rows as a stream of one segment."""
+    return Stream(rows, np.zeros(1, np.int64))
+
+
+def _firsts(owner: Ints) -> Ints:
+    """The first row of each owner, where equal ones stand together."""
+    return np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+
+
+def _lasts(owner: Ints) -> Ints:
+    """The last row of each owner."""
+    return np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
+
+
+def _ends(owner: Ints, rows: Ints) -> Ints:
+    """Of some rows, the row behind the last one of their owner."""
+    ends = _lasts(owner) + 1
+    return ends[np.searchsorted(ends, rows, "right")]

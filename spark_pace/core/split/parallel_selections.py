@@ -1,7 +1,7 @@
-"""Operators match all selections in parallel.
+"""Contexts whose selections operators match in parallel.
 
 The splitter cuts the stream into stretches of initiators (`Forwards`) or terminators (`Backwards`). A lane
-holds all events that the matches of its own stretch can reach.
+holds all events that the matches of its stretch can include.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spark_pace.core.tables import numbers
 
 
 def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
-    """Cut lanes and decide what open selections still need."""
+    """Cut lanes, and decide which events open selections still need."""
     pattern = task.pattern
     assert pattern is not None
     search = search_of(task.stream, pattern)
@@ -36,7 +36,7 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
     closed = closes >= 0
     if task.resolution is not None:
         task = replace(task, resolution=_resolution(task, task.resolution, initiators, closes))
-        closed[:] = False  # their initiators are kept, for matches may wait
+        closed[:] = False  # their initiators are kept, because matches may wait
     over = task.horizon.over(task.stream, initiators, pattern.within)
     first_open = initiators[~over & ~closed]
     if isinstance(way, Forwards):
@@ -55,10 +55,9 @@ def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
 
 
 def without_enders(task: SplitTask, keep: Bools) -> Bools:
-    """`keep` without the new events that `Method.ends_go` is about.
+    """Drop new events that can only end a match from `keep`, if the method allows it (`Method.ends_go`).
 
-    Those of batches before are left as they are: to drop them from what is carried would mean to store the
-    others anew.
+    Carried ones stay: to drop them, the other carried events would have to be stored anew.
     """
     pattern = task.pattern
     if pattern is None or not task.method.ends_go:
@@ -74,7 +73,7 @@ def _closings(
 ) -> tuple[Ints, Ints]:
     """For each initiator the row that closes its selection, and the row behind all its matches.
 
-    The first is -1 where nothing closes it, or where that is not known here.
+    The closing row is -1 if nothing closes the selection, or if only operators can find it.
     """
     stream, initiators = task.stream, search.initiators
     ends = window_end(stream, initiators, pattern.within)
@@ -92,7 +91,7 @@ def _numbers(task: SplitTask, initiators: Ints) -> Ints:
 
 
 def _resolution(task: SplitTask, resolution: Resolution, initiators: Ints, closes: Ints) -> Resolution:
-    """What is resolved now of the rule's whole stream."""
+    """The resolution of the rule's whole stream after this batch."""
     assert task.pattern is not None
     stream, within = task.stream, task.pattern.within
     ids, closed = _numbers(task, initiators), closes >= 0
@@ -102,7 +101,7 @@ def _resolution(task: SplitTask, resolution: Resolution, initiators: Ints, close
 def _fruitful(
     task: SplitTask, search: Search, initiators: Ints, closes: Ints, ends: Ints
 ) -> tuple[SplitTask, Ints, Ints, Ints]:
-    """The task and the arrays without the partition keys that lack a component: these have no match."""
+    """The task and the arrays without partition keys that lack a component, and so have no match."""
     stream = task.stream
     fruitful = np.ones(len(stream.starts), np.bool_)
     for members in search.members:
@@ -120,16 +119,16 @@ def _fruitful(
 
 
 def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) -> list[Lane]:
-    """A lane for each stretch of rows with an initiator whose selection may let a match out now.
+    """Cut a lane for each stretch of rows with an initiator whose selection may release a match now.
 
-    A lane holds its stretch, and what follows up to the last of `ends`. Without keys, and where
-    `task.resolution` is None, no lane but the first is `exact`: its matches may wait for selections of the
-    lanes before, as the merger decides.
+    A lane holds its stretch, and the rows behind it up to the last of `ends`. Without keys, if
+    `task.resolution` is None, only the first lane is `exact`: matches of the others may wait for selections
+    of earlier lanes, which the merger decides.
 
     Args:
-        task: what is split.
+        task: the task.
         initiators: int64[i], rows, ascending.
-        closes: int64[i], the row that closes the selection of each; -1 if none does.
+        closes: int64[i], the row that closes the selection of each initiator; -1 if none does.
         ends: int64[i], the row behind all events of its matches.
     """
     stream, idle = task.stream, _idle(task, initiators, closes)
@@ -148,7 +147,7 @@ def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) 
 
 
 def _stream_ends(task: SplitTask, lo: int, hi: int) -> pa.Table | None:
-    """When the streams in the rows from `lo` to `hi` end; None where they end with the input."""
+    """When the streams in the rows from `lo` to `hi` end, as a column; None if they end with the input."""
     if task.horizon.ends_us is None:
         return None
     i, j = np.searchsorted(task.stream.starts, (lo, hi))
@@ -156,7 +155,7 @@ def _stream_ends(task: SplitTask, lo: int, hi: int) -> pa.Table | None:
 
 
 def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
-    """bool[i], which initiators' selections are known to let no match out now."""
+    """bool[i], which initiators' selections certainly release no match now."""
     resolution, pattern = task.resolution, task.pattern
     if resolution is None or pattern is None or pattern.close == "window":
         return np.zeros(len(initiators), np.bool_)
@@ -166,7 +165,7 @@ def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
 
 
 def _stretches(task: SplitTask) -> list[tuple[int, int, Piece]]:
-    """The ranges of rows that lanes are made of; with `partition_by` each range has whole keys."""
+    """Cut the rows into ranges for lanes; with `partition_by` a range has whole keys."""
     rows = task.stream.rows
     if task.planned.key_column is None:
         return [(piece.first, piece.last, piece) for piece in lanes_by_rows(task, np.ones(rows, np.int64))]
@@ -176,7 +175,7 @@ def _stretches(task: SplitTask) -> list[tuple[int, int, Piece]]:
 
 
 def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Backwards) -> list[Lane]:
-    """Lanes of terminators, with all the events that their matches can reach back to."""
+    """Cut lanes of terminators, with all events that their matches can reach back to."""
     stream = task.stream
     lanes: list[Lane] = []
     # with a trailing negation a match may wait for others of its key that are decided later
@@ -189,7 +188,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
             held: slice | Ints = slice(lo, hi)
         elif pattern.within is not None:
             before = int(window_start(stream, np.array([lo]), pattern.within)[0])
-            # a match waits for the ends of earlier windows; those of N events may end behind the stretch
+            # matches wait for the ends of earlier windows; windows of N events may end behind the stretch
             behind = (pattern.within.events or 0) if task.method.waits else 0
             held = slice(before, hi + behind)
         else:
@@ -207,7 +206,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
 def backward_keep(
     task: SplitTask, pattern: Pattern, search: Search, way: Backwards, first_open: Ints
 ) -> Bools:
-    """bool[n], the events that later terminators can still reach."""
+    """bool[n], the events that matches of later terminators can still include."""
     stream = task.stream
     if pattern.within is None:
         keep = np.zeros(stream.rows, np.bool_)

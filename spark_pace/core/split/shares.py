@@ -1,8 +1,8 @@
-"""What a slot keeps and splits at once: one rule in one bucket of keys, or several rules that share panes.
+"""A share: what a slot keeps and splits together, one rule in one bucket of keys or several that share panes.
 
-Rules share panes whose filter, key, length of panes and functions are equal, and which began with the same
-batch. The rows of panes are kept once for them, as long as the longest of their spans needs them; what each
-of them has of its own are the numbers of its windows.
+Rules share panes whose filter, key, length of panes and sketches are equal, and which began with the same
+batch. The rows of panes are kept once for them, with all that any of them needs, as long as the longest of
+their spans needs them; what each of them has of its own are the numbers of its windows.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from spark_pace.core.plan.panes import sharing
+from spark_pace.core.expr import Expr
+from spark_pace.core.plan.panes import Panes, sharing, united
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit
 from spark_pace.core.plan.rule import GridSpan
 
 
 @dataclass(frozen=True)
 class Share:
-    """Rules that share what is kept in a bucket of keys; most have their share for themselves.
+    """The rules that share a carry in one bucket of keys: most often one rule.
 
     Attributes:
         rules: the rules; the first one stands for all.
         bucket: the bucket.
-        grids: the distinct spans of the rules, where they are on the grid and share panes. There may be more,
-            of rules that are gone.
+        grids: the distinct spans of rules that share panes, perhaps also those of removed rules; else empty.
     """
 
     rules: tuple[RulePlan, ...]
@@ -35,26 +35,37 @@ class Share:
 
     @staticmethod
     def of(rules: Sequence[RulePlan], bucket: int, grids: Sequence[GridSpan] = ()) -> Share:
-        """The share of these rules; `grids` are those that it had before, in their order."""
+        """Make a share of these rules; `grids` are the ones that it had before, in their order."""
         spans = [planned.rule.span for planned in rules if planned.panes is not None]
         known = dict.fromkeys([*grids, *(span for span in spans if isinstance(span, GridSpan))])
         return Share(tuple(rules), bucket, tuple(known))
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """For each rule the place of its span among `grids`."""
+        """The place of each rule's span among `grids`."""
         return tuple(self.grids.index(planned.rule.span) for planned in self.rules)
+
+    @cached_property
+    def panes(self) -> Panes | None:
+        """What is kept of panes for all rules; None where events are."""
+        panes = [planned.panes for planned in self.rules if planned.panes is not None]
+        return united(panes) if panes else None
+
+    @cached_property
+    def computed(self) -> dict[str, Expr]:
+        """What is computed of each event for aggregates of the rules, by the names of its columns."""
+        return {name: expr for planned in self.rules for name, expr in planned.computed}
 
     @property
     def counters(self) -> pa.Schema:
-        """The columns of a key with the numbers of its next windows, of all grids but the first."""
+        """The schema of the numbers of a key's next windows, with a column for each grid but the first."""
         return pa.schema([
             (f"next_selection {grid.every_us} {grid.size_us}", pa.int64()) for grid in self.grids[1:]
         ])  # fmt: skip
 
 
 def shares_of(plan: Plan, units: Iterable[Unit]) -> list[Share]:
-    """The shares of some units of a slot of which nothing is kept yet."""
+    """Make the shares of units of a slot that have no carry yet."""
     alike: dict[tuple[int, Hashable], list[RulePlan]] = {}
     for unit in units:
         planned = plan.rules[unit.rule_index]

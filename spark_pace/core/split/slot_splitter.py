@@ -1,6 +1,6 @@
-"""The splitter of a slot: order the stream, decide for each rule where selections open and close, cut lanes.
+"""The splitter of a slot: it orders the stream, decides where each rule's selections are, and cuts lanes.
 
-It works on whole batches. Its state between two batches is one value of bytes.
+It processes whole batches. Between two batches its state is one value of bytes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pyarrow as pa
 from spark_pace.core.columns import HOME, UNKNOWN_TIME
 from spark_pace.core.frames import TableStore
 from spark_pace.core.functions.python_fold import FoldRuns, fold_here
-from spark_pace.core.intake.late import late_table
+from spark_pace.core.intake.late_table import late_table
 from spark_pace.core.order.order import Advance, LateFile, Order
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
-from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.shares import shares_of
-from spark_pace.core.split.snapshot import load, save
-from spark_pace.core.split.unit import Batch, advance_unit
+from spark_pace.core.split.snapshot import carry_of, load, save
+from spark_pace.core.split.unit import advance_unit
 from spark_pace.core.tables import array, numbers
 
 MOST_NAMED = 5
@@ -33,19 +33,19 @@ Work = TypeVar("Work")
 
 @dataclass(frozen=True)
 class StepOutput(Generic[Work]):
-    """The output of a step.
+    """The output of a slot for one batch.
 
     Attributes:
-        lanes: work for the operators: of each lane its bytes, or what `advance` was told to make of it.
-        late: events below the frontier that held when the batch began, as a table of `LATE_SCHEMA`; None if
-            there are none, and where the files before an event decide: then see `late_files`.
-        stats: the counters of the slot, by name. Of `events` and `late` each slot counts those that no slot
+        lanes: the lanes for the operators, as bytes, or as the results of `hand_over` in `advance`.
+        late: the events below the frontier that held when the batch began, as a table of `LATE_SCHEMA`; None
+            if there are none, or if late events are told by `late_files`.
+        stats: the counters of the slot, by name. In `events` and `late` a slot counts only those that no slot
             before it has. `frontier_us`, `repeats` and `idle_sources` are the same in every slot.
         slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
-        late_files: the files that have late events, which must be read once more for them: no slot has those
-            that no rule wants, nor all their attributes. The same in every slot.
-        reached: the greatest event time of each source, in `Past` of the next batch's records. The same in
-            every slot.
+        late_files: the files with late events. They must be read once more, because slots lack the late
+            events that no rule wants, and some attributes. The same in every slot.
+        reached: the greatest event time of each source, for the `Past` of the next batch's records. The same
+            in every slot.
     """
 
     lanes: list[Work]
@@ -62,13 +62,13 @@ class SlotSplitter:
     def __init__(
         self, plan: Plan, slot: int, snapshot: bytes | None = None, store: TableStore | None = None
     ) -> None:
-        """Begin with empty state, or go on from a snapshot.
+        """Start with an empty state, or go on from a snapshot.
 
         Args:
             plan: the plan.
             slot: the slot.
-            snapshot: what `snapshot` gave; None: there is no state yet.
-            store: where the state's large chunks are; None: in the snapshots.
+            snapshot: a result of `snapshot`; None: there is no state yet.
+            store: the store of the state's large chunks; None: snapshots hold them.
 
         Raises:
             StateError: the snapshot is damaged, of another format version or of other rules.
@@ -78,7 +78,7 @@ class SlotSplitter:
         self._store = store
         if snapshot is None:
             self._order = Order()
-            self._kept = [(share, Carry()) for share in shares_of(plan, plan.units[slot])]
+            self._kept = [(share, carry_of(share)) for share in shares_of(plan, plan.units[slot])]
         else:
             self._order, self._kept = load(plan, slot, snapshot, store)
 
@@ -87,7 +87,7 @@ class SlotSplitter:
         return save(self._plan, self._slot, self._order, self._kept, self._store)
 
     def stored(self) -> list[str]:
-        """The names of what is in the store and the last snapshot needs."""
+        """The names of the tables in the store that the last snapshot needs."""
         chunks = [chunk.name for _, carry in self._kept for chunk in carry.chunks]
         return [
             name for name in (*chunks, *(run.name for run in self._order.pending.runs)) if name is not None
@@ -96,7 +96,7 @@ class SlotSplitter:
     def step(
         self, frames: list[pa.Table], progress: Progress, prices: Mapping[int, Price] | None = None
     ) -> StepOutput[bytes]:
-        """Process a batch. Its lanes are encoded, to travel; see `advance`."""
+        """Process a batch like `advance`, and encode its lanes."""
         return self.advance(frames, progress, Lane.encode, prices)
 
     def advance(
@@ -110,15 +110,15 @@ class SlotSplitter:
         """Process a batch.
 
         Args:
-            frames: the tables that `spark_pace.core.intake.pack.pack` has made for this slot, in any order.
+            frames: the tables from `spark_pace.core.intake.pack.pack` for this slot, in any order.
             progress: how far the sources have come; the same for every slot.
-            hand_over: takes each lane as soon as its unit is done, so that not all must be held.
-            prices: what the operators of rules are predicted to take, by the rule's place in the plan, as far
-                as it is known. Lanes go by it if the plan has a bound; no result does.
+            hand_over: called with each lane as soon as its unit is done, so that few lanes are in memory.
+            prices: the predicted prices of operators, if known, by the rule's place in the plan. They decide
+                the sizes of lanes if the plan has a bound, never a result.
             fold: calls the Python function of a rule's fold.
 
         Raises:
-            OperatorError: such a function has failed. Then what is in memory of the state is of no use.
+            OperatorError: such a function has failed. The state in memory is then useless.
         """
         passed_us = self._order.frontier_us
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
@@ -141,11 +141,11 @@ class SlotSplitter:
         return StepOutput(lanes, late, stats, slowest, advance.late_files, self._reached())
 
     def _reached(self) -> dict[str, int]:
-        """How far each source has come, where that is told of single records."""
+        """The greatest event time of each source, if the records before an event decide; else empty."""
         return dict(self._order.sources) if self._plan.order.before == "records" else {}
 
     def _held(self) -> dict[str, int]:
-        """How much is held for later batches."""
+        """The counters of what is held for later batches."""
         return {
             "pending": self._order.pending.counted,
             "carry": sum(carry.rows for _, carry in self._kept),
@@ -153,14 +153,14 @@ class SlotSplitter:
         }
 
     def _late(self, advance: Advance, frontier_us: int) -> pa.Table | None:
-        """The late events that this slot reports, see `StepOutput`."""
+        """The late events that this slot reports (`StepOutput.late`)."""
         if advance.late is None or advance.late_files:
             return None
         own = advance.late.filter(array(advance.late, HOME))
         return late_table(own, frontier_us, False, self._plan.schema.own)
 
     def _cut(self, batch: Batch, hand_over: Callable[[Lane], Work]) -> tuple[list[Work], dict[str, int]]:
-        """What was made of the lanes of all units, and the counters of these."""
+        """Advance all units; the results of `hand_over` for their lanes, and the counters of lanes."""
         lanes: list[Work] = []
         lane_rows = distinct_rows = 0
         for share, carry in self._kept:

@@ -1,7 +1,7 @@
-"""A slot's state as bytes: a parcel of Arrow tables with a format version, and a checksum behind it.
+"""A slot's state as bytes: a parcel of Arrow tables with a format version, then a checksum.
 
-It may be loaded by a plan with other rules. What was kept for a rule that is still there is kept as it is,
-what was kept for others is dropped, and a rule that is new begins with the events read from then on.
+A plan with other rules can load it. The state of rules that are still there is kept unchanged, that of other
+rules is dropped, and a new rule begins with the events read from then on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spark_pace.core.frames import (
 )
 from spark_pace.core.intake.pack import slot_columns
 from spark_pace.core.order.order import Order
-from spark_pace.core.order.pending import Pending, Run
+from spark_pace.core.order.pending_events import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.carry.carry import Carry
@@ -42,31 +42,31 @@ from spark_pace.core.split.carry.chunk_storage import (
     stored_tables,
 )
 from spark_pace.core.split.carry.whole_stream import whole_of
-from spark_pace.core.split.pane_rows import chunk_of_panes
+from spark_pace.core.split.pane_rows import of_today, put_together
 from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 7  # of the state, and of all else in a checkpoint (`spark_pace.spark.checkpoint.layout`)
+FORMAT_VERSION = 7  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
 
-Kept = list[tuple[Share, Carry]]  # what a slot keeps of its rules
+Kept = list[tuple[Share, Carry]]  # the state of a slot's rules
 
 
 def save(plan: Plan, slot: int, order: Order, kept: Kept, store: TableStore | None = None) -> bytes:
-    """The state as bytes.
+    """Encode the state of a slot.
 
     Args:
         plan: the plan.
         slot: the slot.
         order: the state of the stream order.
-        kept: the carry of each share of the slot; large chunks get their names.
-        store: where large chunks are kept; None: in the state, too.
+        kept: the carry of each share of the slot; large chunks are stored and get their names.
+        store: the store of large chunks; None: the state holds all chunks.
 
     Raises:
-        StateError: it is too large to be kept as one value.
+        StateError: the state is too large for one value.
     """
     tables = [or_empty(order.recent), *_waiting(order.pending, store), *_inline(kept, store)]
     header = {
@@ -91,7 +91,7 @@ def save(plan: Plan, slot: int, order: Order, kept: Kept, store: TableStore | No
 
 
 def _waiting(pending: Pending, store: TableStore | None) -> Iterator[pa.Table]:
-    """The tables of the runs of pending events that are not put into the store."""
+    """Put large runs of pending events into the store; yield the tables of the others."""
     for run in pending.runs:
         if run.name is None:
             run.events, run.start = compacted(run.waiting()), 0
@@ -102,7 +102,7 @@ def _waiting(pending: Pending, store: TableStore | None) -> Iterator[pa.Table]:
 
 
 def _inline(kept: Kept, store: TableStore | None) -> Iterator[pa.Table | memoryview]:
-    """The tables of the chunks that are not put into the store."""
+    """Put large chunks into the store; yield the tables of the others."""
     for _, carry in kept:
         for chunk in carry.chunks:
             if store is not None:
@@ -112,17 +112,17 @@ def _inline(kept: Kept, store: TableStore | None) -> Iterator[pa.Table | memoryv
 
 
 def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) -> tuple[Order, Kept]:
-    """The state of these bytes, for the rules of the plan.
+    """Decode the state of a slot, for the rules of the plan.
 
     Args:
         plan: the plan.
         slot: the slot.
-        parcel: what `save` gave.
-        store: where it has put large chunks.
+        parcel: a result of `save`.
+        store: the store into which `save` has put large chunks.
 
     Raises:
-        StateError: they are damaged, of another format version, or of rules that have since changed or moved;
-            or a chunk is damaged or not there.
+        StateError: the state is damaged, of another format version, or of rules that have since changed or
+            moved; or a chunk is damaged or missing.
     """
     version = _version(parcel)
     if version not in (None, FORMAT_VERSION):
@@ -142,25 +142,25 @@ def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) 
     return order, sorted(kept, key=lambda one: (one[0].rules[0].index, one[0].bucket))
 
 
-Stored = tuple[dict[str, Any], list[memoryview]]  # what the header says of a share, and its frames
+Stored = tuple[dict[str, Any], list[memoryview]]  # a share's entry in the header, and its frames
 
 
 def _kept(
     plan: Plan, slot: int, stored: list[Stored], store: TableStore | None
 ) -> Iterator[tuple[Share, Carry]]:
-    """The shares as they were, without rules that are gone; what is new has shares of its own."""
+    """The stored shares without rules that are gone; new rules get shares of their own."""
     units = {_unit_id(plan, unit): unit for unit in plan.units[slot]}
     for entry, frames in stored:
         found = [units.pop(one) for one in _rules_of(entry) if one in units]
         if found:
             grids = [GridSpan(*grid) for grid in entry.get("grids", ())]
             share = Share.of([plan.rules[unit.rule_index] for unit in found], entry["bucket"], grids)
-            yield share, _carry(share.rules[0], (entry, frames), store)
-    yield from ((share, Carry()) for share in shares_of(plan, units.values()))
+            yield share, _carry(share, (entry, frames), store)
+    yield from ((share, carry_of(share)) for share in shares_of(plan, units.values()))
 
 
 def _stored(header: dict[str, Any], frames: list[memoryview]) -> Iterator[Stored]:
-    """What was stored for each share."""
+    """The header's entry and the frames of each share."""
     for unit in header["units"]:
         count = 2 * sum(chunk["name"] is None for chunk in unit["chunks"])
         yield unit, frames[:count]
@@ -170,13 +170,13 @@ def _stored(header: dict[str, Any], frames: list[memoryview]) -> Iterator[Stored
 def _checksum(parcel: bytes) -> bytes:
     """The checksum of a parcel.
 
-    Most changed bytes would go unnoticed without it: Arrow reads such a table, with other events in it.
+    Without it most changed bytes would go unnoticed: Arrow reads such a table, with wrong values in it.
     """
     return zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big")
 
 
 def _version(parcel: bytes) -> Any:
-    """The format version that the header names; None where there is no header."""
+    """The format version in the header; None if there is no header."""
     try:
         return decode_header(parcel).get("format_version")
     except (ValueError, AttributeError):
@@ -200,7 +200,7 @@ def _identity(share: Share) -> dict[str, Any]:
 
 
 def _rules_of(entry: dict[str, Any]) -> dict[tuple[str, int, int], str]:
-    """The fingerprints of the rules of a share, by their ids."""
+    """The fingerprints of the rules of a share, by (name, since, bucket)."""
     rules = {entry["rule"]: entry["fingerprint"], **entry.get("sharers", {})}
     return {(rule, entry["since"], entry["bucket"]): fingerprint for rule, fingerprint in rules.items()}
 
@@ -221,7 +221,7 @@ def _unit_id(plan: Plan, unit: Unit) -> tuple[str, int, int]:
 
 
 def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
-    """Refuse the state of a rule that has changed, or that is in other slots than its units are."""
+    """Refuse the state of a rule that has changed, or whose units are now in other slots."""
     here = {_unit_id(plan, unit) for unit in plan.units[slot]}
     rules = {(planned.rule.name, planned.since): planned for planned in plan.rules}
     stored = (one for entry in header["units"] for one in _rules_of(entry).items())
@@ -242,16 +242,22 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
             )
 
 
-def _carry(planned: RulePlan, stored: Stored, store: TableStore | None) -> Carry:
-    carry, (header, frames) = Carry(), stored
+def carry_of(share: Share) -> Carry:
+    """What a share keeps before its first event."""
+    panes = share.panes
+    return Carry(together=None if panes is None else partial(put_together, panes))
+
+
+def _carry(share: Share, stored: Stored, store: TableStore | None) -> Carry:
+    planned, carry, (header, frames) = share.rules[0], carry_of(share), stored
     inline = iter(zip(frames[::2], frames[1::2], strict=True))
     for entry in header["chunks"]:
         chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
         chunk.dead = entry["dead"]
-        if planned.panes is not None:
-            chunk = chunk_of_panes(planned.panes, chunk)
         carry.chunks.append(chunk)
+    if share.panes is not None:
+        carry.chunks = of_today(share.panes, carry.chunks)
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
     if "whole" in header:
@@ -260,7 +266,7 @@ def _carry(planned: RulePlan, stored: Stored, store: TableStore | None) -> Carry
 
 
 def _events(planned: RulePlan, events: pa.Table) -> pa.Table:
-    """Carried events with the rule's attributes in the order that the schema has now."""
+    """Carried events with the rule's attributes in the current order of the schema."""
     attributes = (name for name in planned.columns if name in events.column_names)
     return events.select([name if name.startswith("@") else next(attributes) for name in events.column_names])
 
@@ -268,7 +274,7 @@ def _events(planned: RulePlan, events: pa.Table) -> pa.Table:
 def _order(
     plan: Plan, slot: int, header: dict[str, Any], frames: list[memoryview], store: TableStore | None
 ) -> Order:
-    """The state of the stream order. Its frames are taken off `frames`."""
+    """Decode the state of the stream order, and take its frames off `frames`."""
     recent = or_none(decode(frames.pop(0)))
     runs = [_run(store, entry, frames) for entry in header["pending"]]
     return Order(
@@ -282,7 +288,7 @@ def _order(
 
 
 def _run(store: TableStore | None, entry: dict[str, Any], frames: list[memoryview]) -> Run:
-    """The run of pending events that the header tells of; it is the next of the frames if it has no name."""
+    """The run of pending events of an entry in the header; its table is the next frame if it has no name."""
     if entry["name"] is None:
         return Run(decode(frames.pop(0)))
     _, (events,), _ = stored_tables(store, entry["name"])
@@ -290,7 +296,7 @@ def _run(store: TableStore | None, entry: dict[str, Any], frames: list[memoryvie
 
 
 def _with_columns_of(plan: Plan, slot: int, bit_names: list[str], run: Run) -> Run:
-    """The pending events in the columns of this plan's frames; none belongs to the stream of a new rule."""
+    """The pending events with the columns of this plan's frames; none is in the stream of a new rule."""
     names, pending = slot_columns(plan, slot), run.events
     types = {field.name: ARROW_TYPES[field.type] for field in plan.schema.fields}
     if names == pending.column_names and tuple(bit_names) == plan.bit_names:
@@ -313,7 +319,7 @@ def _with_columns_of(plan: Plan, slot: int, bit_names: list[str], run: Run) -> R
 
 
 def _renumbered(pending: pa.Table, old: list[str], new: tuple[str, ...]) -> dict[str, npt.NDArray[np.uint64]]:
-    """The columns ``@bits`` by the new numbers; a predicate that was not known before holds for no event."""
+    """The columns ``@bits`` with the new numbers; a predicate that is new holds for no event."""
     place = {name: number for number, name in enumerate(old)}
     words: dict[str, npt.NDArray[np.uint64]] = {}
     for number, name in enumerate(new):

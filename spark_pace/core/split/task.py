@@ -1,4 +1,4 @@
-"""What every way of splitting takes and returns."""
+"""The arguments and the result of every way to split a unit's stream."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from spark_pace.core.split.shares import Share
 
 @dataclass(frozen=True)
 class SplitTask:
-    """One unit's events of one batch.
+    """One unit's events in one batch, to be split.
 
     Attributes:
         plan: the plan.
-        share: the rules, of which the first stands for all, and their bucket.
+        share: the rules, the first of which stands for all, and their bucket.
         stream: carried and new events, with a segment for each partition key or join value.
-        horizon: what is known of the future.
+        horizon: the bounds on future events.
         passed_us: the frontier before the batch.
-        next_selections: int64[segments], the number of each key's next selection; of rules that share panes,
-            for each of their grids.
+        next_selections: int64[segments], the number of each key's next selection; several arrays, one for
+            each grid, for rules that share panes.
         method: how the rule's matches are found.
-        resolution: what is resolved of the rule's whole stream, where matches wait for selections of it that
+        resolution: the resolved selections of the rule's whole stream, if matches wait for selections that
             are not in `stream`; else None.
-        price: what the rule's operators are predicted to take; None where nothing is known.
-        last_values: of each segment, what a fold keeps of its key; null where the segment's stream begins.
+        price: the predicted price of the rule's operators; None if it is not known.
+        last_values: the values that a fold keeps of each segment's key; null if the segment's stream is new.
         fold: calls a fold's Python function.
     """
 
@@ -65,7 +65,7 @@ class SplitTask:
 
     @property
     def pattern(self) -> Pattern | None:
-        """What is left of the rule's pattern to be tested inside segments; None without a pattern."""
+        """The part of the rule's pattern that is tested inside segments; None without a pattern."""
         return self.method.pattern
 
     def header(self, work: Work, *, exact: bool = True) -> LaneHeader:
@@ -87,17 +87,17 @@ class SplitTask:
 
 @dataclass(frozen=True)
 class Split:
-    """The splitter's decisions.
+    """The splitter's decisions about a task.
 
     Attributes:
-        lanes: work for the operators.
+        lanes: the lanes for operators.
         keep: bool[n], the events to carry on.
-        open: int64[segments], how many selections are still open.
-        next_selections: as in `SplitTask`, what follows now; empty where numbering the events has set it
-            already.
-        events: the events of which `keep` chooses; None: those of the task.
-        resolution: what is resolved now, if the task says what was.
-        last_values: what a fold keeps of each segment's key from now on.
+        open: int64[segments], the number of selections that are still open.
+        next_selections: the new `SplitTask.next_selections`; empty if numbering the events has already set
+            them.
+        events: the events from which `keep` chooses; None: those of the task.
+        resolution: the new resolution, if the task has one.
+        last_values: the new values that a fold keeps of each segment's key.
     """
 
     lanes: list[Lane]
@@ -110,7 +110,7 @@ class Split:
 
 
 def from_first(stream: Stream, rows: Ints) -> Bools:
-    """bool[n], the rows of each segment from its first one of `rows` (ascending) on; none if it has none."""
+    """bool[n], the rows of each segment from its first row in `rows` (ascending) on."""
     bounds = np.append(stream.starts, stream.rows)
     place = np.searchsorted(rows, bounds)
     start = np.append(rows, stream.rows)[place[:-1]]
@@ -120,16 +120,16 @@ def from_first(stream: Stream, rows: Ints) -> Bools:
 
 
 def count_in_segments(stream: Stream, rows: Ints) -> Ints:
-    """int64[segments], how many of `rows` are in each segment."""
+    """int64[segments], the number of `rows` in each segment."""
     if len(stream.starts) == 1:
         return np.array([len(rows)])
     return np.bincount(stream.segment[rows], minlength=len(stream.starts))
 
 
 def without_ended(split: Split, task: SplitTask) -> Split:
-    """The decisions without what is left of streams that have ended: no event of these can come any more.
+    """Remove from the decisions what streams that have ended keep: no more events of these can come.
 
-    What only the end of the input has ended counts as open to the last.
+    Selections in streams that only the end of the input has ended still count as open.
     """
     ends_us, horizon = task.horizon.ends_us, task.horizon
     if ends_us is None:

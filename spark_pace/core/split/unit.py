@@ -1,12 +1,13 @@
-"""One unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes.
+"""Advances one unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes.
 
-How the unit's stream is split depends on the rule's fold or span or on the way of its context, see `_split`.
+How the unit's stream is split depends on the rule's fold, on its span, or on the way of its context
+(`_split`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,29 +17,33 @@ from spark_pace.core.columns import (
     JOIN,
     MASK,
     NO_FRONTIER,
+    NO_ROW,
     OFFSET,
     OPENING,
     SOURCE,
     TIME,
-    UNKNOWN_TIME,
     Bools,
     has_bit,
 )
-from spark_pace.core.functions.python_fold import FoldRuns, fold_here
+from spark_pace.core.expr import EventColumns, evaluate
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
+from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.panes import Panes
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
-from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.split.batch import Batch
+from spark_pace.core.split.carry.carried_panes import CarriedPanes
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
+from spark_pace.core.split.carry.event_numbers import number, opens
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
-from spark_pace.core.split.carry.numbering import number, opens
-from spark_pace.core.split.carry.streams import (
+from spark_pace.core.split.carry.key_streams import (
     Fresh,
+    Left,
     Segments,
     keep,
     last_values_of,
@@ -46,60 +51,36 @@ from spark_pace.core.split.carry.streams import (
     mask_of,
     pass_by,
     segments_of_keys,
+    segments_with,
 )
-from spark_pace.core.split.carry.wake import Wake, opening_bit, wakes
+from spark_pace.core.split.carry.wake_conditions import Wake, opening_bit, wakes
 from spark_pace.core.split.carry.whole_stream import Whole
 from spark_pace.core.split.carry.window_numbers import count_on, next_selections
 from spark_pace.core.split.folds import columns_of_states, split_fold
 from spark_pace.core.split.lanes import Lane, with_new_rows
 from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
 from spark_pace.core.split.one_selection import split_one_open
-from spark_pace.core.split.pane_rows import in_panes, with_whole_panes
+from spark_pace.core.split.pane_rows import in_panes
+from spark_pace.core.split.pane_windows import keep_panes, split_panes
 from spark_pace.core.split.parallel_selections import split_parallel
 from spark_pace.core.split.shares import Share
-from spark_pace.core.split.spans import split_spans
+from spark_pace.core.split.span_selections import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
 from spark_pace.core.split.used_events import split_using_up
 from spark_pace.core.tables import array, chosen, numbers, with_column
 
 
 @dataclass(frozen=True)
-class Batch:
-    """The events that a batch has released, and what is known beside them.
-
-    Attributes:
-        released: events in stream order; None where there are none.
-        passed_us: the frontier before.
-        frontier_us: the frontier now.
-        seen_us: the greatest event time seen.
-        prices: what the operators of rules are predicted to take, by the rule's place in the plan.
-        fold: calls a fold's Python function.
-    """
-
-    released: pa.Table | None
-    passed_us: int
-    frontier_us: int
-    seen_us: int
-    prices: Mapping[int, Price] = field(default_factory=dict)
-    fold: FoldRuns = fold_here
-
-    @property
-    def ends(self) -> bool:
-        """True if the input has ended."""
-        return self.frontier_us == UNKNOWN_TIME
-
-
-@dataclass(frozen=True)
 class Turn:
-    """A unit's turn in a batch.
+    """The arguments of a unit's turn in a batch.
 
     Attributes:
         plan: the plan.
         share: the unit's rules and bucket.
         carry: the unit's state.
-        batch: what was released.
+        batch: the batch.
         method: how the rule's matches are found.
-        wanted: what the rule wants to know of its keys.
+        wanted: the values that the rule needs of its keys.
     """
 
     plan: Plan
@@ -116,11 +97,11 @@ class Turn:
 
     @property
     def segment_column(self) -> str | None:
-        """The column with the text of each segment's key; None where there is one segment."""
+        """The column with the text of each segment's key; None if there is one segment."""
         return self.planned.key_column if self.method.join is None else JOIN
 
     def task(self, touched: Touched, segments: Segments, resolution: Resolution | None) -> SplitTask:
-        """What there is to be split of the keys that are looked at."""
+        """The task of splitting the streams of the keys that are examined."""
         batch, whole = self.batch, self.carry.whole
         horizon = Horizon(batch.frontier_us, ends_us=segments.ends_us)
         if segments.ends_us is not None:
@@ -140,17 +121,17 @@ class Turn:
 
 
 def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[Lane]:
-    """Process the events that were released.
+    """Process the released events of a unit.
 
     Args:
         plan: the plan.
         share: the unit's rules and bucket.
         carry: the unit's state; it is changed in place.
-        batch: what was released.
+        batch: the released events.
 
     Returns:
-        lanes with what may be releasable now. At the end of the input, those selections are counted as open
-        whose windows only that end has closed.
+        The lanes with selections that may have matches to send now. At the end of the input, selections whose
+        windows only that end has closed count as open.
     """
     planned = share.rules[0]
     mine, method = _mine(plan, planned, share.bucket, batch.released), method_of(planned.rule)
@@ -159,8 +140,8 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[L
     turn = Turn(plan, share, carry, batch, method, _wanted(share, batch))
     lanes: list[Lane] = []
     fresh = _fresh(turn, mine)
-    if planned.panes is not None:
-        fresh = in_panes(planned.panes, fresh)
+    if share.panes is not None:
+        fresh = in_panes(share.panes, fresh)
     for part, woken in _parts(turn, fresh):
         lanes += _numbered_from(len(lanes), _advance_keys(turn, part, woken))
         carry.let_go()
@@ -170,7 +151,7 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[L
 
 
 def _wanted(share: Share, batch: Batch) -> Wanted:
-    """What the rule wants to know of its keys in this batch."""
+    """The values that the rule needs of its keys in this batch."""
     planned = share.rules[0]
     after_us, back = planned.rule.forget_key_after_us, planned.looking_back
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
@@ -179,9 +160,9 @@ def _wanted(share: Share, batch: Batch) -> Wanted:
 
 
 def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
-    """A rule's whole stream as one task, where a batch holds all of a bounded input: to be looked at.
+    """A rule's whole stream as one task, for `spark_pace.reasons`: the batch has all of a bounded input.
 
-    None where no event belongs to it. The plan has one bucket.
+    None if the stream is empty. The plan must have one bucket.
     """
     mine, carry = _mine(plan, planned, 0, batch.released), Carry()
     in_one = replace(method_of(planned.rule), join=None, pattern=planned.rule.pattern)
@@ -195,9 +176,10 @@ def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
 
 
 def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
-    """The events of the batch, and the keys to look at because time has passed: string[k].
+    """Parts of the batch: the events, and the keys (string[k]) to examine because time has passed.
 
-    Where all that is carried is looked at, it may be more than fits into memory, so keys come in parts.
+    At the end of the input all that is carried is examined. It may not fit into memory, so keys come in
+    parts.
     """
     carry, batch = turn.carry, turn.batch
     if not batch.ends:
@@ -210,27 +192,27 @@ def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
 
 
 def _numbered_from(first: int, lanes: list[Lane]) -> list[Lane]:
-    """The lanes with other numbers, for others come before them."""
+    """The lanes, numbered from `first` on."""
     headers = [replace(lane.header, number=first + place) for place, lane in enumerate(lanes)]
     return [replace(lane, header=header) for lane, header in zip(lanes, headers, strict=True)]
 
 
 def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
-    """Process the events that were released of some keys, and look at others that are woken."""
+    """Process the released events of some keys, and examine the woken keys."""
     planned, carry = turn.planned, turn.carry
     texts = distinct_texts([fresh.texts, woken])
     if not len(texts):
         return []
     touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
+    if (panes := turn.share.panes) is not None:
+        return _advance_panes(turn, panes, touched, numbered)
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
     lanes: list[Lane] = []
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
-        if planned.panes is not None:
-            segments = with_whole_panes(planned.panes, segments)
         task = turn.task(touched, segments, _resolution(turn))
         split = without_ended(_split(task), task)
         if split.next_selections:
@@ -241,16 +223,31 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
     return lanes
 
 
+def _advance_panes(turn: Turn, panes: Panes, touched: Touched, fresh: Fresh) -> list[Lane]:
+    """Process the rows of panes of some keys: every key is examined, but only its last carried row."""
+    carried, all_ = CarriedPanes(turn.carry, touched, panes.width_us), np.ones(len(touched.texts), np.bool_)
+    lanes, left = list[Lane](), Left(np.full(len(all_), NO_ROW), [], [])
+    segments = segments_with(turn.segment_column, carried.newest(), touched, fresh, all_)
+    if segments is not None:
+        task = turn.task(touched, segments, None)
+        split = split_panes(task, panes, segments, carried)
+        count_on(touched, turn.share.counters.names, segments.key, split.next_selections)
+        left = keep_panes(task, panes, segments, split, carried)
+        lanes = split.lanes
+    (turn.carry.add if turn.batch.ends else turn.carry.put)(touched, left.since, *left.events())
+    return lanes
+
+
 def _resolution(turn: Turn) -> Resolution | None:
-    """What is resolved of the rule's whole stream, where matches wait for selections not looked at."""
+    """The resolution of the rule's whole stream, if matches wait for selections of other keys; else None."""
     whole = turn.carry.whole
     return whole.resolution.begun() if whole is not None and turn.method.waits else None
 
 
 def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
-    """Lanes of the matches that have waited for what is resolved now, of keys that are not looked at else.
+    """Lanes for waiting matches that can go out now, of keys this batch does not otherwise examine.
 
-    Nothing changes in what is carried of these keys: that is left to when they are looked at for themselves.
+    The carry of these keys does not change.
     """
     resolution, carry = split.resolution, turn.carry
     if resolution is None or carry.whole is None:
@@ -291,7 +288,7 @@ def _decided(task: SplitTask) -> Split:
 
 
 def _mine(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table | None) -> Bools:
-    """bool[n], which released events belong to the unit's stream."""
+    """bool[n], which released events are in the unit's stream."""
     if released is None:
         return np.zeros(0, np.bool_)
     name, bit = bits_column(plan.member_bit(planned))
@@ -303,12 +300,17 @@ def _mine(plan: Plan, planned: RulePlan, bucket: int, released: pa.Table | None)
 
 
 def _fresh(turn: Turn, mine: Bools) -> Fresh:
-    """The events of the unit's stream, with ``@mask`` instead of the bits."""
+    """The released events of the unit's stream, with ``@mask`` in place of the columns ``@bits``."""
     planned, released = turn.planned, turn.batch.released
     if released is None or not mine.any():
         return Fresh(None, pa.array([], pa.string()), np.zeros(0, np.int64))
-    columns = dict.fromkeys([TIME, SOURCE, OFFSET, *planned.columns, *planned.tested])
-    events = chosen(released.select(list(columns)), mine)
+    of_rules = (name for one in turn.share.rules for name in (*one.columns, *one.tested))
+    columns, computed = dict.fromkeys([TIME, SOURCE, OFFSET, *of_rules]), turn.share.computed
+    only_for_these = attributes_of(computed.values()) - {*columns}
+    events = chosen(released.select([*columns, *sorted(only_for_these)]), mine)
+    for name, expr in computed.items():
+        events = with_column(events, name, evaluate(expr, EventColumns(events)))
+    events = events.drop_columns(sorted(only_for_these))
     events = with_column(events, MASK, mask_of(planned.bits, released, mine))
     pattern, join = turn.method.pattern, turn.method.join
     if pattern is not None and join is not None:
@@ -323,7 +325,7 @@ def _fresh(turn: Turn, mine: Bools) -> Fresh:
 
 
 def _woken(turn: Turn) -> pa.Array:
-    """string[k], the keys to look at because time has passed."""
+    """string[k], the keys to examine because time has passed."""
     carry, batch, forgetting = turn.carry, turn.batch, turn.wanted.forgetting
     if batch.passed_us == NO_FRONTIER:
         return distinct_texts([])
@@ -333,7 +335,7 @@ def _woken(turn: Turn) -> pa.Array:
 
 
 def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
-    """The events with their numbers."""
+    """Number the new events, by key or, with join values, in the rule's whole stream."""
     whole = turn.carry.whole
     if whole is None or fresh.events is None:
         return number(turn.planned, turn.method.way, touched, fresh)

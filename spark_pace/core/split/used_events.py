@@ -1,10 +1,10 @@
-"""A match uses up its own events (`UsingUp`): the splitter finds matches and remembers what they used.
+"""Contexts whose matches use up their events (`UsingUp`): the splitter finds matches and marks events.
 
-The events of matches that are out are marked in ``@spent``. A match that is decided but waits for the end of
-an earlier selection's window is found again in the next batch, because its events are not marked. In a group
-or a negation a used event may have completed or spoilt other candidates before it was used. There the choice
-at each terminator is made again as it was: without the events that earlier terminators used, and with those
-that have been used since.
+The events of matches that have been sent are marked in ``@spent``. A match that is decided but waits for the
+end of an earlier selection's window is found again in the next batch, because its events are not marked. In a
+group or a negation a used event may have completed or spoilt other candidates before it was used. There the
+choice at each terminator is repeated as it was: without the events that earlier terminators used, and with
+those that were used later.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from spark_pace.core.tables import numbers, with_column
 
 
 def split_using_up(task: SplitTask, way: UsingUp) -> Split:
-    """Find all matches of the task; the lanes hold those that become releasable in this batch."""
+    """Find all matches of the task; the lanes hold those that are released in this batch."""
     rule = task.planned.rule
     assert rule.pattern is not None
     unused = _unused(task.stream) if shape_of(rule.pattern).simple else task.stream
@@ -57,9 +57,9 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
 
 
 def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
-    """Where each match becomes releasable.
+    """The positions at which matches are released.
 
-    No match waits for selections behind the last one that has a match, so these are left out.
+    No match waits for selections behind the last one with a match, so these are left out.
     """
     count = int(found.selection.max(initial=-1)) + 1
     found = replace(found, openings=found.openings[:count], closes=found.closes[:count])
@@ -71,13 +71,13 @@ def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
 
 
 def _unused(stream: Stream) -> Stream:
-    """The stream, with the mask 0 for every event that is used up."""
+    """The stream with the mask 0 for every used event."""
     mask = np.where(numbers(stream.events, SPENT) == UNUSED, stream.mask, np.uint16(0))
     return Stream(with_column(stream.events, MASK, mask), stream.starts)
 
 
 def _mark(stream: Stream, sent: Found, bits: int) -> Ints:
-    """int64[n], the column ``@spent`` once the matches `sent` are out: their events are marked as used.
+    """int64[n], the column ``@spent`` after the matches `sent`, whose events are marked as used.
 
     An event has opened a selection if its mask has one of `bits`.
     """
@@ -90,7 +90,7 @@ def _mark(stream: Stream, sent: Found, bits: int) -> Ints:
 
 
 def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: Ints) -> tuple[Bools, Ints]:
-    """bool[n], the events that later matches can still use; int64[segments], how many selections are open."""
+    """bool[n], the events that later matches can use; int64[segments], the number of open selections."""
     stream, pattern = task.stream, task.planned.rule.pattern
     assert pattern is not None
     openings = found.openings[marks_of(spent[found.openings]) != USED]
@@ -104,10 +104,10 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: In
 
 
 def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Ints, still_open: Ints) -> Bools:
-    """bool[n], what a plain sequence without window carries: the rows that later matches can still use.
+    """bool[n], the rows that a plain sequence without a window carries: those that later matches can use.
 
-    Where these cannot be told (`UsingUp.waiting`), it carries the unused rows of each segment from its first
-    unused initiator on. `still_open` are the rows that opened the selections which are open.
+    If these cannot be told (`UsingUp.waiting`), it carries the unused rows of each segment from its first
+    unused initiator on. `still_open` are the rows that have opened the open selections.
     """
     keep = np.zeros(stream.rows, np.bool_)
     waiting_initiators = still_open[spent[still_open] == UNUSED]

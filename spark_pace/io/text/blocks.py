@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 
 INTEGER, DOUBLE, BOOLEAN, TIME, DATE, TEXT = range(6)  # kinds of attributes
 NULL, NUMBER, DIGITS = range(3)  # states of values: null; read; kept among the texts, as digits
-READ, LEFT, BLANK = range(3)  # what became of a record: read; left to pyarrow's reader; it was blank
+READ, LEFT, BLANK = range(3)  # a record was read, is left to pyarrow's reader, is blank
 
 
 class Wanted(NamedTuple):

@@ -18,7 +18,7 @@ from spark_pace.core.plan.rule import Field
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # a time with more than six digits of a second
-_MOST_DIGITS = 76  # of a decimal that Arrow can hold
+_MOST_DIGITS = 76  # the longest decimal that Arrow can hold
 
 
 def json_type(kind: TypeName, time: pa.DataType) -> pa.DataType:

@@ -10,7 +10,9 @@ import pyarrow as pa
 from spark_pace.io.text.blocks import Bytes, Ints
 
 _NEWLINE, _SPACE = b"\n "
-_IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8))  # as for Python's `strip`
+_IS_SPACE = np.isin(
+    np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8)
+)  # the bytes that Python's `strip` removes
 
 
 def parts_of(chunk: bytes, most: int) -> Iterator[bytes]:

@@ -80,7 +80,7 @@ class LineParser(Protocol):
 
 @dataclass(frozen=True)
 class Objections:
-    """Which of n records are refused, bool[n], and the reason for all of them."""
+    """bool[n], the refused records, and the reason for all of them."""
 
     refused: npt.NDArray[np.bool_]
     reason: str
@@ -99,7 +99,7 @@ class Refused:
     reasons: list[str]
 
     def moved(self, numbers: Ints) -> Refused:
-        """The same lines with other numbers: line i becomes line `numbers[i]`."""
+        """Renumber the lines: line i becomes line `numbers[i]`."""
         return replace(self, rows=numbers[self.rows])
 
 

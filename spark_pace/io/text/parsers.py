@@ -30,10 +30,10 @@ from spark_pace.io.text.column_types import (
     typed,
 )
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
-from spark_pace.io.text.plain import PlainReader
+from spark_pace.io.text.plain_json import PlainReader
 
 _MEMBER = r"{}\s*:\s*(?:\[(?:[^\]]*[,\s])?)?\"?"  # a member up to its number, or one in its list
-_MOST_COLUMNS = 10_000  # of a CSV header
+_MOST_COLUMNS = 10_000  # in a CSV header
 _LARGE = re.compile(rb"\d{200}|[eE]\+?\d{3}")  # matches in every number too large for a DOUBLE
 _EMPTY = re.compile(rb'(:[ \t]*)""')  # a member whose value is the empty text
 _NO_COLUMN = "\n"  # a name that no header can hold

@@ -1,1 +1,1 @@
-"""A YAML document with the place of every value, its sections, and the report of what is wrong with it."""
+"""Reads YAML documents with the place of every value, and collects what is wrong with them."""

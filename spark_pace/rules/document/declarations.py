@@ -1,4 +1,4 @@
-"""The text of a schema, as names and types: ``id BIGINT, price DECIMAL(10,2)``."""
+"""Parses the text of a schema into names and types: ``id BIGINT, price DECIMAL(10,2)``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\S.*?)\s*", re.DOTALL
 _MEMBER = re.compile(r"\s*(?:`([^`]+)`|([^\s`,:]+))\s*[\s:]\s*(\S.*?)\s*", re.DOTALL)
 _STRUCT = re.compile(r"STRUCT\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _ARRAY = re.compile(r"ARRAY\s*<\s*(.*?)\s*>", re.IGNORECASE | re.DOTALL)
-MAX_DEPTH = 20  # of STRUCTs inside each other
+MAX_DEPTH = 20  # STRUCTs inside each other
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?\)", re.IGNORECASE)
 
 
@@ -35,11 +35,11 @@ class Declared:
 
     Attributes:
         part: the whole text of the declaration.
-        at: where it begins in the text of the schema.
-        name: the name, with those of the STRUCTs around it; empty where this is no declaration.
-        written: the type as it is written.
-        kind: the type by the name that all its spellings share; None where there is no such type.
-        path: the names of the STRUCTs around it, from outside to inside, and its own.
+        at: the offset of its beginning in the text of the schema.
+        name: the name, with the names of the STRUCTs around it; empty if the part is no declaration.
+        written: the type as written.
+        kind: the usual name of the type, the same for all spellings; None if there is no such type.
+        path: the names of the STRUCTs around it, outermost first, then its own name.
     """
 
     part: str
@@ -51,12 +51,12 @@ class Declared:
 
 
 def declared(text: str) -> Iterator[Declared]:
-    """The declarations of a schema, in order; behind a STRUCT those inside it: ``user``, then ``user.id``."""
+    """Yield the declarations of a schema, in order; after a STRUCT those inside it: ``user``, ``user.id``."""
     yield from _declared(text, 0, ())
 
 
 def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declared]:
-    """Do what `declared` does for a text that begins at `start` of the schema, inside the STRUCTs `outer`."""
+    """Yield the declarations of a text inside the STRUCTs `outer`; `start` is its offset in the schema."""
     for at, part in _parts(text):
         begins = start + at + len(part) - len(part.lstrip())
         match = (_MEMBER if outer else _DECLARATION).fullmatch(part)
@@ -73,7 +73,7 @@ def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declare
 
 
 def type_of(written: str) -> str | None:
-    """The name that all spellings of a type share: BIGINT for ``int``; None for a STRUCT, or for no type."""
+    """The usual name of a type: BIGINT for ``int``; None for a STRUCT, or if there is no such type."""
     array = _ARRAY.fullmatch(written)
     if array is not None:
         element = None if _ARRAY.fullmatch(array[1]) else type_of(array[1])
@@ -87,9 +87,9 @@ def type_of(written: str) -> str | None:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """The parts of a text between its commas, each with the place where it begins.
+    """Split a text at its commas; yield (offset, part).
 
-    Commas inside backticks, parentheses and ``<>`` do not count.
+    Commas inside backticks, parentheses and ``<>`` do not split.
     """
     start = depth = 0
     quoted = False

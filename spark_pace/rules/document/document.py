@@ -1,6 +1,6 @@
-"""YAML text as a tree that knows where everything stands.
+"""Parses YAML into a tree in which each node has its place in the file.
 
-It is built from PyYAML's parser events, with the plain values of YAML 1.2 (``on`` and ``yes`` are text).
+The tree is built from PyYAML's parser events, with plain values as in YAML 1.2 (``on`` and ``yes`` are text).
 Anchors, tags and second documents are refused; size and depth are limited.
 """
 
@@ -20,23 +20,23 @@ from spark_pace.rules.document.torn_texts import TornText, TornTexts, in_quotes
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 20
 MAX_NODES = 50_000
-MAX_KEY_CHARACTERS = 200  # every node below a key repeats it in its path
+MAX_KEY_CHARACTERS = 200  # each node below a key repeats the key in its path
 
 Value: TypeAlias = "str | int | float | bool | None"
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A single value. `text` is what it says; `value` what YAML makes of it."""
+    """A single value. `text` is its text; `value` is what YAML makes of it."""
 
     place: Place
     value: Value
     text: str
-    # the column of the first character of `text`, if the file has it letter by letter; else None
+    # the column of the first character of `text`, if the file has the text literally; else None
     inline: int | None
 
     def at(self, offset: int) -> Place:
-        """The place of the character `offset` of the text, or of the whole where that cannot be told."""
+        """The place of the character `offset` of the text, or of the whole value if that is not known."""
         if self.inline is None:
             return self.place
         return Place(self.place.file, self.place.line, self.inline + offset, self.place.path)
@@ -52,7 +52,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Keys, each with its place and the node that stands under it."""
+    """Keys, each with its place and its node."""
 
     place: Place
     entries: dict[str, tuple[Place, Node]]
@@ -60,7 +60,7 @@ class Mapping:
 
 @dataclass(frozen=True)
 class Broken:
-    """A node that has been reported as wrong already; whoever meets it says nothing more."""
+    """A node that was reported as wrong; nothing more is reported about it."""
 
     place: Place
 
@@ -69,7 +69,7 @@ Node: TypeAlias = Scalar | Listing | Mapping | Broken
 
 
 def describe(node: Node) -> str:
-    """A node as the "got …" of a problem."""
+    """A node in words, for the "got …" of a problem."""
     if isinstance(node, Listing):
         return "a list"
     if isinstance(node, Mapping):
@@ -80,13 +80,13 @@ def describe(node: Node) -> str:
 
 
 def read_document(path: str | Path, report: Report) -> Node | None:
-    """The tree of a file, or None where it cannot be read; problems go to `report`."""
+    """Read and parse a file; None if it cannot be read. Problems go to `report`."""
     text = _read_text(str(path), report)
     return None if text is None else parse_document(text, str(path), report)
 
 
 def parse_document(text: str, file: str, report: Report) -> Node | None:
-    """The tree of a YAML text, or None where it cannot be read as YAML; problems go to `report`."""
+    """Parse a YAML text; None if it is no YAML. Problems go to `report`."""
     texts, before = TornTexts(text, MAX_BYTES), report.count
     while True:
         try:
@@ -103,7 +103,7 @@ def _parsed(texts: TornTexts, file: str, report: Report) -> Node | None:
     except yaml.MarkedYAMLError as error:
         _report_syntax(error, file, report)
     except (ValueError, OverflowError):
-        # PyYAML checks neither the range of an escape such as "\\UFFFFFFFF" nor a version's digits
+        # PyYAML does not check the range of an escape such as "\\UFFFFFFFF", nor the digits of a version
         got = "an escape or a number out of range"
         report.add(Place(file), "must be valid YAML", got, "Write the character itself.")
     except yaml.reader.ReaderError as error:
@@ -268,7 +268,7 @@ class _Builder:
         return Mapping(place, entries)
 
     def _mended(self, place: Place, read: str, meant: str) -> Scalar:
-        """Report a text that commas or brackets have torn, and read it as it was meant."""
+        """Report a text that commas or brackets have split, and read it as it was meant."""
         sign = "a comma" if "," in meant else "a bracket"
         key = place.path.rpartition(".")[2]
         do = f"Write {'' if key.endswith(']') else f'{key}: '}{in_quotes(meant)}."
@@ -278,10 +278,10 @@ class _Builder:
 
 
 class _TooMuchError(Exception):
-    """Ends the reading of a document that is too deep or too long; already reported."""
+    """Ends the parsing of a document that is too deep or too long, after that was reported."""
 
 
-_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # escapes of YAML can give these
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # possible through YAML's escapes
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
@@ -289,7 +289,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 
 def plain_value(text: str) -> Value:
-    """What an unquoted scalar stands for in YAML 1.2 (decimal numbers only)."""
+    """The value of an unquoted scalar in YAML 1.2 (decimal numbers only)."""
     if text in _NULLS:
         return None
     if text in _BOOLEANS:

@@ -1,4 +1,4 @@
-"""Places in a file, and the list in which every problem of a check is gathered."""
+"""Collects the problems that a check finds, with their places in files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_pace.errors import Problem, one_line
 
 _SHOWN_CHARACTERS = 80
 _MOST_COMPARED = 200
-MOST_PROBLEMS = 50  # more help nobody, and cost time
+MOST_PROBLEMS = 50  # more would not help anybody, and would cost time
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,25 @@ class Place:
     path: str = ""
 
     def __str__(self) -> str:
-        """Give the place as ``file:line:column path``, without the parts that are not known."""
+        """The place as ``file:line:column path``, without unknown parts."""
         position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         return f"{position} {self.path}" if self.path else position
 
 
 class TooManyError(Exception):
-    """Ends a check that has found enough; the report says so."""
+    """Ends a check that has found too many problems; the report says so."""
 
 
 @dataclass
 class Report:
-    """Gathers problems, so that a check can go on and name all of them, up to `MOST_PROBLEMS`."""
+    """Collects problems, so that a check can go on and report up to `MOST_PROBLEMS` of them."""
 
     _found: list[tuple[Place, Problem]] = field(default_factory=list)
     _more: tuple[Problem, ...] = ()
     _settled: set[Place] = field(default_factory=set)
 
     def add(self, place: Place, must: str, got: str, do: str) -> None:
-        """Note one problem.
+        """Add a problem.
 
         Raises:
             TooManyError: there are `MOST_PROBLEMS` already.
@@ -67,9 +67,9 @@ class Report:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What has been found, file by file and from top to bottom.
+        """The problems, file by file and from top to bottom.
 
-        If a check was ended early, a last problem says that there are more.
+        If the check was ended early, the last problem says that there are more.
         """
         files = list(dict.fromkeys(place.file for place, _ in self._found))
         ordered = sorted(
@@ -79,29 +79,29 @@ class Report:
 
     @property
     def count(self) -> int:
-        """How many problems there are by now."""
+        """The number of problems so far."""
         return len(self._found)
 
     @property
     def clean(self) -> bool:
-        """True if nothing has been found."""
+        """True if there are no problems."""
         return not self._found
 
 
 def quote(text: str) -> str:
-    """The text in double quotes on one line, cut where it is long."""
+    """The text in double quotes, on one line, cut if it is long."""
     return f'"{one_line(text, _SHOWN_CHARACTERS)}"'
 
 
 def meant_by(word: str, valid: Sequence[str]) -> str | None:
-    """The valid word that a misspelt one is near to; None where there is none, or too much to compare."""
+    """The valid word most similar to a misspelt one; None if none is similar, or there are too many."""
     if len(word) > _SHOWN_CHARACTERS or len(valid) > _MOST_COMPARED:
         return None  # a comparison costs the product of the lengths
     return next(iter(difflib.get_close_matches(word, valid, n=1, cutoff=0.6)), None)
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Advice for a word that is not valid: the nearest valid one, or all of them."""
+    """Advice for a wrong word: the most similar valid one, or all valid ones."""
     choices = list(valid)
     if (meant := meant_by(word, choices)) is not None:
         return f"Did you mean {quote(meant)}?"

@@ -1,4 +1,4 @@
-"""Reads the keys of one mapping: each with its kind of value, unknown ones with the nearest valid key."""
+"""Reads the keys of a mapping, each with its kind of value, and reports unknown keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_pace.rules.document.report import Place, Report, meant_by, nearest, q
 
 
 class Section:
-    """The entries of a mapping. Every method reports what is wrong and then returns None (or the default)."""
+    """The keys of a mapping. Methods report a wrong value and then return None, or a default."""
 
     def __init__(
         self,
@@ -20,10 +20,10 @@ class Section:
         known: Sequence[str],
         elsewhere: abc.Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Take the mapping's keys, and report those that are not `known`.
+        """Take the mapping's keys, and report those that are not in `known`.
 
-        A misspelt key is reported, then read as the key that is meant. `elsewhere`: keys that other languages
-        have, with what to write here.
+        A misspelt key is reported, and then read as the key that was probably meant. `elsewhere` has keys of
+        other languages, each with the advice what to write instead.
         """
         self.place = mapping.place
         self.report = report
@@ -37,7 +37,7 @@ class Section:
                     self._entries.setdefault(meant, (place, node))
 
     def has(self, key: str) -> bool:
-        """Tell whether the key stands in the file."""
+        """True if the file has the key."""
         return key in self._entries
 
     def key_place(self, key: str) -> Place:
@@ -45,24 +45,24 @@ class Section:
         return self._entries[key][0]
 
     def node(self, key: str) -> Node | None:
-        """What stands under the key, unless it is missing or already reported."""
+        """The node of the key; None if it is missing or was reported."""
         node = self._entries[key][1] if key in self._entries else None
         return None if isinstance(node, Broken) else node
 
     def require(self, key: str, example: str) -> bool:
-        """Report a missing key."""
+        """True if the key is there; else it is reported as missing."""
         if key not in self._entries:
             self.report.add(self.place, f"must have the key {quote(key)}", "none", f"Add {example}.")
         return key in self._entries
 
     def refuse(self, keys: Sequence[str], why: str) -> None:
-        """Report each of the keys that stands here though it has no meaning here."""
+        """Report those of the keys that are there, because they have no meaning here."""
         for key in keys:
             if key in self._entries:
                 self.report.add(self._entries[key][0], "must be left out here", quote(key), why)
 
     def text(self, key: str, example: str) -> Scalar | None:
-        """A text (numbers are not taken for text)."""
+        """The value if it is a text; numbers are not."""
         node = self.node(key)
         if node is None:
             return None
@@ -72,7 +72,7 @@ class Section:
         return None
 
     def choice(self, key: str, valid: Sequence[str], default: str) -> str:
-        """One of some words; where it is reported as wrong, the one that is meant, or the default."""
+        """The value if it is one of the valid words; else the one probably meant, or the default."""
         node = self.node(key)
         if node is None:
             return default
@@ -83,7 +83,7 @@ class Section:
         return (meant_by(node.text, valid) if isinstance(node, Scalar) else None) or default
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
+        """The value, which must be true or false."""
         node = self.node(key)
         if node is None:
             return default
@@ -95,7 +95,7 @@ class Section:
         return default
 
     def whole(self, key: str, least: int, most: int) -> int | None:
-        """A whole number from `least` to `most`."""
+        """The value, which must be a whole number from `least` to `most`."""
         node = self.node(key)
         if node is None:
             return None
@@ -111,7 +111,7 @@ class Section:
         return None
 
     def mapping(self, key: str, example: str) -> Mapping | None:
-        """A mapping."""
+        """The value, which must be a mapping."""
         node = self.node(key)
         if node is None or isinstance(node, Mapping):
             return node
@@ -119,7 +119,7 @@ class Section:
         return None
 
     def texts(self, key: str, example: str) -> list[Scalar]:
-        """A list of texts; wrong items are reported and left out."""
+        """The items of the value, which must be a list of texts; wrong items are reported and left out."""
         node = self.node(key)
         if node is None:
             return []
@@ -137,7 +137,7 @@ class Section:
 
 
 def as_mapping(node: Node | None, report: Report, example: str) -> Mapping | None:
-    """The node if it is a mapping; reports it otherwise."""
+    """The node if it is a mapping; else None, and that is reported."""
     if isinstance(node, Mapping):
         return node
     if node is not None and not isinstance(node, Broken):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from spark_pace.core.expr import Aggregate, ExprType, decimal_digits, is_single
+from spark_pace.core.expr import Aggregate, Expr, ExprType, decimal_digits, is_single
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
-from spark_pace.rules.expressions.digits import MORE_DIGITS
+from spark_pace.rules.expressions.digits import FEWER, MORE_DIGITS
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
 
 ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
+_OF_NUMBERS = ("sum", "avg", "stddev", "median", "percentile")
+_RESULTS: dict[str, ExprType] = {
+    **dict.fromkeys(("avg", "stddev", "median", "percentile"), "DOUBLE"),
+    **dict.fromkeys(("count", "count_distinct", "approx_count_distinct"), "BIGINT"),
+}
 USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
 
 
@@ -33,32 +38,58 @@ def over_group(
     if isinstance(kind, Wrong):
         return kind
     if not is_single(kind):
-        return Wrong(f"must be of single values inside {function}", f"{quote(attribute)}, {kind}", ONE_VALUE)
-    if function == "stddev" and component is not None:
-        must = "must be an aggregate of components"
-        return Wrong(must, quote(f"{function}({component}.{attribute})"), f"U{USE_AGGREGATES[1:]}")
+        return Wrong(
+            f"must be of single values inside {shown(function)}", f"{quote(attribute)}, {kind}", ONE_VALUE
+        )
+    return over_values(function, component, attribute, kind)
+
+
+def shown(function: str) -> str:
+    """An aggregate as it is written."""
+    return "count(distinct ...)" if function == "count_distinct" else function
+
+
+def over_values(
+    function: str, component: str | None, name: str, kind: ExprType, of: Expr | None = None
+) -> Aggregate | Wrong:
+    """The aggregate of the values of a column, which are of a type without parts.
+
+    Args:
+        function: its name, or "count_distinct".
+        component: the component that stands for a group; None: the aggregate is of a span.
+        name: the attribute, or the name of the column that `of` is computed into.
+        kind: the type of the values.
+        of: what is computed of each event.
+    """
     digits = decimal_digits(kind)
+    if function == "approx_count_distinct" and component is not None:
+        do = "Write count(distinct x): a group is small."
+        return Wrong("must be an aggregate of components", "approx_count_distinct(...)", do)
     if function in ("sum", "avg") and digits:
-        return _decimal_over_group(function, component, attribute, digits)
-    if function in ("sum", "avg", "stddev") and kind not in ("BIGINT", "DOUBLE"):
-        types = "BIGINT or DOUBLE" if function == "stddev" else "BIGINT, DOUBLE or DECIMAL"
-        return Wrong(f"must be a number inside {function}", kind, f"Name an attribute of type {types}.")
-    if function in ("min", "max") and kind == "BOOLEAN":
+        return _decimal_over_group(function, component, (name, of), digits)
+    if function in _OF_NUMBERS and kind not in ("BIGINT", "DOUBLE"):
+        types = "BIGINT, DOUBLE or DECIMAL" if function in ("sum", "avg") else "BIGINT or DOUBLE"
+        do = f"Name an attribute of type {types}."
+        if digits:
+            do = f"Write {function}(cast(x as DOUBLE))."
+        return Wrong(f"must be a number inside {function}", kind, do)
+    if function in ("min", "max", "mode") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
-    return Aggregate(function, component, attribute, "DOUBLE" if function in ("avg", "stddev") else kind)  # type: ignore[arg-type]
+    return Aggregate(function, component, name, _RESULTS.get(function, kind), of)  # type: ignore[arg-type]
 
 
 def _decimal_over_group(
-    function: str, component: str | None, attribute: str, digits: tuple[int, int]
+    function: str, component: str | None, column: tuple[str, Expr | None], digits: tuple[int, int]
 ) -> Aggregate | Wrong:
     """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow.
 
     An average has the type of the values here: `averaged` makes it of the sum and the count.
     """
-    precision, scale = digits
+    (precision, scale), (name, of) = digits, column
     if precision + MORE_DIGITS > MAX_DIGITS:
         must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside {function}"
-        return Wrong(must, f"DECIMAL({precision},{scale})", "Declare fewer digits in the schema.")
+        do = "Declare fewer digits in the schema." if of is None else FEWER
+        return Wrong(must, f"DECIMAL({precision},{scale})", do)
     if function == "avg":
-        return Aggregate("avg", component, attribute, f"DECIMAL({precision},{scale})")
-    return Aggregate("sum", component, attribute, f"DECIMAL({precision + MORE_DIGITS},{scale})")
+        return Aggregate("avg", component, name, f"DECIMAL({precision},{scale})", of)
+    return Aggregate("sum", component, name, f"DECIMAL({precision + MORE_DIGITS},{scale})", of)

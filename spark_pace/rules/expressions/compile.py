@@ -14,6 +14,7 @@ from spark_pace.core.expr import Call, Expr, Literal, decimal_digits
 from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.expressions.aggregates import aggregate
 from spark_pace.rules.expressions.calendar import part, with_unit
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.digits import averaged
@@ -33,7 +34,7 @@ from spark_pace.rules.expressions.operations import case_of, comparison, compute
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
-from spark_pace.rules.expressions.scopes import Scope, SpanScope
+from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong, constant_text, convert, excess_of, unify
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -312,7 +313,8 @@ class _Compiler:
         if name == "abs" and len(tree.expressions) == 1:
             return self._signed(name, tree.expressions[0])
         if name in AGGREGATES:
-            return self._aggregate(name, tree.expressions)
+            found = aggregate(name, tree.expressions, self._scope, self._inside)
+            return None if found is None else averaged(found)
         if name == PREV:
             return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
@@ -327,12 +329,6 @@ class _Compiler:
             )
         return self._apply(function.build, with_unit(name, tree.expressions))
 
-    def _aggregate(self, name: str, arguments: Sequence[exp.Expr]) -> Expr | Wrong:
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Star) and name == "count":
-            return self._scope.aggregate(name, None, "*")
-        column = name_of(arguments[0], self._scope) if len(arguments) == 1 else None
-        if column is None:
-            read = "component" if name == "count" else "component.attribute"
-            read = "attribute" if isinstance(self._scope, SpanScope) else read
-            return Wrong(f"must be {name}({read})", "something else", "Aggregates take one name.")
-        return averaged(self._scope.aggregate(name, *column))
+    def _inside(self, tree: exp.Expr, scope: Scope) -> Expr | None:
+        """What an aggregate is computed of."""
+        return _Compiler(self._scalar, scope, self._report).value(tree)

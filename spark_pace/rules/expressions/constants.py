@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
-from spark_pace.core.expr.times import FIRST_US, LAST_US, RANGES
+from spark_pace.core.expr.time_functions import FIRST_US, LAST_US, RANGES
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong, constant_digits
 

@@ -272,6 +272,9 @@ FUNCTIONS: dict[str, Function] = {
 ELSEWHERE = {
     "lag": "Write prev(x, n): x of the event n places before.",
     "stddev_samp": "Write stddev.",
+    "percentile_approx": "Write percentile(x, 0.95), which is exact.",
+    "approx_percentile": "Write percentile(x, 0.95), which is exact.",
+    "count_if": "Write count(case when condition then 1 end).",
     "substr": "Write substring.",
     "ifnull": "Write coalesce.",
     "nvl": "Write coalesce.",
@@ -290,4 +293,7 @@ ELSEWHERE = {
     "current_timestamp": "A rule knows no clock: name the event time.",
 }
 
-AGGREGATES = ("count", "sum", "avg", "min", "max", "stddev", "first", "last")
+AGGREGATES = (
+    "count", "sum", "avg", "min", "max", "stddev", "first", "last",
+    "approx_count_distinct", "median", "percentile", "mode",
+)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spark_pace.core.expr import Aggregate, Column
+from spark_pace.core.expr import Column
 from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, EventSchema
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.attributes import find_type
@@ -43,7 +43,11 @@ class MoveScope:
         kind = find_type(self.schema, attribute)
         return kind if isinstance(kind, Wrong) else Column(None, attribute, kind)
 
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
         """Refused: one event has no groups."""
         do = "A move is about one event: write its attributes, or state.from, state.to or state.since."
         return Wrong("must be about single events", f"{function}(...)", do)
+
+    def inside(self, function: str) -> Wrong:
+        """Refused likewise."""
+        return self.aggregate(function, None, "")

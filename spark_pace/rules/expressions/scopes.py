@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from spark_pace.core.expr import Aggregate, Column
@@ -11,6 +11,7 @@ from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
+from spark_pace.rules.expressions.group_scope import GroupScope
 from spark_pace.rules.expressions.types import Wrong
 
 _ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
@@ -35,6 +36,9 @@ class Scope(Protocol):
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """What ``function(prefix.attribute)`` stands for; for ``count(x)``, x is given as the attribute."""
+
+    def inside(self, function: str) -> Scope | Wrong:
+        """The names in what an aggregate is computed of, if that is more than a name."""
 
 
 def _bind(schema: EventSchema, component: str | None, attribute: str) -> Column | Wrong:
@@ -103,6 +107,10 @@ class EventScope:
             f"{function}(...)",
             "Aggregates are for where and emit: they read components that stand for several events.",
         )
+
+    def inside(self, function: str) -> Wrong:
+        """Refused likewise."""
+        return self.aggregate(function, None, "")
 
 
 def _of_opening(schema: EventSchema, attribute: str, *, opened: bool) -> Column | Wrong:
@@ -174,18 +182,41 @@ class MatchScope:
         """A value over the events of a component that stands for a group."""
         if self.opened and _is_opening(prefix, self.components):
             return _one_opening(function, attribute)
-        if function == "count":
-            component = _counted(prefix, attribute, self.components, negated=not self.emits)
+        counts = function == "count" and prefix is None
+        if counts:
+            component = _counted(attribute, self.components, negated=not self.emits)
         else:
             component = _component(prefix, attribute, self.components, negated=not self.emits)
         if isinstance(component, Wrong):
             return component
-        if component.times is None and not self.gathers:
-            got = f"{function}({attribute if prefix is None else f'{prefix}.{attribute}'})"
-            why = "is negated: one event forbids" if component.negated else "stands for one event"
-            do = f"{quote(component.name)} {why}; read it by {component.name}.attribute."
-            return Wrong("must be about a repeated or optional component", quote(got), do)
-        return over_group(self.schema, function, component.name, None if function == "count" else attribute)
+        if wrong := self._no_group(component, function, prefix, attribute):
+            return wrong
+        return over_group(self.schema, function, component.name, None if counts else attribute)
+
+    def inside(self, function: str) -> Scope:
+        """The attributes of one component that stands for a group."""
+        return GroupScope(self, function)
+
+    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute of each event of a component that stands for a group."""
+        if self.opened and _is_opening(prefix, self.components):
+            return _one_opening(function, attribute)
+        component = _component(prefix, attribute, self.components, negated=not self.emits)
+        if isinstance(component, Wrong):
+            return component
+        wrong = self._no_group(component, function, prefix, attribute)
+        return wrong or _bind(self.schema, component.name, attribute)
+
+    def _no_group(
+        self, component: Component, function: str, prefix: str | None, attribute: str
+    ) -> Wrong | None:
+        """What is wrong with an aggregate of a component that stands for one event."""
+        if component.times is not None or self.gathers:
+            return None
+        got = f"{function}({attribute if prefix is None else f'{prefix}.{attribute}'})"
+        why = "is negated: one event forbids" if component.negated else "stands for one event"
+        do = f"{quote(component.name)} {why}; read it by {component.name}.attribute."
+        return Wrong("must be about a repeated or optional component", quote(got), do)
 
 
 @dataclass(frozen=True)
@@ -224,10 +255,17 @@ class SpanScope:
             return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
         if function == "count" and attribute == "*":
             return Aggregate("count", None, None, "BIGINT")
-        counted = over_group(self.schema, function, None, attribute)
-        if function == "count" and isinstance(counted, Aggregate):
-            return replace(counted, type="BIGINT")
-        return counted
+        return over_group(self.schema, function, None, attribute)
+
+    def inside(self, function: str) -> Scope:
+        """The attributes of each event."""
+        return GroupScope(self, function)
+
+    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute of each event of the span."""
+        if prefix is not None:
+            return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
+        return _bind(self.schema, None, attribute)
 
 
 def _no_components(got: str, instead: str) -> Wrong:
@@ -256,14 +294,11 @@ def _first(components: Sequence[Component]) -> Component:
     return next((component for component in components if not component.negated), components[0])
 
 
-def _counted(
-    prefix: str | None, name: str, components: Sequence[Component], *, negated: bool
-) -> Component | Wrong:
+def _counted(name: str, components: Sequence[Component], *, negated: bool) -> Component | Wrong:
     """The component inside ``count(name)``."""
-    if prefix is None and any(component.name == name for component in components):
+    if any(component.name == name for component in components):
         return _component(name, "", components, negated=negated)
-    got = quote(name if prefix is None else f"{prefix}.{name}")
-    return Wrong("must be a component inside count", got, nearest(name, _names(components, negated)))
+    return Wrong("must be a component inside count", quote(name), nearest(name, _names(components, negated)))
 
 
 def _component(

@@ -1,1 +1,1 @@
-"""The pattern of a rule: a file for each part of it, and `pattern.py`, which puts them together."""
+"""Reads the pattern of a rule: a module for each part of it, and `pattern.py`, which puts them together."""

@@ -1,4 +1,4 @@
-"""The components of a pattern: their names, conditions and times, and in which order they may stand."""
+"""Reads the components of a pattern: their names, conditions and times."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _ELSEWHERE = {
 
 
 def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool) -> Listed | None:
-    """The components, as far as their names can be told: then the conditions over them can be read.
+    """Read the components; None if their names, which conditions need, cannot be read.
 
-    `opened`: whether an event opens the rule's span, which the conditions may name. `walks`: whether the
-    context takes component after component, so that groups may stand next to each other.
+    `opened`: an event opens the rule's span, so that conditions may name it. `walks`: the context takes
+    component after component, so that groups may be neighbours.
     """
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
@@ -74,7 +74,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
 
 
 def _check_none_is_open(found: list[Placed], report: Report) -> None:
-    """Report a component that has the name of the opening event."""
+    """Report a component with the name of the opening event."""
     for placed in found:
         if placed.component.name == OPENING_EVENT:
             must = f'must not have the name "{OPENING_EVENT}" in a rule whose span has the key "open"'
@@ -96,7 +96,7 @@ def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> li
 
 
 def _read_component(item: Node, scope: EventScope | None, report: Report) -> Placed | None:
-    """Short form ``name: predicate`` or long form with the keys of `_LONG_KEYS`; None without a name."""
+    """Read the short form ``name: predicate`` or the long form with `_LONG_KEYS`; None without a name."""
     mapping = as_mapping(item, report, "a: x = 1")
     if mapping is None:
         return None
@@ -127,10 +127,7 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
 
 
 def _read_predicate(node: Node | None, scope: EventScope | None, report: Report) -> Expr:
-    """The component's condition.
-
-    It is ``true`` if it is missing, reported as wrong, or if the attributes are not known.
-    """
+    """Read a component's condition; ``true`` if it is missing or wrong, or the attributes are not known."""
     scalar = None if node is None else as_expression(node, report)
     if scalar is None:
         return conjunction([])

@@ -1,4 +1,4 @@
-"""The pattern of a rule: its components, the conditions over them, the window and the context."""
+"""Reads the pattern of a rule: its components, the conditions over them, the window and the context."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
 from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
+from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.pattern.strategy import check_strategy
-from spark_pace.rules.pattern.where import assigned, read_where
-from spark_pace.rules.pattern.window import Selecting, read_selecting
+from spark_pace.rules.pattern.where_conditions import assigned, read_where
 from spark_pace.rules.span import opens_span
 
 
 def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
-    """The pattern that a rule describes by the keys pattern, where, within, contiguity, context and close.
+    """Read the pattern from the keys pattern, where, within, contiguity, context, strategy and close.
 
-    None where too much is wrong to go on.
+    None if too much is wrong to go on.
     """
     selecting = read_selecting(rule)
     opened = opens_span(rule)
@@ -58,7 +58,7 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
 
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
-    """Report what is wrong with the pattern, where and emit, as far as that needs no attributes."""
+    """Report what is wrong with pattern, where and emit, without knowing the attributes."""
     listed = read_components(rule, None, opened=opens_span(rule), walks=walks(selecting.context.way))
     if listed is not None:
         _check_together(rule, listed, selecting)
@@ -66,7 +66,7 @@ def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
 
 
 def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None:
-    """Report values of the keys context, close and contiguity that the components do not allow."""
+    """Report values of context, close and contiguity that do not fit the components."""
     components = listed.components
     if listed.order == "conjunction":
         _check_conjunction(rule, selecting)
@@ -90,7 +90,7 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
 
 
 def _check_conjunction(rule: Section, selecting: Selecting) -> None:
-    """Report values of the keys context and contiguity that a conjunction does not allow."""
+    """Report values of context and contiguity that do not fit a conjunction."""
     if walks(selecting.context.way):
         rule.report.add(
             rule.key_place("context"),
@@ -111,7 +111,7 @@ def _check_conjunction(rule: Section, selecting: Selecting) -> None:
 def _implied(components: Sequence[Component], selecting: Selecting) -> Within | None:
     """The window that a strict pattern without `within` implies: the most events that a match can have.
 
-    None where a pattern implies no window: it is not strict, has `within`, or sets no bound to its events.
+    None if the pattern is not strict, has `within`, or does not bound the number of its events.
     """
     if selecting.contiguity != "strict" or selecting.says_within:
         return None
@@ -121,7 +121,7 @@ def _implied(components: Sequence[Component], selecting: Selecting) -> Within | 
 
 
 def _names_several(rule: Section, components: Sequence[Component]) -> bool:
-    """Tell whether a condition, be it right or wrong, is over several components."""
+    """True if a condition, correct or not, names several components."""
     node, names = rule.node("where"), {component.name for component in components}
     tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None
     parts = [] if tree is None else conjuncts_of(tree)

@@ -1,4 +1,4 @@
-"""Where repeated, optional and negated components may stand in a sequence."""
+"""Checks where repeated, optional and negated components stand in a pattern."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Listed:
     """The components of a pattern.
 
     Attributes:
-        order: whether their events come in the order of the list.
-        components: in the order of the list.
-        misspelt: whether the key that says the order is misspelt; it is taken as it was probably meant.
+        order: sequence or conjunction.
+        components: the components in the order of the file.
+        misspelt: True if the key ``sequence`` or ``conjunction`` was misspelt; `order` is the one meant.
     """
 
     order: Order
@@ -27,7 +27,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Placed:
-    """A component, its place in the file, and that of its key ``times``, or its own where that is missing."""
+    """A component, its place in the file, and the place of its ``times``, or its own if that is missing."""
 
     component: Component
     place: Place
@@ -35,13 +35,13 @@ class Placed:
 
 
 def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, walks: bool) -> None:
-    """Report each component that must not stand where it does.
+    """Report components in places where they are not allowed.
 
     Args:
         found: the components, in the order of the sequence.
         sequence: the place of the whole sequence.
-        report: where problems go.
-        walks: whether the context takes component after component.
+        report: gets the problems.
+        walks: True if the context takes component after component.
     """
     positive = [placed for placed in found if not placed.component.negated]
     if not positive:
@@ -64,7 +64,7 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, wa
 
 
 def check_plain(found: Sequence[Placed], report: Report) -> None:
-    """Report each component of a conjunction that is repeated, optional or negated."""
+    """Report components of a conjunction that are repeated, optional or negated."""
     for placed in found:
         component = placed.component
         if component.negated or component.times is not None:

@@ -1,4 +1,4 @@
-"""The key ``strategy`` of a rule: how *earliest, selected* finds its matches; all ways find the same."""
+"""Reads the key ``strategy``: how *earliest, selected* finds its matches. All strategies find the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STRATEGIES: tuple[Strategy, ...] = typing.get_args(Strategy)
 
 
 def read_strategy(rule: Section, context: ParameterContext) -> Strategy | None:
-    """The strategy that the key names; None where the key is missing or names none."""
+    """Read the key ``strategy``; None if it is missing or wrong."""
     if not rule.has("strategy"):
         return None
     name = rule.choice("strategy", STRATEGIES, "")
@@ -25,7 +25,7 @@ def read_strategy(rule: Section, context: ParameterContext) -> Strategy | None:
 
 
 def check_strategy(rule: Section, pattern: Pattern) -> None:
-    """Report a strategy that would not give the matches which the context defines."""
+    """Report a strategy that would not give exactly the matches of the context."""
     if pattern.strategy is None:
         return
     got = ""

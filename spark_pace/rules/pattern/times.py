@@ -1,4 +1,4 @@
-"""How many events a component stands for, as rule files write it: ``3``, ``2..5``, ``1+``, ``0..1``."""
+"""Reads the key ``times``, how many events a component stands for: ``3``, ``2..5``, ``1+``, ``0..1``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from spark_pace.core.plan.rule import Times
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Report
-from spark_pace.rules.durations import MAX_EVENTS
+from spark_pace.rules.lengths import MAX_EVENTS
 
 _RANGE = re.compile(r"([0-9]+)(?:\.\.([0-9]+)|(\+))?")
 _MOST_DIGITS = 20
-_GROUP = Times(1, 1)  # taken where the key is wrong: still a group, so that no further error follows
+_GROUP = Times(1, 1)  # used if the key is wrong; still a group, so that no further problem follows
 
 
 def read_times(node: Node, report: Report) -> Times | None:
-    """The range that is written; None for 1, which is no repetition. What is wrong is reported."""
+    """Read a range; None for 1, which is no repetition. A wrong one is reported."""
     match = _RANGE.fullmatch(node.text.strip()) if isinstance(node, Scalar) else None
     if match is None:
         do = "Write a whole number, a range or a least number with +."

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.files import RESTORE, digest
+from spark_pace.spark.checkpoint.file_access import RESTORE, digest
 from spark_pace.spark.internals import offsets_in
 
 
@@ -32,7 +32,7 @@ class Checkpoint:
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``offsets/N``: Spark's note of what the batch reads. With it the batch has begun.
     - ``lookup/N.json``: the versions of side tables for the batch, with copies of their content beside, if
-      the job has side tables (`spark_pace.spark.stages.side_tables`).
+      the job has side tables (`spark_pace.spark.stages.side_table_copies`).
     - ``waiting/``: chunks of the carry that are too large for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``levels/N+1``: the state of rules over rules for batch N + 1, if there are such rules
@@ -126,12 +126,12 @@ class Checkpoint:
 
     def forget_begin(self, batch_id: int) -> None:
         """Remove the files with what a batch began with, long after it is done."""
-        files.remove(self.sequence(batch_id))
-        files.remove(self.level_state(batch_id))
+        file_access.remove(self.sequence(batch_id))
+        file_access.remove(self.level_state(batch_id))
 
     def kept_sequences(self) -> Iterator[int]:
         """The batches that have a file in `sequences`."""
-        stems = (name.removesuffix(".json") for name in files.names(self.sequences))
+        stems = (name.removesuffix(".json") for name in file_access.names(self.sequences))
         return (int(stem) for stem in stems if stem.isdigit())
 
     def offsets_of(self, batch_id: int) -> Path:
@@ -144,7 +144,7 @@ class Checkpoint:
 
     def has_batches(self) -> bool:
         """True if any batch has begun."""
-        return any(name.isdigit() for name in files.names(self.offsets))
+        return any(name.isdigit() for name in file_access.names(self.offsets))
 
     def last_begun(self) -> int:
         """The last batch that has begun; -1 before the first.
@@ -172,7 +172,7 @@ class Checkpoint:
 
     def has_begun(self, batch_id: int) -> bool:
         """True if the batch has begun, so that its input is fixed."""
-        return str(batch_id) in files.names(self.offsets)
+        return str(batch_id) in file_access.names(self.offsets)
 
     def offsets_digest(self, batch_id: int) -> str:
         """A checksum of Spark's note of what a batch reads."""
@@ -189,11 +189,11 @@ class Checkpoint:
 
     def begun(self) -> list[int]:
         """The batches that have begun, without those whose notes Spark has removed; in any order."""
-        return [int(name) for name in files.names(self.offsets) if name.isdigit()]
+        return [int(name) for name in file_access.names(self.offsets) if name.isdigit()]
 
     def begun_at(self, batch_id: int) -> float | None:
         """When a batch began, in seconds since 1970; None if it has not, or Spark has removed its note."""
-        return files.written_at(self.offsets_of(batch_id))
+        return file_access.written_at(self.offsets_of(batch_id))
 
     def offsets_after(self, batch_id: int) -> list[Any]:
         """The offset of each source after a batch that has begun.
@@ -210,7 +210,7 @@ class Checkpoint:
 
     def _offsets(self, batch_id: int) -> bytes:
         """The content of Spark's note of what a batch reads."""
-        return b"".join(files.pieces(self.offsets_of(batch_id)))
+        return b"".join(file_access.pieces(self.offsets_of(batch_id)))
 
 
 def _last(log: Path) -> int:
@@ -218,7 +218,7 @@ def _last(log: Path) -> int:
 
     The file before it must be there too: Spark needs it. Spark removes older ones in any order.
     """
-    numbers = sorted(int(name) for name in files.names(log) if name.isdigit())
+    numbers = sorted(int(name) for name in file_access.names(log) if name.isdigit())
     if numbers and numbers[-1] > 0 and numbers[-1] - 1 not in numbers[-2:]:
         got = f"none for batch {numbers[-1] - 1}"
         raise StateError(f"{log} — must have a file for each batch; got {got}. {RESTORE}")

@@ -16,8 +16,8 @@ from typing import IO, Any
 
 from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint import files
-from spark_pace.spark.checkpoint.files import RESTORE, damaged
+from spark_pace.spark.checkpoint import file_access
+from spark_pace.spark.checkpoint.file_access import RESTORE, damaged
 
 _DIGEST_BYTES = 16
 
@@ -58,7 +58,7 @@ class ChunkFiles:
             write(sink)
             return sink.checksum.hexdigest()
 
-        return files.write_named(self.folder, fill)
+        return file_access.write_named(self.folder, fill)
 
     def get(self, name: str) -> memoryview:
         """The content of a chunk, mapped into memory.
@@ -67,7 +67,7 @@ class ChunkFiles:
             StateError: there is no such chunk.
         """
         try:
-            return files.mapped(self.folder / name)
+            return file_access.mapped(self.folder / name)
         except FileNotFoundError as error:
             raise self._missing(name) from error
 
@@ -81,7 +81,7 @@ class ChunkFiles:
             path = self.folder / name
             checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
             try:
-                for piece in files.pieces(path):
+                for piece in file_access.pieces(path):
                     checksum.update(piece)
             except FileNotFoundError as error:
                 raise self._missing(name) from error
@@ -92,11 +92,11 @@ class ChunkFiles:
         """Remove these chunks, if they still exist; what cannot be removed is left to the next start."""
         for name in names:
             with suppress(OSError):
-                files.remove(self.folder / name)
+                file_access.remove(self.folder / name)
 
     def remove_all_but(self, needed: Collection[str]) -> None:
         """Remove all other files of the folder, such as those of a batch that was never finished."""
-        self.remove(set(files.names(self.folder)) - set(needed))
+        self.remove(set(file_access.names(self.folder)) - set(needed))
 
     def _missing(self, name: str) -> StateError:
         must = "must be there, because the state names it"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import RESTORE
+from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
 from spark_pace.spark.checkpoint.sequences import Begin, read_sequence
 from spark_pace.spark.internals import is_commit, is_query
@@ -77,7 +77,7 @@ def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
 
 def _require_note(path: Path, is_sound: Callable[[bytes], bool]) -> None:
     """Refuse a note of Spark's that is damaged. Spark itself makes a missing note of the query's id."""
-    content = files.read(path)
+    content = file_access.read(path)
     if content is not None and not is_sound(content):
         raise _another_content(path)
 
@@ -110,8 +110,8 @@ def _require_tables(
 def remove_leftovers(checkpoint: Checkpoint) -> None:
     """Remove what a killed job left: unused chunks, and temporary files that keep Spark from beginning."""
     if checkpoint.last_begun() < 0:
-        for name in files.names(checkpoint.offsets):
-            files.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
+        for name in file_access.names(checkpoint.offsets):
+            file_access.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
     batch = checkpoint.next_batch()
     # the next batch may have run before, and have written what the one after it begins with
     known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]

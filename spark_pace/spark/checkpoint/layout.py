@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.plan.lower_rules import every_rule
-from spark_pace.core.plan.plan import RulePlace
+from spark_pace.core.plan.places import RulePlace
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import damaged, read_json, write_json
+from spark_pace.spark.checkpoint.file_access import damaged, read_json, write_json
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from spark_pace.core.levels import Levels, stored_states
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import RESTORE, damaged
+from spark_pace.spark.checkpoint.file_access import RESTORE, damaged
 
 
 @dataclass
@@ -48,7 +48,7 @@ class LevelStates:
         if not self.plan.levels:
             return 0
         snapshot = levels.snapshot()
-        files.write(self.checkpoint.level_state(batch_id), snapshot)
+        file_access.write(self.checkpoint.level_state(batch_id), snapshot)
         return len(snapshot)
 
 
@@ -59,7 +59,7 @@ def read_state(checkpoint: Checkpoint, batch_id: int, *, required: bool) -> byte
         StateError: the file is damaged, or it is required and missing.
     """
     path = checkpoint.level_state(batch_id)
-    content = files.read(path)
+    content = file_access.read(path)
     if content is None and required:
         must = f"must hold the state that the rules that read matches begin batch {batch_id} with"
         raise StateError(f"{path} — {must}; got no file. {RESTORE}")

@@ -12,12 +12,12 @@ from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.sift import Past
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import RESTORE, read_json, write_json
+from spark_pace.spark.checkpoint.file_access import RESTORE, read_json, write_json
 
 
 @dataclass(frozen=True)
 class Begin:
-    """What a batch begins with; the fields' names are the keys in the file.
+    """The values with which a batch begins; the fields' names are the keys in the file.
 
     Attributes:
         out_seq: the number of the next match of each rule; 0 for rules that are missing here.
@@ -38,11 +38,11 @@ class Begin:
 
     @property
     def past(self) -> Past:
-        """What the batch's tasks must know about earlier records."""
+        """The facts about earlier records that the batch's tasks need."""
         return Past(self.frontier_us, self.reached)
 
 
-FIRST = Begin({}, NO_FRONTIER)  # what batch 0 begins with; it has no file
+FIRST = Begin({}, NO_FRONTIER)  # batch 0 begins with this; it has no file
 _KEYS = {part.name for part in fields(Begin)}
 
 
@@ -68,7 +68,7 @@ def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
 
 
 def kept_pasts(checkpoint: Checkpoint) -> dict[int, Past]:
-    """What is known about earlier records, for each batch that may run next, by its number.
+    """The facts about earlier records, for each batch that may run next, by its number.
 
     Raises:
         StateError: a file is damaged.

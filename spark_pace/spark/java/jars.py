@@ -24,7 +24,7 @@ from spark_pace.preflight import java_command, require_java
 JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
 BROKER_JARS = JAR_DIRECTORY / "kafka"
 SCALA = "2.13"
-KAFKA_VERSION = "4.1.1"  # of the broker; the connector brings its own client
+KAFKA_VERSION = "4.1.1"  # the broker's version; the connector brings its own client
 
 _NEWEST = re.compile(r"pyspark\b.*<=([\d.]+)")  # the newest version that delta-spark requires
 # The connector requires its own version of this jar, which some mirrors of Maven Central lack. This one works

@@ -15,7 +15,7 @@ from pathlib import Path
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java, require_open_files
 from spark_pace.spark.internals import CATALOG, FILE_MANAGER, STATE_STORE
-from spark_pace.spark.java.archive import archive_options
+from spark_pace.spark.java.class_archive import archive_options
 from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
 from spark_pace.spark.java.session_folder import session_folder
 

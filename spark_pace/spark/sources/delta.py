@@ -15,9 +15,9 @@ from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.delta_log import DeltaLog
-from spark_pace.io.files import EventsRead
+from spark_pace.io.event_files import EventsRead
 from spark_pace.io.table_files import read_table_file, require_columns
-from spark_pace.spark.checkpoint.files import read_json, remove
+from spark_pace.spark.checkpoint.file_access import read_json, remove
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of
@@ -50,7 +50,7 @@ class DeltaInput(FilesByName):
         return {"table": table_id}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`. Before the first batch a manifest may be incomplete, so it is removed."""
+        """The rows of the intake. A manifest before the first batch may be incomplete, so it is removed."""
         if not self.checkpoint.has_batches():
             remove(self.checkpoint.manifest_file)
         metadata = DeltaLog(self.source.path).metadata()
@@ -61,7 +61,7 @@ class DeltaInput(FilesByName):
         return self.events_of_files(spark, plan, end, options, self._reading(plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`. Files are read by their entries of the manifest, which say more than their names."""
+        """The late events in these files, which are read by their entries of the manifest."""
         entries = Manifest(self.checkpoint.manifest_file).entries
         told = [(file.entry, entries[file.entry], file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(plan))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.io.files import EventsRead, read_source_file
+from spark_pace.io.event_files import EventsRead, read_source_file
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import require_readable
 
@@ -37,11 +37,11 @@ class FilesInput(FilesByName):
         return {}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`."""
+        """The rows of the intake, from the files of a folder."""
         return self.events_of_files(spark, plan, end, {}, self._reading(plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`. Tasks read the files once more, because only now is it known which events are late."""
+        """The late events in these files, which tasks read again: only now late events are known."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(plan))
 

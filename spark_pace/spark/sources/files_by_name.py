@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.frames import decode, encode
-from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
-from spark_pace.io.files import EventsRead
+from spark_pace.io.event_files import EventsRead
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import RESTORE
+from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH

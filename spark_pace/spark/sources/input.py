@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import write_json
+from spark_pace.spark.checkpoint.file_access import write_json
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import JobSpec
@@ -60,7 +60,7 @@ class Input(ABC):
 
     @abstractmethod
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
-        """How much a batch has read, in the source's unit.
+        """The amount that a batch has read, in the source's unit.
 
         Args:
             before: the offsets before the batch; none for the first batch.

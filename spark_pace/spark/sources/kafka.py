@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
 from spark_pace.errors import StateError
-from spark_pace.io.files import EventsRead
+from spark_pace.io.event_files import EventsRead
 from spark_pace.io.records import Records, read_records
-from spark_pace.spark.checkpoint.files import digest, read_json
-from spark_pace.spark.sources.end import END_SOURCE, EndSource
+from spark_pace.spark.checkpoint.file_access import digest, read_json
+from spark_pace.spark.sources.end_source import END_SOURCE, EndSource
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
 from spark_pace.spark.stages.intake import intake_rows
@@ -50,7 +50,7 @@ class KafkaInput(Input):
 
     @property
     def ends(self) -> tuple[bool, ...]:
-        """See `Input`; an input that ends has a second query."""
+        """One entry for each query of a run: an input that ends has a second query, up to the end."""
         return (False, True) if self.finish else (False,)
 
     def bounded(self, cap: int) -> int:
@@ -87,7 +87,7 @@ class KafkaInput(Input):
     def watched(
         self, spark: SparkSession, marks: Mapping[str, Any]
     ) -> AbstractContextManager[Callable[[], None]]:
-        """See `Input`; refuses a topic that was deleted and made again."""
+        """Watch the topics during a run, and refuse one that was deleted and made again."""
         return watched(spark, self.source, marks["ids"])
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class KafkaInput(Input):
         return topics_of(spark, self.source).partitions
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """See `Input`; the query with the end reads all that is there in one batch."""
+        """The rows of the intake; the query with the end reads all that is there in one batch."""
         spark.dataSource.register(EndSource)
         records = spark.readStream.format("kafka").options(**self._options(end)).load()
         columns = self.source.columns
@@ -107,7 +107,7 @@ class KafkaInput(Input):
         return intake_rows(records.union(ends), plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """See `Input`; empty, because there are no files."""
+        """An empty table, because there are no files."""
         return LATE_SCHEMA.empty_table()
 
     def _options(self, end: bool) -> dict[str, str]:

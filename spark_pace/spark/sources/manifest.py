@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spark_pace.errors import StateError, counted
-from spark_pace.spark.checkpoint import files
-from spark_pace.spark.checkpoint.files import RESTORE, digest
+from spark_pace.spark.checkpoint import file_access
+from spark_pace.spark.checkpoint.file_access import RESTORE, digest
 from spark_pace.spark.sources.listing import Listing
 
 FINISH = ""  # no file has this name
@@ -29,7 +29,7 @@ class Manifest:
             StateError: a line is damaged.
         """
         self._path = path
-        content = files.read(path) or b""
+        content = file_access.read(path) or b""
         whole = content[: content.rfind(b"\n") + 1]  # no offset can refer to a line without its end
         self._cut_at = len(whole) if whole != content else None
         self.entries: list[str] = []
@@ -70,7 +70,7 @@ class Manifest:
         for name in names:
             checksum = digest(_bytes(name), checksum)
             lines.append(json.dumps([name, checksum]) + "\n")
-        files.append(self._path, "".join(lines).encode(), self._cut_at)
+        file_access.append(self._path, "".join(lines).encode(), self._cut_at)
         self._cut_at = None
         self.entries += names
         self._known.update(names)

@@ -59,7 +59,7 @@ class Throttle:
             )
 
     def _amount(self, report: BatchReport) -> int:
-        """How much the batch has read, from the offsets that Spark has noted."""
+        """The amount that the batch has read, from the offsets that Spark has noted."""
         checkpoint, batch_id = self._input.checkpoint, report.batch_id
         before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
         return self._input.amount(before, checkpoint.offsets_after(batch_id), report.records)

@@ -13,16 +13,16 @@ import pyarrow as pa
 
 from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.side_tables import joined
+from spark_pace.core.intake.side_table_joins import joined
 from spark_pace.core.intake.sift import Past, sift_next
 from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
-from spark_pace.io.files import WHOLE_FILE, EventsRead
+from spark_pace.io.event_files import WHOLE_FILE, EventsRead
+from spark_pace.spark.stages.earlier_records import past_of_batch
 from spark_pace.spark.stages.memory import giving_back
-from spark_pace.spark.stages.past import past_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
-from spark_pace.spark.stages.side_tables import side_tables_of_batch
+from spark_pace.spark.stages.side_table_copies import side_tables_of_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,14 +22,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
-from spark_pace.core.intake.late import LATE_SCHEMA
+from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
-from spark_pace.io.delta import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.metrics import (
     ALIKE,
     LANES,
@@ -43,13 +43,13 @@ from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.level_states import LevelStates
 from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
+from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operators import BatchRows
-from spark_pace.spark.stages.past import tell_pasts
 from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
-from spark_pace.spark.stages.side_tables import SideTables
+from spark_pace.spark.stages.side_table_copies import SideTables
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")
@@ -209,7 +209,7 @@ class MergerHost:
         )
 
     def _written(self, batch_id: int, base: dict[str, int]) -> Begin | None:
-        """What an earlier try of this batch stored for the next one, if it wrote its matches; else None.
+        """The `Begin` of the next batch, if an earlier try of this one wrote its matches; else None.
 
         These matches stay, even if rules were removed since then, or an operator fails or recovers now.
         """

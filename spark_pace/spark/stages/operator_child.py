@@ -21,7 +21,7 @@ from contextlib import suppress
 _HEADER = struct.Struct("<QI")  # precedes each message: its length in bytes, and its CRC
 _STEP = struct.Struct("qqq")
 _SENT = struct.Struct("Q")
-# how long the child's end may go unnoticed, if a process started by the operator keeps the socket open
+# the child's end may go unnoticed so long, if a process started by the operator keeps the socket open
 _LOOK_SECONDS = 1.0
 _MESSAGE_SECONDS = 5.0  # the longest pause inside a message, during which the operator does not work
 _BROKEN = 113  # the exit code of a child that has lost its connection
@@ -63,12 +63,12 @@ class Step:
 
     @property
     def seconds_allowed(self) -> float:
-        """How many seconds the step may take."""
+        """The seconds that the step may take."""
         return int(_STEP.unpack_from(self._memory)[1]) / 1e6
 
     @property
     def seconds_left(self) -> float:
-        """How many seconds the step may still take; negative if its time is over."""
+        """The seconds that the step may still take; negative if its time is over."""
         begun_ns, limit_us, _ = _STEP.unpack_from(self._memory)
         return (int(begun_ns) - time.monotonic_ns()) / 1e9 + int(limit_us) / 1e6
 
@@ -196,7 +196,7 @@ class Child:
                 raise self._end()
 
     def _patience(self, since: float) -> float:
-        """How many more seconds to wait, after waiting since `since`."""
+        """The seconds to wait further, after waiting since `since`."""
         in_message = self._taken < self.step.sent
         return since + _MESSAGE_SECONDS - time.monotonic() if in_message else self.step.seconds_left
 

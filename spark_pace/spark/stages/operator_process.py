@@ -61,7 +61,7 @@ class _Request:
     timeout_us: int
 
     def attempts(self, place: int) -> int:
-        """How often this process tries a selection; 0 if a failure does not count here."""
+        """The number of times that this process tries a selection; 0 if a failure does not count here."""
         if not self.fresh or place >= self.first + self.decided:
             return 0
         return ATTEMPTS - self.ended if place == self.first else ATTEMPTS

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from spark_pace import ways
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.operate.operator import work_off
+from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price

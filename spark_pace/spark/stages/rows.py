@@ -23,7 +23,7 @@ STATS = "stats"  # JSON: counts of one slot
 
 SLOT_ROWS = "slot int, kind string, body binary"
 PART_ROWS = "part int, kind string, body binary"
-BATCH_BYTES = 32 << 20  # of bodies in one Arrow batch, about
+BATCH_BYTES = 32 << 20  # the size of the bodies in one Arrow batch, about
 
 Row = tuple[int, str, bytes]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import read_table
-from spark_pace.core.local import LocalResult
+from spark_pace.core.local_run import LocalResult
 from tests.long.chaos.stream import BAD, BEAT, LATE, REPEAT, Stream
 
 ORDERS = {

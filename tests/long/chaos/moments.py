@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 
 from spark_pace import job
-from spark_pace.io.delta import DeltaTables
+from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.spark import session
-from spark_pace.spark.checkpoint import files
+from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.stages.merger import MergerHost
 
 TABLES = ("matches", "late", "quarantine", "metrics")
@@ -96,14 +96,14 @@ def _wrap_files(kill: _Kill) -> None:
         replace(source, target)
         kill.at(f"{thing} written")
 
-    remove = files.remove
+    remove = file_access.remove
 
     def removed(path: Path) -> None:
         remove(path)
         if path.parent.name == "waiting":
             kill.at("old chunk removed")
 
-    os.replace, files.remove = replaced, removed  # type: ignore[assignment]
+    os.replace, file_access.remove = replaced, removed  # type: ignore[assignment]
 
 
 def _wrap_session(kill: _Kill) -> None:
@@ -125,9 +125,9 @@ def _wrap_session(kill: _Kill) -> None:
 
 def _watch(kill: _Kill, folder: Path) -> None:
     """Tell the moments of the files that workers write."""
-    known: set[str] = set(files.names(folder))
+    known: set[str] = set(file_access.names(folder))
     while kill.moment:
-        there = set(files.names(folder))
+        there = set(file_access.names(folder))
         for name in there - known:
             kill.at("chunk half written" if name.startswith(".") else "chunk written")
         known = there

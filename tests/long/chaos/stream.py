@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core import local
+from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.job_file import JobSpec
 
@@ -123,7 +123,7 @@ def _lines(table: pa.Table) -> list[bytes]:
     ]
 
 
-def in_core(spec: JobSpec, stream: Stream, source_of: dict[int, str]) -> local.LocalResult:
+def in_core(spec: JobSpec, stream: Stream, source_of: dict[int, str]) -> local_run.LocalResult:
     """What the core finds in the events that are on time, in one batch."""
     plan = build_plan(spec.rules, order=spec.events.order)
     events = stream.table.filter(pc.equal(stream.table["role"], EVENT))
@@ -135,4 +135,6 @@ def in_core(spec: JobSpec, stream: Stream, source_of: dict[int, str]) -> local.L
         "@offset": events["offset"],
         "t": time.cast(pa.timestamp("us")),
     }
-    return local.run(plan, [pa.table({**ours, **{name: events[name] for name in ("id", "k", "kind", "x")}})])
+    return local_run.run(
+        plan, [pa.table({**ours, **{name: events[name] for name in ("id", "k", "kind", "x")}})]
+    )

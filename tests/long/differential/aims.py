@@ -27,7 +27,6 @@ LEADING: dict[str, Settings] = {
     "is_rid_of_closed": SEARCHED,
     "FIRST_UNRESOLVED": SEARCHED,
     "is_shared": {"is_looked_up": ALWAYS},
-    "is_united_by_pane": {"is_kept_in_part": ALWAYS},
     "FIRST_ROWS": BY_COLUMNS,
     "FIRST_HORIZON_ROWS": BY_COLUMNS,
     "USING_UP_ROWS": BY_COLUMNS,

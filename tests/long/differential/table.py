@@ -23,7 +23,6 @@ ZERO = ("each, zero", "latest, zero", "next, zero", "earliest, zero")
 ONE_OPEN = ("each, selected", "latest, selected", "next, selected", "all, selected")
 SELECTED = (*ONE_OPEN, "earliest, selected")
 NEXT = ("next, zero", "next, selected")
-OF_PATTERNS = tuple(form for form in FORMS if form not in (*SPANS, *KEYS) and "merge" not in form)
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,6 @@ IMPOSSIBLE = (
         ("FIRST_HORIZON_ROWS",),
         (*WITHOUT_PATTERN, *NEXT, "latest, zero", "earliest, zero", "earliest, selected"),
         "it is for selections that the first completion closes",
-    ),
-    Impossible(
-        ("is_united_by_pane",),
-        (*OF_PATTERNS, "operator", "opened span", "count span", *FOLDS),
-        "it is for aggregates of spans on a grid",
     ),
     Impossible(
         ("is_compiled", "is_counted", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),

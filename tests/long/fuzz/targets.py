@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, evaluate
-from spark_pace.core.expr.times import out_of_range
-from spark_pace.core.intake.keys import key_texts
+from spark_pace.core.expr.time_functions import out_of_range
+from spark_pace.core.intake.key_texts import key_texts
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.plan.structs import json_rows
 from spark_pace.errors import Problem, counted
-from spark_pace.io.files import WHOLE_FILE, EventsRead, read_events
+from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import check_files
 from spark_pace.rules import explain

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from spark_pace.core.local import run
+from spark_pace.core.local_run import run
 from spark_pace.core.plan.rule import Rule
 from tests.long.differential.choices import drawn, taken_with
 from tests.property.test_invariance import plan_of

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import read_table
-from spark_pace.io.files import EventsRead, read_events
+from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.replay import without_late
 from spark_pace.job_file import read_job
 from spark_pace_bench.check import differing_matches, unequal

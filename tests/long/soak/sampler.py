@@ -14,7 +14,7 @@ import psutil
 from kafka import KafkaConsumer, TopicPartition
 
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import written_at
+from spark_pace.spark.checkpoint.file_access import written_at
 from tests.long.soak.settings import TOPIC, Settings
 
 TABLES = ("matches", "late", "quarantine", "metrics")

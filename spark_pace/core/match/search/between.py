@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.expr import Expr, evaluate_mask
+from spark_pace.core.expr import Aggregate, Expr, evaluate_mask
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream, counted_before
@@ -268,19 +268,19 @@ class CandidateColumns:
             rows = self.matrix[:, self.between.places.get(component, 0)]
         return self.between.stream.attribute(attribute).take(pa.array(rows))
 
-    def aggregate(self, function: str, component: str | None, attribute: str | None) -> pa.Array:
+    def aggregate(self, one: Aggregate) -> pa.Array:
         """An aggregate over the group of a component of each candidate, made in pieces."""
         between, matrix = self.between, self.matrix
-        index = next(k for k, c in enumerate(between.pattern.components) if c.name == component)
+        index = next(k for k, c in enumerate(between.pattern.components) if c.name == one.component)
         lo, hi = between.group(index, matrix, capped=self.capped)
-        if attribute is None:
+        if one.attribute is None:
             return pa.array(hi - lo)
-        values = between.stream.attribute(attribute)
-        if function in ("first", "last"):
-            return values.take(between.ends_of(index, lo, hi, first=function == "first"))
-        found = [aggregated(function, values.slice(0, 0), np.zeros(0, np.int64), 0)]
+        values = between.stream.attribute(one.attribute)
+        if one.function in ("first", "last"):
+            return values.take(between.ends_of(index, lo, hi, first=one.function == "first"))
+        found = [aggregated(one, values.slice(0, 0), np.zeros(0, np.int64), 0)]
         for piece in pieces(hi - lo):
             owner, rows = between.events_of(index, matrix[piece], capped=self.capped)
             of_groups = values.take(pa.array(rows))
-            found.append(aggregated(function, of_groups, owner, piece.stop - piece.start))
+            found.append(aggregated(one, of_groups, owner, piece.stop - piece.start))
         return pa.concat_arrays(found)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, walk
+from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, of_component, walk
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.ranks import value_codes, value_orders
@@ -112,7 +112,7 @@ def is_comparison(expr: Expr, components: Mapping[str | None, int]) -> bool:
 def comparison_of(expr: Expr, components: Mapping[str | None, int], stream: Stream) -> Comparison:
     """The comparison of two components that a condition is, over the rows of a stream."""
     assert isinstance(expr, Call)
-    sides = [(min(components_of(side, components)), of_one_event(side)) for side in expr.arguments]
+    sides = [(min(components_of(side, components)), of_component(side, None)) for side in expr.arguments]
     events = EventColumns(stream.events)
     accepts = ACCEPTS[expr.function]
     ranks_of = _numbered if accepts == EQUAL else value_orders
@@ -168,12 +168,3 @@ def components_of(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
     """The components that an expression names; columns of other names are the same for all events."""
     named = (node.component for node in walk(expr) if isinstance(node, Column))
     return {components[name] for name in named if name in components}
-
-
-def of_one_event(expr: Expr) -> Expr:
-    """The expression without the names of components."""
-    if isinstance(expr, Column):
-        return replace(expr, component=None)
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(map(of_one_event, expr.arguments)))
-    return expr

@@ -7,27 +7,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.expr import Aggregate
 from spark_pace.core.ranks import float_orders, floats_of
+from spark_pace.core.summaries.column_sums import deviation, squares_of, sums_of
+from spark_pace.core.summaries.distribution import FUNCTIONS, distributed
 from spark_pace.core.tables import bools
 
 _KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": "max"}
 
 
-def aggregated(function: str, values: pa.Array | None, owner: Ints, rows: int) -> pa.Array:
+def aggregated(one: Aggregate, values: pa.Array | None, owner: Ints, rows: int) -> pa.Array:
     """An aggregate over the events of each group. Nulls count for `first` and `last` only.
 
     Args:
-        function: the name of an aggregate.
+        one: the aggregate.
         values: of n events, each group's in stream order; None for ``count(x)``, which counts events.
         owner: int64[n], ascending, the group of each event.
         rows: how many groups there are. For a group without events a count is 0, anything else null.
     """
     if values is None:
         return pa.array(np.bincount(owner, minlength=rows))
+    function = one.function
+    if function in FUNCTIONS:
+        return distributed(one, values, owner, rows)
+    if function == "stddev":
+        return _deviations(values, owner, rows)
     if function in ("first", "last"):
         return _first_or_last(function, owner, values, rows)
     if function in ("min", "max") and pa.types.is_floating(values.type):
-        return _extreme_float(function, values, owner, rows)
+        return _extreme_float(one, values, owner, rows)
+    assert function in _KERNELS, function
     groups = pa.table({"group": owner, "value": values}).group_by("group", use_threads=False)
     result = groups.aggregate([("value", _KERNELS[function])])
     present = result.column("group").to_numpy()
@@ -43,11 +52,18 @@ def _first_or_last(function: str, owner: Ints, values: pa.Array, rows: int) -> p
     return _scatter(values.take(pa.array(at)), groups, rows, None)
 
 
-def _extreme_float(function: str, values: pa.Array, owner: Ints, rows: int) -> pa.Array:
+def _deviations(values: pa.Array, owner: Ints, rows: int) -> pa.Array:
+    """The standard deviation of each group, as of spans."""
+    start, end = (np.searchsorted(owner, np.arange(rows), side) for side in ("left", "right"))
+    count = np.bincount(owner[bools(pc.is_valid(values))], minlength=rows)
+    return deviation(sums_of(values).over(start, end), squares_of(values).over(start, end), count)
+
+
+def _extreme_float(one: Aggregate, values: pa.Array, owner: Ints, rows: int) -> pa.Array:
     """The least or greatest number of each group; as in SQL, NaN is greater than every number."""
     null = ~bools(pc.is_valid(values))
     orders = pa.array(float_orders(pc.fill_null(values, 0.0).to_numpy()), mask=null)
-    found = aggregated(function, orders, owner, rows)
+    found = aggregated(one, orders, owner, rows)
     return pa.array(floats_of(pc.fill_null(found, 0).to_numpy()), mask=~bools(pc.is_valid(found)))
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, walk
+from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, of_component, walk
 from spark_pace.core.match.search import operations as do
-from spark_pace.core.match.search.comparison import ACCEPTS, components_of, of_one_event
+from spark_pace.core.match.search.comparison import ACCEPTS, components_of
 from spark_pace.core.match.search.search_arguments import Programs
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.ranks import value_orders
@@ -53,7 +53,8 @@ def is_program(expr: Expr, components: Mapping[str | None, int]) -> bool:
         components: the index of each component that stands for one event, by name.
     """
     if isinstance(expr, Aggregate):
-        return expr.function in _AGGREGATES and expr.type in ("BIGINT", "DOUBLE")
+        counts_values = expr.function == "count" and expr.attribute is not None
+        return expr.function in _AGGREGATES and not counts_values and expr.type in ("BIGINT", "DOUBLE")
     if _is_column(expr, components):
         return True
     assert isinstance(expr, Call)
@@ -181,7 +182,7 @@ class _Writing:
 
     def _value(self, expr: Expr) -> int:
         """The column of an expression's values."""
-        one = of_one_event(expr)
+        one = of_component(expr, None)
         if (one,) not in self.places:
             values = evaluate(one, EventColumns(self.stream.events))
             null = bools(pc.is_null(values))
@@ -194,7 +195,7 @@ class _Writing:
 
     def _orders(self, sides: Sequence[Expr]) -> tuple[int, int]:
         """The columns of two expressions' values, as whole numbers that compare as they do."""
-        left, right = map(of_one_event, sides)
+        left, right = (of_component(side, None) for side in sides)
         if (left, right) not in self.places:
             events = EventColumns(self.stream.events)
             orders = value_orders([evaluate(side, events) for side in (left, right)])

@@ -29,7 +29,7 @@ from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.search.search_arguments import Levels, Programs
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
-from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import places_of, rearranged, shape_of
 
@@ -206,7 +206,7 @@ class Search:
         It begins with the last component. So the first candidate that it finds is the greatest one.
         """
         last = self.stream.rows - 1
-        events = self.stream.events.select(sorted(attributes_of(c.expr for c in self.pattern.where)))
+        events = self.stream.events.select(sorted(columns_of(c.expr for c in self.pattern.where)))
         stream = Stream(events.take(pa.array(np.arange(last, -1, -1))), np.zeros(min(1, last + 1), np.int64))
         members = [last - rows[::-1] for rows in reversed(self.members)]
         return Search(stream, rearranged(self.pattern, range(self.steps)[::-1]), members)

@@ -15,7 +15,7 @@ from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.plan.rule import Pattern, Strategy
 from spark_pace.core.plan.shape import Shape, places_of, shape_of
 
-# `METHODS` in `spark_pace.rules.explaining.cost` says what each is
+# `METHODS` in `spark_pace.rules.explanation.cost` says what each is
 How: TypeAlias = (
     Literal["nearest", "walk", "first candidate", "all candidates"]  # of sequences, step by step
     | Literal["nearest set", "all orders"]  # of conjunctions

@@ -1,1 +1,1 @@
-"""What a unit keeps from batch to batch, by key: only the keys that a batch touches are read or written."""
+"""The carry, which a unit keeps from batch to batch by key. A batch reads and writes only keys it touches."""

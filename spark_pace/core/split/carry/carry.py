@@ -1,11 +1,11 @@
 """The carry of a unit: a log of chunks, looked up by key.
 
-A batch adds one chunk: the keys that it has touched, with their counters, and the events to keep of them. An
-older chunk is never changed. So a batch matches and writes what it touches, not all that is carried; of the
-rest it looks only at times, to find windows that end. Neighbouring chunks are merged as they come to be of
-like size, so that there are few of them; each event is merged only a few times. No merge makes a chunk of
-more than `ways.LARGEST` rows, so a carry may be larger than memory; then each large chunk holds the events of
-some time, and loses them together when their windows have ended.
+A batch adds one chunk: the keys that it touches, with their counters and the events to keep. Older chunks
+never change. So a batch matches and writes only what it touches, not all that is carried; from the rest it
+reads only times, to find windows that end. Neighbouring chunks of similar size are merged, so that there are
+few of them, and each event is merged only a few times. No merge makes a chunk of more than `ways.LARGEST`
+rows, so a carry may be larger than memory; then each large chunk holds the events of some period, and loses
+them together when their windows have ended.
 
 Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
 """
@@ -23,31 +23,33 @@ import pyarrow.compute as pc
 from spark_pace import ways
 from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints
 from spark_pace.core.frames import let_go
+from spark_pace.core.hashes import Hashes, hash_texts
 from spark_pace.core.ranges import expand
 from spark_pace.core.split.carry.chunk import (
     COUNTERS,
     LAST,
     Chunk,
+    Together,
     cleaned,
     merged,
     new_chunk,
     without_forgotten,
 )
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.hashing import EVERY_HASH, Hashes, HashRange, hash_texts
-from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.text_hashes import EVERY_HASH, HashRange
+from spark_pace.core.split.carry.wake_conditions import Wake
 from spark_pace.core.split.carry.whole_stream import Whole, lasting
 from spark_pace.core.tables import array, in_chunks
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a rule wants to know of its keys in a batch, besides their counters.
+    """The values that a rule needs of its keys in a batch, besides their counters.
 
     Attributes:
-        forgetting: when keys are forgotten; None: they are not.
-        last_values: the columns with what is kept of each key: values of its last events, which ``prev``
-            reads, or the state of its fold.
+        forgetting: when keys are forgotten; None: never.
+        last_values: the columns of values kept for each key: those of its last events, which ``prev`` reads,
+            or the state of its fold.
     """
 
     forgetting: Forgetting | None = None
@@ -59,7 +61,7 @@ NOTHING_ELSE = Wanted()
 
 @dataclass(frozen=True)
 class Touched:
-    """Some keys, and what the carry knows of them. The counters move on as the batch is worked on.
+    """Some keys with their counters and values from the carry. The batch updates the counters in place.
 
     Attributes:
         texts: string[k], the keys, distinct.
@@ -67,16 +69,15 @@ class Touched:
         places: for each chunk int64[k], the row of each key; -1 where the chunk does not have it.
         next_seq: int64[k], the `seq` of each key's next event.
         next_selection: int64[k], the number of each key's next selection.
-        open: int64[k], how many selections of each key are open.
-        rows: int64[k], how many events of each key are carried.
-        last: int64[k], the event time of each key's last event, where keys are forgotten.
-        last_before: int64[k], `last` as the carry has it.
-        last_values: by the columns of `Wanted.last_values`, what is kept of each key; null where there is
-            nothing.
-        new: how many of the keys the carry has never met, or has forgotten.
-        rows_before: the sum of `rows` as the carry has it.
-        open_before: the sum of `open` as the carry has it.
-        forgetting: when keys are forgotten; None: they are not.
+        open: int64[k], the number of open selections of each key.
+        rows: int64[k], the number of carried events of each key.
+        last: int64[k], the event time of each key's last event, if keys are forgotten.
+        last_before: int64[k], `last` before the batch.
+        last_values: the columns of `Wanted.last_values` with k values each; null if there is no value.
+        new: the number of keys that the carry has never had, or has forgotten.
+        rows_before: the sum of `rows` before the batch.
+        open_before: the sum of `open` before the batch.
+        forgetting: when keys are forgotten; None: never.
     """
 
     texts: pa.Array
@@ -97,15 +98,16 @@ class Touched:
 
 @dataclass
 class Carry:
-    """What a unit keeps between two batches.
+    """The keys and events that a unit keeps between two batches.
 
     Attributes:
-        chunks: the oldest first.
-        keys: how many keys were ever met and are not forgotten. Join values may be forgotten, too, once
-            nothing of theirs is carried.
-        rows: how many events are carried.
-        open: how many selections are open.
-        whole: what is known of the rule's whole stream, where the keys are join values; else None.
+        chunks: the chunks, the oldest first.
+        keys: the number of keys ever seen and not forgotten. Join values of which no events are carried may
+            be forgotten too.
+        rows: the number of carried events.
+        open: the number of open selections.
+        whole: the counters of the rule's whole stream if the keys are join values; else None.
+        together: merges the events of two chunks, if events of the one depend on those of the other.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -113,9 +115,10 @@ class Carry:
     rows: int = 0
     open: int = 0
     whole: Whole | None = None
+    together: Together | None = None
 
     def find(self, texts: pa.Array, wanted: Wanted = NOTHING_ELSE) -> Touched:
-        """What is known of some distinct keys; the counters of a new key are 0."""
+        """Look up distinct keys; the counters of a new key are 0."""
         hashes = hash_texts(texts)
         counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
         if len(texts) == 1:
@@ -147,7 +150,7 @@ class Carry:
         )  # fmt: skip
 
     def _last_values(self, columns: pa.Schema, places: list[Ints], count: int) -> dict[str, pa.Array]:
-        """What is kept of `count` keys in these columns, as the newest chunk that has a key knows it."""
+        """The values of `count` keys in these columns, each from the newest chunk that has the key."""
         found: dict[str, pa.Array] = {}
         for column in columns:
             parts, rows = [pa.nulls(1, column.type)], np.zeros(count, np.int64)
@@ -159,7 +162,7 @@ class Carry:
         return found
 
     def events_of(self, touched: Touched, chosen: Bools) -> tuple[pa.Table | None, Ints]:
-        """The carried events of the chosen keys.
+        """The carried events of the chosen keys (`chosen` is bool[k]).
 
         Returns:
             events: a table of one or more Arrow chunks; None if there are no events. owner: int64[n], the
@@ -183,11 +186,11 @@ class Carry:
         return in_chunks(tables[::-1]), np.concatenate(owners[::-1])
 
     def _holding(self, touched: Touched, chosen: Bools) -> Iterator[tuple[Chunk, Ints, Ints, Ints]]:
-        """The chunks in which chosen keys may have events that are alive, the newest first.
+        """Find the chunks in which chosen keys may have live events, the newest first.
 
         Yields:
-            the chunk; and int64[m] each: the indices in `touched` of such keys that the chunk has, their rows
-            in it, and the `seq` from which on their events in it are alive.
+            the chunk; and int64[m] each: the indices in `touched` of the chosen keys that the chunk has,
+                their rows in it, and the `seq` from which on their events in it are alive.
         """
         since = np.where(chosen, np.int64(-1), NO_ROW)
         for chunk, place in zip(reversed(self.chunks), reversed(touched.places), strict=True):
@@ -207,7 +210,7 @@ class Carry:
         )
 
     def ending(self, forgetting: Forgetting) -> pa.Array:
-        """string[k], the keys whose stream ends in this batch if no event of theirs comes in it."""
+        """string[k], the keys whose stream ends in this batch unless the batch has an event of theirs."""
         low, high = forgetting.bounds()
         texts = distinct_texts([chunk.ending(low, high) for chunk in self.chunks])
         last_us = self.find(texts, Wanted(forgetting)).last
@@ -220,20 +223,20 @@ class Carry:
         return [(np.uint64(low), np.uint64(high - 1)) for low, high in itertools.pairwise(bounds)]
 
     def living(self, wanted: Wanted = NOTHING_ELSE, hashes: HashRange = EVERY_HASH) -> pa.Array:
-        """string[k], every key with a hash in a range of which events are carried."""
+        """string[k], all keys with carried events whose hash is in a range."""
         texts = distinct_texts([chunk.living(hashes) for chunk in self.chunks])
         return texts.filter(pa.array(self.find(texts, wanted).rows > 0))
 
     def put(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
-        """Keep what a batch has left of the keys that it has touched: `add` it, then `tidy`."""
+        """Store the touched keys and their events after a batch: `add` them, then `tidy`."""
         self.add(touched, since, events, owner)
         self.tidy(1, touched.forgetting)
 
     def add(self, touched: Touched, since: Ints, events: pa.Table | None, owner: Ints) -> None:
-        """Keep what a part of a batch has left, as a new chunk; `tidy` works on the older ones.
+        """Store the touched keys and their events of a part of a batch as a new chunk. Older chunks stay.
 
         Args:
-            touched: the keys, with the counters that they have now.
+            touched: the keys, with their updated counters.
             since: int64[k], the `seq` from which on each key's events in the older chunks stay alive.
             events: the events to add, each key's in the order of ``@seq``; None if there are none.
             owner: int64[n], the index of each event's key in `touched`.
@@ -250,14 +253,15 @@ class Carry:
             keys, owner = keys.filter(pa.array(left)), (np.cumsum(left) - 1)[owner]
         self.keys += touched.new + keys.num_rows - len(touched.texts)
         newest = new_chunk(keys, events, owner)
-        if keys.num_rows == self.keys and newest.event_rows == self.rows:
-            self.chunks = [newest] if newest.weight else []  # it holds all that is carried
+        in_part = ((since > -1) & (since < NO_ROW)).any()
+        if keys.num_rows == self.keys and newest.event_rows == self.rows and not in_part:
+            self.chunks = [newest] if newest.weight else []  # it has all that is carried
         else:
             self._count_dead(touched, since)
             self.chunks += [newest] if newest.weight else []
 
     def let_go(self) -> None:
-        """Give back the memory that chunks were read into, after each part of a batch that reads them all."""
+        """Release the memory that chunks were read into, after each part of a batch that reads all chunks."""
         for chunk in self.chunks:
             if chunk.mapped is not None:
                 let_go(chunk.mapped)
@@ -265,7 +269,7 @@ class Carry:
     def tidy(self, most: int, forgetting: Forgetting | None) -> None:
         """Clean at most `most` chunks, merge chunks, and remove forgotten keys and join values.
 
-        The new chunks are in memory until they are stored; so call it when all parts of a batch are added.
+        Call it once all parts of a batch are added, because new chunks stay in memory until they are stored.
         """
         for _ in range(min(most, len(self.chunks))):
             self._clean(forgetting)
@@ -274,12 +278,12 @@ class Carry:
             self._forget()
 
     def _forget(self) -> None:
-        """Remove join values of which nothing is carried from the oldest chunk, where they are dead rows.
+        """Remove join values without carried events from the oldest chunk, where they are dead rows.
 
-        From a chunk that is not stored they go at once, from a stored one when there are many.
+        A chunk that is not stored loses them at once, a stored one once there are many.
         """
         oldest = self.chunks[0]
-        dead = oldest.keys.num_rows - oldest.event_rows  # at least so many
+        dead = oldest.keys.num_rows - oldest.event_rows  # a lower bound
         if oldest.name is None or ways.is_cleaned(dead, oldest.weight):
             self.chunks[0] = lasting(oldest)
         if len(self.chunks) > 1 and not self.chunks[0].weight:
@@ -288,7 +292,7 @@ class Carry:
             self.keys = self.chunks[0].keys.num_rows
 
     def _count_dead(self, touched: Touched, since: Ints) -> None:
-        """Count in each chunk what a new one overrules: events of touched keys, and each key's newest row."""
+        """Count the rows in each chunk that a new chunk replaces: events and rows of the touched keys."""
         for chunk, here, place, before in self._holding(touched, since > -1):
             first, _ = chunk.alive(place, before)
             still, _ = chunk.alive(place, np.maximum(since[here], before))
@@ -299,7 +303,7 @@ class Carry:
             left &= place < 0
 
     def _clean(self, forgetting: Forgetting | None) -> None:
-        """Remove the dead rows of the chunk that has the most of them, if they are enough to be cleaned."""
+        """Remove the dead rows of the chunk with the most of them, if these are many (`ways.is_cleaned`)."""
         chunks = self.chunks
         at = max(range(len(chunks)), key=lambda place: chunks[place].dead, default=-1)
         if chunks and ways.is_cleaned(chunks[at].dead, chunks[at].weight):
@@ -308,15 +312,15 @@ class Carry:
             chunks[at : at + 1] = [kept] if kept.weight else []
 
     def _merge(self, forgetting: Forgetting | None) -> None:
-        """Merge neighbouring chunks for which `ways.is_merged` says so, the newest first."""
+        """Merge neighbouring chunks of similar size (`ways.is_merged`), the newest first."""
         chunks = self.chunks
         for at in range(len(chunks) - 2, -1, -1):
             if ways.is_merged(chunks[at].weight, chunks[at + 1].weight):
-                whole = merged(chunks[at], chunks[at + 1])
+                whole = merged(chunks[at], chunks[at + 1], self.together)
                 chunks[at : at + 2] = [without_forgotten(whole, chunks[at + 2 :], forgetting)]
 
 
 def distinct_texts(parts: list[pa.Array]) -> pa.Array:
-    """string[k], each text of some string arrays once, in the order in which they stand first."""
+    """string[k], the distinct texts of some string arrays, in the order of their first appearance."""
     kept = [part for part in parts if len(part)]
     return pc.unique(pa.concat_arrays(kept)) if kept else pa.array([], pa.string())

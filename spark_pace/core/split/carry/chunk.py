@@ -1,28 +1,31 @@
-"""A chunk of a carry: keys with their counters and events. They never change; newer chunks overrule them."""
+"""A chunk of a carry: keys with counters and events. Its rows never change, but newer chunks replace them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, OPENING, SEQ, TIME, Ints, has_bit
+from spark_pace.core.hashes import Hashes
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.hashing import Hashes, HashRange, place_of
-from spark_pace.core.split.carry.wake import Wake
+from spark_pace.core.split.carry.text_hashes import HashRange, place_of
+from spark_pace.core.split.carry.wake_conditions import Wake
 from spark_pace.core.tables import array, compacted, concat, numbers, with_column
 
 Ranges = dict[str, tuple[int, int]]
+Owned = tuple[pa.Table, Ints]  # events grouped by key, and int64[n], the number of each one's key
+Together = Callable[[Owned, Owned], Owned]
 COUNTERS = ("next_seq", "next_selection", "open", "rows")
-LAST = "last"  # a column of keys that are forgotten
+LAST = "last"  # a column of `Chunk.keys`, if keys are forgotten
 
 
 @dataclass
 class Chunk:
-    """Keys, by their hash, with their events.
+    """Keys, sorted by their hash, with their events.
 
     Attributes:
         keys: table with a row for each key: ``hash`` uint64, ascending; ``key`` string; the `COUNTERS` int64;
@@ -30,13 +33,12 @@ class Chunk:
             the row behind its events here. Where keys are forgotten also `LAST` int64, the event time of the
             last event of each key's stream, carried or not. With ``prev`` also `Wanted.last_values`.
         events: the keys' events, by (row of `keys`, ``@seq``); None where there are none.
-        ranges: the least and the greatest value of `LAST` and of some columns of the events, where there are
-            any.
-        frames: both tables as bytes, where they have come from a snapshot: they go into the next one as they
-            are.
-        name: the chunk's name in the store; None where it is not stored there.
-        mapped: the bytes of both tables, where they have come from the store; else None.
-        dead: how many of its rows, events and keys, newer chunks have overruled since it was made or cleaned.
+        ranges: the least and the greatest value of `LAST` and of some columns of the events, unless empty.
+        frames: both tables as bytes if they are from a snapshot; the next snapshot takes them unchanged.
+        name: the chunk's name in the store; None if it is not stored there.
+        mapped: the bytes of both tables if they are from the store; else None.
+        dead: the number of its rows (keys and events) that newer chunks have replaced since it was made or
+            cleaned.
     """
 
     keys: pa.Table
@@ -49,16 +51,16 @@ class Chunk:
 
     @property
     def weight(self) -> int:
-        """How many rows the chunk has: of keys and of events."""
+        """The number of the chunk's rows: keys and events."""
         return int(self.keys.num_rows) + self.event_rows
 
     @property
     def event_rows(self) -> int:
-        """How many events the chunk holds, dead ones included."""
+        """The number of the chunk's events, dead ones included."""
         return 0 if self.events is None else int(self.events.num_rows)
 
     def column(self, name: str) -> Ints:
-        """A column of numbers of the keys."""
+        """int64[k], a column of `keys`."""
         return numbers(self.keys, name)
 
     @property
@@ -72,22 +74,25 @@ class Chunk:
         return np.repeat(np.arange(self.keys.num_rows), counts)
 
     def places(self, hashes: Hashes, texts: pa.Array) -> Ints:
-        """int64[m], the row of each of these keys; -1 for a key that is not here."""
+        """int64[m], the row of each of these keys; -1 for a key that the chunk does not have."""
         return place_of(self.hashes, array(self.keys, "key"), hashes, texts)
 
     def living(self, hashes: HashRange) -> pa.Array:
-        """string[m], the keys with a hash in that range that had events when the chunk was made."""
+        """string[m], the keys with a hash in this range that had events when the chunk was made."""
         first = int(np.searchsorted(self.hashes, hashes[0], "left"))
         end = int(np.searchsorted(self.hashes, hashes[1], "right"))
         keys = self.keys.slice(first, end - first)
         return array(keys, "key").filter(pa.array(numbers(keys, "rows") > 0))
 
     def due(self, wake: Wake) -> Ints:
-        """The rows of the keys that an event wakes."""
+        """int64[m], the rows of the keys that one of their events wakes."""
         least, greatest = self.ranges.get(wake.column, (wake.high, wake.high))
         if self.events is None or least >= wake.high or greatest < wake.low:
             return np.zeros(0, np.int64)
         values = numbers(self.events, wake.column)
+        if wake.newest:
+            owner, last = self.newest(np.arange(self.keys.num_rows))
+            return owner[(values[last] >= wake.low) & (values[last] < wake.high)]
         rows = np.flatnonzero((values >= wake.low) & (values < wake.high))
         if wake.bit is not None:
             rows = rows[has_bit(numbers(self.events, MASK)[rows], wake.bit)]
@@ -95,7 +100,7 @@ class Chunk:
         return owner[segments_of(owner)]
 
     def ending(self, low: int, high: int) -> pa.Array:
-        """string[m], the keys whose last event has a time from `low` on and below `high`, as it says."""
+        """string[m], the keys whose last event has a time from `low` on and below `high`, by this chunk."""
         least, greatest = self.ranges.get(LAST, (high, high))
         if least >= high or greatest < low:
             return pa.array([], pa.string())
@@ -103,33 +108,55 @@ class Chunk:
         return array(self.keys, "key").filter(pa.array((last_us >= low) & (last_us < high)))
 
     def alive(self, places: Ints, since: Ints) -> tuple[Ints, Ints]:
-        """The rows of the events of some keys from some `seq` on.
+        """The rows of the live events of some keys: those with at least a given `seq`.
 
         Args:
             places: int64[m], rows of keys.
-            since: int64[m].
+            since: int64[m], the least `seq` of each key's live events.
 
         Returns:
             lo, hi: int64[m] each, the events of key i are ``lo[i]:hi[i]``.
+        """
+        return self.first_from(SEQ, places, since)
+
+    def first_from(self, column: str, places: Ints, least: Ints) -> tuple[Ints, Ints]:
+        """Of some keys the rows of the events whose value in a column is not below `least`.
+
+        Args:
+            column: ``@seq``, or the event time.
+            places: int64[m], rows of keys.
+            least: int64[m].
+
+        Returns:
+            As `alive`.
         """
         end = self.column("end")
         lo, hi = np.where(places > 0, end[places - 1], 0), end[places]
         if self.events is None:
             return lo, hi
-        seq = numbers(self.events, SEQ)
+        values = numbers(self.events, column)
         if len(lo) == 1:
-            return lo + np.searchsorted(seq[lo[0] : hi[0]], since), hi
-        stop = hi.copy()
-        while len(left := np.flatnonzero(lo < stop)):  # a binary search in all keys at once
+            return lo + np.searchsorted(values[lo[0] : hi[0]], least), hi
+        stop, left = hi.copy(), np.flatnonzero(lo < hi)
+        left = left[values[lo[left]] < least[left]]  # most often few, because chunks span long times
+        while len(left):  # a binary search in all keys at once
             middle = (lo[left] + stop[left]) // 2
-            below = seq[middle] < since[left]
+            below = values[middle] < least[left]
             lo[left] = np.where(below, middle + 1, lo[left])
             stop[left] = np.where(below, stop[left], middle)
+            left = left[lo[left] < stop[left]]
         return lo, hi
+
+    def newest(self, places: Ints) -> tuple[Ints, Ints]:
+        """int64[m] each: the places of the keys with events here, and the row of each one's last event."""
+        end = self.column("end")
+        first = np.where(places > 0, end[places - 1], 0)
+        some = np.flatnonzero(first < end[places])
+        return some, end[places[some]] - 1
 
 
 def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
-    """A chunk of keys in any order.
+    """Make a chunk of keys in any order.
 
     Args:
         keys: as in `Chunk`, without ``end``.
@@ -155,7 +182,7 @@ def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
 
 
 def ranges_of(keys: pa.Table, events: pa.Table | None) -> Ranges:
-    """The least and the greatest value of the columns that keys are woken by; which grow with the stream."""
+    """The least and the greatest value of the columns that wake keys; these values grow with the stream."""
     columns: dict[str, Ints] = {}
     for table, names in ((keys, (LAST,)), (events, (TIME, OPENING))):
         if table is not None and table.num_rows:
@@ -163,8 +190,14 @@ def ranges_of(keys: pa.Table, events: pa.Table | None) -> Ranges:
     return {name: (int(values.min()), int(values.max())) for name, values in columns.items()}
 
 
-def merged(old: Chunk, new: Chunk) -> Chunk:
-    """One chunk instead of two neighbours, without the events that the newer one says are dead."""
+def merged(old: Chunk, new: Chunk, together: Together | None = None) -> Chunk:
+    """Merge two neighbouring chunks into one, without the events that are dead by the newer one.
+
+    Args:
+        old: the older one.
+        new: the newer one.
+        together: merges the events of both, if events of the one depend on those of the other.
+    """
     places = old.places(new.hashes, array(new.keys, "key"))
     again = np.flatnonzero(places >= 0)
     since = np.full(old.keys.num_rows, -1, np.int64)
@@ -189,22 +222,25 @@ def merged(old: Chunk, new: Chunk) -> Chunk:
     if new.events is not None:
         tables.append(new.events)
         owners.append(new.owners() + only_old)
-    events, owner = (concat(tables), np.concatenate(owners)) if tables else (None, np.zeros(0, np.int64))
+    if together is not None and len(owners) > 1 and all(map(len, owners)):
+        events, owner = together((tables[0], owners[0]), (tables[1], owners[1]))
+    else:
+        events, owner = (concat(tables), np.concatenate(owners)) if tables else (None, np.zeros(0, np.int64))
     chunk = new_chunk(keys, events, owner)
     chunk.dead = max(dead, 0)  # a row that was overruled before its chunk was cleaned is not counted
     return chunk
 
 
 def cleaned(chunk: Chunk, older: Sequence[Chunk], newer: Sequence[Chunk]) -> Chunk:
-    """A chunk without what newer ones overrule: dead events, and keys that have no others here.
+    """The chunk without the rows that newer chunks have replaced: dead events, and keys without live ones.
 
-    Such a key stays where an event in an older chunk is dead only because this chunk says so. Where this one
-    has needed a newer chunk so, it does no more, which is counted there.
+    Such a key stays if an event in an older chunk is dead only by its row here. A key's row in a newer chunk
+    that only kept events of this chunk dead is counted as dead there, now that these events are gone.
 
     Args:
         chunk: the chunk.
-        older: all chunks in front of it.
-        newer: all chunks behind it.
+        older: all older chunks.
+        newer: all newer chunks.
     """
     hashes, texts, own = chunk.hashes, array(chunk.keys, "key"), chunk.column("since")
     since, last, needed = (np.full(len(hashes), -1, np.int64) for _ in range(3))
@@ -235,12 +271,12 @@ def cleaned(chunk: Chunk, older: Sequence[Chunk], newer: Sequence[Chunk]) -> Chu
 
 
 def without_forgotten(chunk: Chunk, newer: Sequence[Chunk], forgetting: Forgetting | None) -> Chunk:
-    """A chunk without the keys that are forgotten, and without their events.
+    """The chunk without the keys that are forgotten, and without their events.
 
     Args:
         chunk: the chunk.
-        newer: all chunks behind it. What they know of a key decides, not what this one does.
-        forgetting: when keys are forgotten; None: they are not.
+        newer: all newer chunks. A key that one of them has is not removed here.
+        forgetting: when keys are forgotten; None: never.
     """
     if forgetting is None:
         return chunk

@@ -1,6 +1,6 @@
-"""Chunks as bytes: a state holds small ones itself, and of larger ones only the names.
+"""Chunks as bytes: a state holds small chunks itself, but only the names of larger ones.
 
-So a batch does not write more bytes where more is carried.
+So the bytes that a batch writes do not grow with what is carried.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ def put_beside(store: TableStore, chunk: Chunk) -> None:
 
 
 def described(chunk: Chunk) -> dict[str, Any]:
-    """What a state says of a chunk; if the name is None, the state holds the chunk itself."""
+    """A chunk's entry in the header of a state; if the name is None, the state holds the chunk itself."""
     return {"name": chunk.name, "dead": chunk.dead}
 
 
 def inline_chunk(*frames: memoryview) -> Chunk:
-    """The chunk of these two frames of a state."""
+    """Read the chunk from two frames of a state: its keys and its events."""
     keys, events = map(decode, frames)
     return Chunk(keys, or_none(events), ranges_of(keys, events), frames)
 
 
 def stored_chunk(store: TableStore | None, name: str) -> Chunk:
-    """The chunk that is stored under a name; nothing but its header is read now.
+    """Open the chunk that is stored under a name; only its header is read now.
 
     Raises:
-        StateError: it is not there, or it is not whole.
+        StateError: it is missing or damaged.
     """
     header, (keys, events), mapped = stored_tables(store, name)
     return Chunk(keys, or_none(events), header["ranges"], name=name, mapped=mapped)
 
 
 def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table], memoryview]:
-    """What is stored under a name: a header, tables, and the bytes of both.
+    """Open what is stored under a name: the header, the tables, and the bytes of both.
 
     Raises:
-        StateError: it is not there, or it is not whole.
+        StateError: it is missing or damaged.
     """
     if store is None:
         do = "Go on with it in the job that made it."

@@ -1,9 +1,9 @@
-"""Which keys a batch forgets: those of which no event has come for longer than the rule's `forget_key_after`.
+"""Decides which keys a batch forgets: those without events for longer than the rule's `forget_key_after`.
 
-A gap of more than that ends the stream of a key. What comes behind the gap is the stream of another key with
-the same text, so neither counters nor events of before are needed any more once the frontier has passed the
-end. This module only says when that is: `Carry.find` leaves the counters out, and `numbering` begins a new
-stream at 0.
+A longer gap ends the stream of a key. What follows the gap is the stream of another key with the same text,
+so the old counters and events are useless once the frontier has passed the end. This module only tells when
+that
+is: `Carry.find` then leaves the counters out, and `event_numbers` begins a new stream at 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spark_pace.core.columns import NO_FRONTIER, NOTHING_US, UNKNOWN_TIME, Bools
 
 @dataclass(frozen=True)
 class Forgetting:
-    """When the keys of a rule are forgotten.
+    """Tells when keys of a rule are forgotten.
 
     Attributes:
         after_us: the longest gap between two events of a stream.
@@ -28,7 +28,7 @@ class Forgetting:
     frontier_us: int
 
     def before(self, last_us: Ints) -> Bools:
-        """bool[k], which streams had ended before the batch, by the event time of their last event."""
+        """bool[k], which streams with these last event times had ended before the batch."""
         return last_us < self._bound(self.passed_us)
 
     def by_now(self, last_us: Ints) -> Bools:
@@ -36,14 +36,14 @@ class Forgetting:
         return last_us < self._bound(self.frontier_us)
 
     def for_good(self, last_us: Ints) -> Bools:
-        """bool[k], which streams have ended and are not to be looked at any more in this batch.
+        """bool[k], which streams have ended and are not read again in this batch.
 
-        At the end of the input every stream ends, but the keys are looked at one part after the other.
+        At the end of the input every stream ends, but the keys are processed one part after the other.
         """
         return self.before(last_us) if self.frontier_us == UNKNOWN_TIME else self.by_now(last_us)
 
     def bounds(self) -> tuple[int, int]:
-        """Two times: streams with a last event from the first on, before the second, end in this batch."""
+        """(low, high): a stream ends in this batch if its last event time is in [low, high)."""
         return self._bound(self.passed_us), self._bound(self.frontier_us)
 
     def _bound(self, frontier_us: int) -> int:

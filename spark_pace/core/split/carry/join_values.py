@@ -1,7 +1,7 @@
-"""Join values (`core/match/method.py`): events are kept and matched by them, as others are by partition key.
+"""Join values (`core/match/method.py`) as texts. They group the events of a carry in place of partition keys.
 
-A unit of a rule with join values still numbers the whole stream of the rule, and knows which selections of it
-are resolved (`whole_stream.py`).
+A unit of a rule with join values still numbers the whole stream of the rule, and keeps track of its resolved
+selections (`whole_stream.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from spark_pace.core.columns import Ints
 
 
 def join_values(values: pa.Array) -> tuple[pa.Array, Ints]:
-    """The join values of n events.
+    """Convert the join values of n events to texts.
 
     Returns:
-        texts: string[k], the distinct ones, null's included; owner: int64[n], the index of each event's text.
+        texts: string[k], the distinct texts, with one for null; owner: int64[n], the index of each event's
+            text.
     """
     encoded = values.dictionary_encode(null_encoding="encode")
     distinct = encoded.dictionary
@@ -29,10 +30,10 @@ def join_values(values: pa.Array) -> tuple[pa.Array, Ints]:
 
 
 def without_candidates(mask: npt.NDArray[np.uint16], values: pa.Array, bits: int) -> npt.NDArray[np.uint16]:
-    """The masks of events, but where the value is null: bit 0 alone if the mask has one of `bits`, else 0.
+    """The masks of events; if the value is null, only bit 0 if the mask has one of `bits`, else 0.
 
-    Null equals nothing, so such an event is in no candidate, but it opens a selection if it has one of the
-    bits of initiators.
+    Null equals nothing, so such an event is in no candidate, but it opens a selection if it has one of
+    `bits`, those of initiators.
     """
     if not values.null_count:
         return mask

@@ -1,4 +1,4 @@
-"""What `prev` reads: the attributes of the events before each event in the stream of its key."""
+"""The values that ``prev`` reads: attributes of the events before each event in the stream of its key."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Masks = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True)
 class InTurn:
-    """The events of a batch, those of one key after those of another.
+    """The events of a batch, grouped by key.
 
     Attributes:
         order: int64[n], the indices of the events, key by key.
         keys: int64[n], the key of each event in this order, ascending.
-        starts: int64[s], the places in `order` where streams begin: where another key follows, and where the
-            stream of one has ended and the next begins.
-        anew: bool[s], which of these streams begin in this batch.
+        starts: int64[s], the places in `order` where streams begin: at the first event of each key, and
+            where a key's stream has ended and its next one begins.
+        anew: bool[s], which of these streams are new in this batch.
     """
 
     order: Ints
@@ -38,9 +38,9 @@ class InTurn:
 
 
 def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns: InTurn) -> pa.Table:
-    """The events with only those bits left in ``@mask`` whose conditions on earlier events hold.
+    """Remove the bits of ``@mask`` whose conditions on earlier events do not hold.
 
-    The values of each key's last events, in `touched`, move on.
+    The values of each key's last events, in `touched`, are updated.
 
     Args:
         looking_back: the conditions.
@@ -59,7 +59,7 @@ def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns:
 
 
 def masked(mask: Masks, conditions: Sequence[tuple[int, Expr]], events: pa.Table) -> Masks:
-    """The masks without the bits whose conditions do not hold."""
+    """Remove the bits of the masks whose conditions do not hold."""
     columns = EventColumns(events)
     for bit, condition in conditions:
         holds = evaluate_mask(condition, columns).astype(np.uint16)
@@ -68,17 +68,17 @@ def masked(mask: Masks, conditions: Sequence[tuple[int, Expr]], events: pa.Table
 
 
 class _Earlier:
-    """The values of an attribute in the events before new events, and before the next event of each key."""
+    """Looks up an attribute in the events before each new event, and before each key's next event."""
 
     def __init__(self, new: pa.Array, known: list[pa.Array], turns: InTurn) -> None:
-        """Take the values of new events; `known[k]` has each key's value k + 1 events before its next one."""
+        """Take the new events' values; `known[k]` has each key's value k + 1 events before its next one."""
         self._turns, self._rows, self._keys = turns, len(new), len(known[0])
         self._alone = self._keys == 1 and len(turns.starts) == 1 and not turns.anew[0]
         self._values = pa.concat_arrays([*known[::-1], new] if self._alone else [new, *known])
         self._reach = len(known)
 
     def of_events(self, back: int) -> pa.Array:
-        """For each event the value `back` events before it in its stream; null where there is none."""
+        """For each event the value `back` events before it in its stream; null if there is none."""
         if self._alone:
             return self._values.slice(self._reach - back, self._rows)
         order, starts = self._turns.order, self._turns.starts
@@ -91,7 +91,7 @@ class _Earlier:
         return self._take(rows)
 
     def of_keys(self, back: int) -> pa.Array:
-        """For each key the value `back` events before the event that comes next; null where there is none."""
+        """For each key the value `back` events before its next event; null if there is none."""
         if self._alone:
             return self._values.slice(self._reach + self._rows - back, 1)
         turns = self._turns
@@ -105,7 +105,7 @@ class _Earlier:
         return self._take(rows)
 
     def _carried(self, stream: Ints, back: Ints) -> Ints:
-        """The place of the value `back` events before each stream's first new one; -1 where there is none."""
+        """The place of the value `back` events before each stream's first new event; -1 if there is none."""
         turns = self._turns
         place = self._rows + (back - 1) * self._keys + turns.keys[turns.starts[stream]]
         return np.where(turns.anew[stream], -1, place)

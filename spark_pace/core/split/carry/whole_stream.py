@@ -1,4 +1,4 @@
-"""What a unit knows of the whole stream of its rule, where it keeps the events by join value."""
+"""The counters of a rule's whole stream, for units that keep events by join value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_pace.core.tables import numbers, with_column
 
 @dataclass
 class Whole:
-    """The numbers and the resolution of a rule's whole stream.
+    """The next numbers and the resolution of a rule's whole stream.
 
     Attributes:
         next_seq: the `seq` of the next event.
@@ -31,7 +31,7 @@ class Whole:
     resolution: Resolution = field(default_factory=Resolution)
 
     def number(self, events: pa.Table, bits: int) -> pa.Table:
-        """Give new events, in stream order, their ``@seq`` and ``@opening``; the numbers move on.
+        """Add ``@seq`` and ``@opening`` to new events, which are in stream order; the counters advance.
 
         An event whose mask has one of `bits` opens a selection.
         """
@@ -44,7 +44,7 @@ class Whole:
         return events
 
     def stored(self) -> dict[str, Any]:
-        """The numbers of the stream as plain values, to be stored."""
+        """The counters and the resolution as plain values for JSON."""
         first, closed = self.resolution.first, self.resolution.closed
         bits = np.zeros(0, np.bool_)
         if len(closed):
@@ -60,14 +60,14 @@ class Whole:
 
 
 def whole_of(stored: dict[str, Any]) -> Whole:
-    """What `Whole.stored` has made plain values of."""
+    """Restore a `Whole` from the result of `Whole.stored`."""
     packed = np.frombuffer(zlib.decompress(base64.b64decode(stored["closed"])), np.uint8)
     closed = np.flatnonzero(np.unpackbits(packed)) + stored["resolved"]
     return Whole(stored["next_seq"], stored["next_selection"], Resolution(stored["resolved"], closed))
 
 
 def lasting(chunk: Chunk) -> Chunk:
-    """The oldest chunk without the keys of which nothing is carried: numbers are not counted by key here."""
+    """The oldest chunk without the keys that have no carried events; they need no counters of their own."""
     lives = chunk.column("rows") > 0
     if lives.all():
         return chunk

@@ -1,6 +1,6 @@
-"""The numbers of the next windows of keys, where rules with several grids share what is carried.
+"""The numbers of the keys' next windows, for rules with several grids that share a carry.
 
-The first grid has the counter that every rule has; the others have columns beside it.
+The first grid uses the counter that every rule has; each other grid has a column of its own.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from spark_pace.core.split.carry.carry import Touched
 
 
 def next_selections(touched: Touched, columns: Sequence[str]) -> list[Ints]:
-    """int64[k] each, the number of each key's next selection: the counter, and that of each column."""
+    """int64[k] for each grid, the number of each key's next selection: the counter, then the columns."""
     others = (touched.last_values[name] for name in columns)
     return [touched.next_selection, *(pc.fill_null(column, 0).to_numpy() for column in others)]
 
 
 def count_on(touched: Touched, columns: Sequence[str], keys: Ints, following: Sequence[Ints]) -> None:
-    """Set the counter and the columns of some keys."""
+    """Set the next numbers of some keys, for each grid (`following`)."""
     counters = next_selections(touched, columns)
     touched.next_selection[keys] = following[0]
     for name, counter, new in zip(columns, counters[1:], following[1:], strict=True):

@@ -1,0 +1,202 @@
+"""`spark-pace plan`: how many task slots keep queues of selections short, also while one slot is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.degree import (
+    Guarantee,
+    Load,
+    fewest_instances,
+    fewest_surviving_instances,
+    short_queue_probability,
+    survives_loss,
+)
+from spark_pace.errors import ConfigError, counted
+from spark_pace.io.query import Tables
+from spark_pace.job_file import JobSpec, read_job
+
+_COLUMNS = ("seconds", "selections", "operator_seconds")
+_GIVE = "Run the job first, or give both --rate and --seconds"
+_MOST_SLOTS = 1_000_000
+_SLACK = 1.1  # Spark begins a batch up to a tenth late
+_CAUTION = (
+    "The model (a queue for each slot, M/M/1) presumes Poisson arrivals and is pessimistic: a real stream "
+    "that varies less needs fewer slots. It knows the operators only, not what reading and splitting take."
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command. An option that is None was not given: it is measured, or the job says it.
+
+    Attributes:
+        queue: the most selections that a slot may have at a time, the one that it works on included.
+        probability: how likely it must be that a slot has no more.
+        rate: how many selections come in a second.
+        seconds: how many seconds an operator takes for one selection.
+        slots: how many tasks run at once.
+    """
+
+    queue: int
+    probability: float
+    rate: float | None
+    seconds: float | None
+    slots: int | None
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigError: a value is impossible.
+        """
+        for name, given in (("--rate", self.rate), ("--seconds", self.seconds)):
+            _require(name, given is None or 0 < given < float("inf"), "a number above 0", given)
+        _require(
+            "--queue", self.queue >= 2, "2 or more, so that a lost slot's selections find room", self.queue
+        )
+        _require("--probability", 0 < self.probability < 1, "between 0 and 1, such as 0.99", self.probability)
+        _require("--slots", self.slots is None or self.slots > 0, "1 or more", self.slots)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measurements of a run, from the batches of the table `metrics` that have all these numbers."""
+
+    batches: int
+    rate: float  # selections a second
+    seconds: float  # the time of an operator for one selection
+    apart: float  # seconds from one batch to the next, the median
+
+
+def plan_command(job: Path, options: Options) -> None:
+    """Do what `spark_pace.cli.main.plan` says."""
+    spec = read_job(job)
+    measured = None if options.rate and options.seconds else measure(spec.sink_path)
+    for line in lines(spec, options, measured):
+        print(line)
+
+
+def measure(out: str) -> Measured:
+    """Read the load that a job has measured, from the tables that it has written to `out`.
+
+    Raises:
+        ConfigError: the tables do not have these numbers.
+    """
+    try:
+        tables = Tables(out, ["metrics"])
+    except ConfigError as error:
+        must, got = "must have the table metrics of a job that has run", "none"
+        raise ConfigError.of(out, must, got, f"{_GIVE}.") from error
+    must = "must have batches in which operators worked on selections"
+    if not {*_COLUMNS} <= {*tables.schemas["metrics"].names}:
+        raise ConfigError.of(f"{out}/metrics", must, "a table of an older release", f"{_GIVE}.")
+    rows: pa.Table = tables.query(f"SELECT {', '.join(_COLUMNS)} FROM metrics").read_all().drop_null()
+    seconds, selections, busy = (pc.sum(rows[name]).as_py() or 0 for name in _COLUMNS)
+    if not (seconds and selections and busy):
+        got = f"{counted(rows.num_rows, 'batch')} with {counted(selections, 'selection')}"
+        raise ConfigError.of(f"{out}/metrics", must, got, f"{_GIVE}.")
+    apart = pc.quantile(rows["seconds"], 0.5)[0].as_py()
+    return Measured(rows.num_rows, selections / seconds, busy / selections, apart)
+
+
+def lines(spec: JobSpec, options: Options, measured: Measured | None) -> Iterator[str]:
+    """The lines that the command prints.
+
+    Args:
+        spec: the job.
+        options: the options of the command.
+        measured: what was measured; it may be None only if the options have both the rate and the seconds.
+    """
+    load = _load(options, measured)
+    guarantee = Guarantee(options.queue, options.probability)
+    spent = 1 / load.completions
+    yield f"{spec.name}: {load.arrivals:,.4g} selections a second, {spent:,.4g} s of an operator for each"
+    if measured is not None:
+        batches = counted(measured.batches, "batch")
+        yield f"  measured over {batches} in {spec.sink_path}/metrics{_given(options)}"
+        if options.rate is None and spec.trigger_us == "available_now":
+            yield "  what was there was read at once: --rate says how fast selections come in truth"
+    queue = counted(options.queue, "selection")
+    yield f"at most {queue} in a slot, with probability {options.probability:g}:"
+    fewest, surviving = fewest_instances(load, guarantee), fewest_surviving_instances(load, guarantee)
+    yield f"  {_slots(fewest)} needed: {_state(load, guarantee, fewest)}"
+    yield f"  {_slots(surviving)} needed to keep it while one is lost: {_state(load, guarantee, surviving)}"
+    slots = options.slots or _slots_here(spec)
+    if slots is None:
+        yield "the job's slots are those of its cluster: --slots says how many there are"
+    else:
+        survives = "yes" if survives_loss(load, guarantee, slots) else "no"
+        yield f"with {_slots(slots)}: {_state(load, guarantee, slots)}; survives one lost slot: {survives}"
+    yield _pace(spec.trigger_us, load, slots, measured if options.rate is options.seconds is None else None)
+    yield _CAUTION
+
+
+def _load(options: Options, measured: Measured | None) -> Load:
+    rate, seconds = options.rate, options.seconds
+    if measured is not None:
+        rate, seconds = rate or measured.rate, seconds or measured.seconds
+    assert rate is not None and seconds is not None
+    busy = rate * seconds  # this many slots would be busy all the time
+    must = f"must keep fewer than {_MOST_SLOTS:,} slots busy"
+    if not 0 < busy < _MOST_SLOTS or 1 / seconds == float("inf"):
+        raise ConfigError.of("--rate and --seconds", must, f"{busy:,.4g}", "Correct one of them.")
+    return Load(rate, 1 / seconds)
+
+
+def _given(options: Options) -> str:
+    names = [name for name, value in vars(options).items() if name in ("rate", "seconds") and value]
+    return f", with --{names[0]} as given" if names else ""
+
+
+def _slots(count: int) -> str:
+    return f"{count:,} {'slot' if count == 1 else 'slots'}"
+
+
+def _state(load: Load, guarantee: Guarantee, slots: int) -> str:
+    utilization = load.utilization(slots)
+    if utilization >= 1:
+        return f"utilization {utilization:.4f}, queues grow without end"
+    probability = short_queue_probability(utilization, guarantee.queue)
+    return f"utilization {utilization:.4f}, probability {probability:.4f}"
+
+
+def _slots_here(spec: JobSpec) -> int | None:
+    """The number of tasks that run at once if the job starts on this machine; None if a cluster decides."""
+    master = spec.spark.get("spark.master", "local[*]")
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
+    if found is None:
+        return None
+    return os.cpu_count() if found[1] == "*" else int(found[1] or 1)
+
+
+def _pace(
+    trigger_us: int | Literal["available_now"], load: Load, slots: int | None, measured: Measured | None
+) -> str:
+    """The line that says if each batch is done before the next one is due."""
+    if trigger_us == "available_now" or not trigger_us:
+        return "batches: each begins when the one before is done, so there is no trigger to stay below"
+    period = trigger_us / 1_000_000
+    text = f"batches: due every {period:g} s"
+    if slots is not None:
+        text += f", of which operators take {period * load.utilization(slots):,.4g} s on {_slots(slots)}"
+    below = slots is None or load.utilization(slots) < 1
+    if measured is not None:
+        text += f"; those measured were {measured.apart:,.4g} s apart (median)"
+        below = below and measured.apart <= period * _SLACK
+    elif slots is None:
+        return text
+    return f"{text}; they stay below the trigger: {'yes' if below else 'no, or had nothing to read'}"
+
+
+def _require(where: str, holds: bool, must: str, got: object) -> None:
+    if not holds:
+        raise ConfigError.of(where, f"must be {must}", str(got), "Correct it.")

@@ -1,0 +1,270 @@
+"""An operator instance: a pure function from a lane to its matches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME, Ints
+from spark_pace.core.contents import contents_of
+from spark_pace.core.expr import Aggregate
+from spark_pace.core.functions.error_texts import last_line, shortened
+from spark_pace.core.functions.operator_rows import emit_schema
+from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
+from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.method import method_of
+from spark_pace.core.match.release import (
+    Resolution,
+    decisions,
+    match_times,
+    releases,
+    resolved,
+)
+from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.window import Horizon
+from spark_pace.core.operate.aggregates import SharedAggregates, SpanAggregates, aggregate_spans
+from spark_pace.core.operate.fold_fields import fold_matches
+from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
+from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
+from spark_pace.core.operate.result import FAILED_SCHEMA, Result
+from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
+from spark_pace.core.plan.panes import EVENTS, united
+from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.structs import json_rows, nested
+from spark_pace.core.split.lanes import Lane, LaneHeader
+from spark_pace.core.tables import array, numbers, with_column
+from spark_pace.errors import OperatorError, counted, one_line
+
+MOST_SHOWN = 1000  # events of a failed selection that are shown
+MOST_SHOWN_BYTES = 1 << 20  # the size of the JSON lines that show them
+
+
+def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Result]:
+    """Find the matches of a lane that may go out now; one result for each of its rules.
+
+    Args:
+        plan: the plan.
+        lane: the lane.
+        call: calls the rule's Python operator on the selections of the lane.
+
+    Raises:
+        OperatorError: a Python operator failed on a selection, and the plan says to stop then.
+    """
+    lane = lane.in_one_chunk()
+    planned = plan.rules[lane.header.rule_index]
+    rule, stream = planned.rule, lane.stream(planned.key_column)
+    if rule.fold is not None:
+        matches, failed = fold_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
+        return [Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)]
+    if rule.operator is not None:
+        return [_by_python(plan, planned, lane, stream, call)]
+    if rule.pattern is None:
+        return _by_aggregates(plan, lane, stream)
+    resolved_us = NOTHING_US
+    if lane.header.work == "free":
+        found, labels, resolved_us = _free(rule, lane, stream)
+    elif lane.header.work == "closed":
+        found, labels = _closed(rule, lane, stream)
+    elif lane.header.work == "matched":
+        found, labels = _matched(lane, stream)
+    else:
+        found, labels = in_spans(rule, lane, stream)
+    found, labels = _releasable(planned, lane.header, found, labels)
+    matches = pattern_matches(plan, planned, stream, found, labels)
+    failed = FAILED_SCHEMA.empty_table()
+    return [Result(lane.header, resolved_us, matches, failed, len(found.openings))]
+
+
+def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
+    """The matches of spans that satisfy the rule's condition over aggregates, if it has one.
+
+    If rules share the lane, the first rule has a result, and the others only if they have matches.
+    """
+    header, first = lane.header, plan.rules[lane.header.rule_index]
+    start, end = lane.column("start"), lane.column("end")
+    sharing = [plan.rules[index].panes for index, _ in header.sharers] or [first.panes]
+    panes = [one for one in sharing if one is not None]
+    spans = SpanAggregates(contents_of(stream, united(panes) if panes else None), start, end)
+    if not header.sharers:
+        kept, fields = aggregate_spans(first.rule, spans)
+        matches = _of_spans(plan, first, lane, stream, kept, fields)
+        return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start))]
+    grids, known = lane.column("grid"), dict[Aggregate, pa.Array]()
+    every = _of_spans(plan, first, lane, stream, np.arange(len(start)), pa.table({}))
+    results = list[Result]()
+    for rule_index, grid in header.sharers:
+        planned = plan.rules[rule_index]
+        low, high = np.searchsorted(grids, [grid, grid + 1]).tolist()
+        kept, fields = aggregate_spans(planned.rule, SharedAggregates(spans, np.arange(low, high), known))
+        if len(kept) or rule_index == header.rule_index:
+            matches = every.slice(low, high - low)
+            if len(kept) < high - low:
+                matches = matches.take(pa.array(kept))
+            for name in fields.column_names:
+                matches = matches.append_column(name, fields.column(name))
+            of_rule = replace(header, rule_index=rule_index, sharers=())
+            counted = 0 if results else len(start)
+            results.append(Result(of_rule, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), counted))
+    return results
+
+
+def _of_spans(
+    plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, spans: Ints, fields: pa.Table
+) -> pa.Table:
+    """The table of matches that these spans of the lane give, with these fields."""
+    labels, last = of_whole_spans(planned.rule, lane, spans), lane.column("end")[spans] - 1
+    matches = span_matches(plan, planned, stream, labels, last, fields)
+    if planned.panes is None:
+        return matches
+    # rows of panes have the `seq` of their first events
+    following = stream.seq[last] + numbers(stream.events, EVENTS)[last]
+    return with_column(matches, "seq", following - 1)
+
+
+def _releasable(planned: RulePlan, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
+    """Keep the matches that go out now, and for a lane that is not exact those that the merger must decide.
+
+    If the times of release decide their order, they are sorted by them, because sorting here costs less than
+    sorting whole columns later.
+    """
+    rule, time = planned.rule, labels.release.time
+    now = time < header.frontier_us
+    if header.resolved is not None:
+        before, first = header.resolved
+        now &= Resolution(first, before=before).lets_out(labels.selection_id, time >= header.passed_us)
+    elif header.exact or not method_of(rule).waits:
+        now &= time >= header.passed_us
+    index = np.flatnonzero(now)
+    if planned.key_column is not None or rule.merge != "selection":
+        index = index[np.argsort(time[index], kind="stable")]
+    if len(index) == len(now) and (index[1:] > index[:-1]).all():
+        return found, labels
+    kept = Labels(
+        labels.selection_id[index],
+        labels.opened_us[index],
+        labels.matched_us[index],
+        labels.release.take(index),
+    )
+    return found.keep(index), kept
+
+
+def _horizon(lane: Lane, stream: Stream) -> Horizon:
+    frontier_us = lane.header.frontier_us
+    if lane.selections is not None:
+        ends_us = lane.column("ends_us")
+        return Horizon(frontier_us, ends_us < frontier_us, ends_us=ends_us)
+    finished = frontier_us == UNKNOWN_TIME
+    return Horizon(frontier_us, np.full(len(stream.starts), True) if finished else None)
+
+
+def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
+    """The matches of free selections, their labels, and when the last selection is resolved."""
+    method = method_of(rule)
+    way, pattern = method.way, method.pattern
+    assert pattern is not None and isinstance(way, Forwards | Backwards)
+    found = way.match(stream, pattern, search_of(stream, pattern), lane.header.owned)
+    ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
+    decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
+    at = releases(stream, found, decided, ends, waits=method.waits and lane.header.resolved is None)
+    opening = found.openings[found.selection]
+    last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
+    matched_us = match_times(stream, found.last, found.deciding, pattern.within)
+    return found, Labels(numbers(stream.events, OPENING)[opening], stream.time[opening], matched_us, at), last
+
+
+def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    assert rule.pattern is not None
+    way = method_of(rule).way
+    assert isinstance(way, OneOpen) and way.inside is not None
+    openings = lane.column("opening")
+    found = way.inside(stream, rule.pattern, openings, lane.column("close"))
+    ids = lane.column("selection_id")[found.selection]
+    at = lane.positions("release").take(found.selection)
+    matched_us = lane.column("matched_us")[found.selection]
+    return found, Labels(ids, stream.time[openings[found.selection]], matched_us, at)
+
+
+def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
+    assert lane.selections is not None
+    members, roles = array(lane.selections, "members"), array(lane.selections, "roles")
+    offsets = members.offsets.to_numpy().astype(np.int64)
+    rows = members.values.to_numpy()
+    first, number = rows[offsets[:-1]], np.arange(len(members))
+    found = Found(first, first, number, offsets, rows, roles.values.to_numpy())
+    ids, matched_us = lane.column("selection_id"), lane.column("matched_us")
+    return found, Labels(ids, stream.time[first], matched_us, lane.positions("release"))
+
+
+def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
+    """Call the rule's Python operator for the spans, each once; its rows are the matches."""
+    rule = planned.rule
+    keys = None if planned.key_column is None else array(stream.events, planned.key_column).cast(pa.string())
+    names = [field.name for field in rule.schema.fields if not field.name.startswith("@")]
+    attributes = stream.events.select(names)
+    start, end, ids = lane.column("start"), lane.column("end"), lane.column("selection_id")
+    spans = Spans(rule, nested(attributes, rule.schema), keys, start, end, ids, lane.column("close") >= 0)
+    tables, counts, failed = [emit_schema(rule).empty_table()], list[int](), []
+    for answers in call(spans):
+        failed += [
+            _failure(plan, spans, len(counts) + place, reason, stream)
+            for place, reason in answers.failed.items()
+        ]
+        counts += answers.counts
+        tables.append(answers.rows)
+    owner = np.repeat(np.arange(len(start)), counts)
+    labels = of_whole_spans(rule, lane, owner)
+    yielded = pa.concat_tables(tables).combine_chunks()
+    matches = span_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
+    failures = pa.Table.from_pylist(failed, schema=FAILED_SCHEMA)
+    return Result(lane.header, NOTHING_US, matches, failures, len(start))
+
+
+def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:
+    """The row of `FAILED_SCHEMA` for the failed selection at index `place`.
+
+    Raises:
+        OperatorError: the plan says to stop.
+    """
+    span, first = spans[place], int(spans.start[place])
+    if plan.on_operator_error == "fail":
+        raise OperatorError(
+            f"rule {span.rule} key {span.key and one_line(span.key)} selection {span.selection_id} — "
+            f"its operator must return; got {last_line(reason)}. "
+            f"Mend the operator, or set on_operator_error: quarantine.\n{reason}"
+        )
+    raw, events = _shown(span.events)
+    if events < span.events.num_rows:
+        reason += f"\nraw holds the first {events:,} of {counted(span.events.num_rows, 'event')}"
+    return {
+        "rule": span.rule,
+        "key": span.key and shortened(span.key),
+        "selection_id": span.selection_id,
+        "reason": reason,
+        "source": stream.attribute(SOURCE)[first].as_py(),
+        "offset": stream.attribute(OFFSET)[first].as_py(),
+        "raw": raw,
+    }
+
+
+def _shown(events: pa.Table) -> tuple[bytes, int]:
+    """The first events as whole lines of JSON, and their number.
+
+    There are at most `MOST_SHOWN` lines, with at most `MOST_SHOWN_BYTES` together.
+    """
+    events = events.slice(0, MOST_SHOWN)
+    texts = np.zeros(events.num_rows, np.int64)
+    for column in events.columns:
+        if pa.types.is_string(column.type):
+            texts += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    # a line is at least as long as its texts, so no event after these would fit
+    short = int(np.searchsorted(np.cumsum(texts), MOST_SHOWN_BYTES, side="right"))
+    lines = [line.encode() for line in json_rows(events.slice(0, short))]
+    ends = np.cumsum([len(line) + 1 for line in lines])
+    shown = int(np.searchsorted(ends, MOST_SHOWN_BYTES, side="right"))
+    return b"\n".join(lines[:shown]), shown

@@ -1,0 +1,151 @@
+"""Numbers new events: their `seq`, and the number of openings before them, in the stream of their key.
+
+The argument `way` of functions is that of the rule's `Method`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_pace.core.columns import MASK, OPEN_BIT, OPENING, SEQ, SPENT, TIME, Bools, Ints
+from spark_pace.core.match.contexts.context import UsingUp, Way
+from spark_pace.core.plan.panes import EVENTS, LAST
+from spark_pace.core.plan.plan import RulePlan
+from spark_pace.core.plan.rule import PredicateSpan
+from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.ranks import segments_of
+from spark_pace.core.split.carry.carry import Touched
+from spark_pace.core.split.carry.key_streams import Fresh
+from spark_pace.core.split.carry.previous_values import InTurn, tested
+from spark_pace.core.tables import chosen, numbers, with_column
+
+
+def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
+    """Add each event's `seq` and the number of openings before it; the counters in `touched` advance."""
+    if fresh.events is None:
+        return fresh
+    if len(fresh.texts) == 1 and planned.looking_back is None and planned.rule.forget_key_after_us is None:
+        return _of_one_key(planned, way, touched, fresh)
+    order = np.arange(len(fresh.owner))
+    if len(fresh.texts) > 1:
+        order = np.argsort(fresh.owner, kind="stable")
+    keys, time = fresh.owner[order], numbers(fresh.events, TIME)[order]
+    events_of, until = (of_rows[order] for of_rows in _extents(fresh.events))
+    first = segments_of(keys)
+    last = np.append(first[1:], len(keys)) - 1
+    anew = _begins_anew(planned, touched, keys, first, (time, until))
+    starts = np.union1d(first, np.flatnonzero(anew))
+    if (looking_back := planned.looking_back) is not None:
+        turns = InTurn(order, keys, starts, anew[starts])
+        fresh = replace(fresh, events=tested(looking_back, touched, fresh.events, turns))
+
+    def counted(steps: Ints, following: Ints) -> Ints:
+        """The sum of the steps before each event in its stream; each key goes on from `following`."""
+        before = np.cumsum(steps) - steps
+        base = np.where(anew[starts], 0, following[keys[starts]])
+        counts = np.diff(np.append(starts, len(keys)))
+        before -= np.repeat(before[starts] - base, counts)
+        following[keys[last]] = (before + steps)[last]
+        unordered = np.empty(len(keys), np.int64)
+        unordered[order] = before
+        return unordered
+
+    seq = counted(events_of, touched.next_seq)
+    events = with_column(fresh.events, SEQ, seq)
+    if counts_openings(planned, way):
+        opens = initiators(planned, numbers(events, MASK))[order].astype(np.int64)
+        events = with_column(events, OPENING, counted(opens, touched.next_selection))
+    touched.last[keys[last]] = until[last]
+    return _needed(planned, replace(fresh, events=_unspent(way, events)))
+
+
+def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
+    """Number the events of one key, in order, for rules without ``prev`` and `forget_key_after`."""
+    assert fresh.events is not None
+    events_of, until = _extents(fresh.events)
+    before = np.cumsum(events_of)
+    events = with_column(fresh.events, SEQ, touched.next_seq[0] + before - events_of)
+    touched.next_seq[0] += before[-1]
+    if counts_openings(planned, way):
+        opening = initiators(planned, numbers(events, MASK))
+        before = np.cumsum(opening, dtype=np.int64)
+        opened = before[-1]
+        before += touched.next_selection[0] - opening
+        touched.next_selection[0] += opened
+        events = with_column(events, OPENING, before)
+    touched.last[0] = until[-1]
+    return replace(fresh, events=_unspent(way, events))
+
+
+def _unspent(way: Way | None, events: pa.Table) -> pa.Table:
+    """Add the column `@spent`, all unused, if the context uses events up."""
+    if not isinstance(way, UsingUp):
+        return events
+    return with_column(events, SPENT, np.zeros(events.num_rows, np.int64))
+
+
+def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:
+    """Drop the events and attributes that only the conditions on earlier events needed."""
+    back, events = planned.looking_back, fresh.events
+    if back is None or events is None:
+        return fresh
+    events = events.drop_columns([name for name in back.columns if name not in planned.columns])
+    if back.others_count:
+        return replace(fresh, events=events)
+    matching = numbers(events, MASK) > 0
+    return replace(fresh, events=chosen(events, matching), owner=fresh.owner[matching])
+
+
+def _extents(events: pa.Table) -> tuple[Ints, Ints]:
+    """int64[n] each: the number of events that a row stands for, and the event time of the last of them."""
+    if EVENTS in events.column_names:
+        return numbers(events, EVENTS), numbers(events, LAST)
+    return np.ones(events.num_rows, np.int64), numbers(events, TIME)
+
+
+def _begins_anew(
+    planned: RulePlan, touched: Touched, keys: Ints, first: Ints, times: tuple[Ints, Ints]
+) -> Bools:
+    """bool[n], the events that begin a new stream of their key, because the gap before them is too long.
+
+    Args:
+        planned: the rule.
+        touched: the keys.
+        keys: int64[n], the key of each event, ascending.
+        first: int64[k], the first event of each key.
+        times: int64[n] each, the times of the first and the last event that each row stands for.
+    """
+    time, until = times
+    after_us = planned.rule.forget_key_after_us
+    if after_us is None:
+        return np.zeros(len(keys), np.bool_)
+    before = np.roll(until, 1)
+    before[first] = touched.last[keys[first]]
+    return time - after_us > before
+
+
+def counts_openings(planned: RulePlan, way: Way | None) -> bool:
+    """True if every initiator opens a selection, so that `next_selection` counts initiators."""
+    return isinstance(planned.rule.span, PredicateSpan) if way is None else way.every_initiator_opens
+
+
+def opens(planned: RulePlan, way: Way | None, fresh: Fresh) -> Bools:
+    """bool[n], which events open a selection, whatever came before them; none if that depends on it."""
+    if fresh.events is None or not counts_openings(planned, way):
+        return np.zeros(len(fresh.owner), np.bool_)
+    return initiators(planned, numbers(fresh.events, MASK))
+
+
+def initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
+    """bool[n], which events can open a selection."""
+    rule, bits = planned.rule, 1
+    if isinstance(rule.span, PredicateSpan):
+        bits = 1 << OPEN_BIT
+    elif rule.pattern is not None:
+        bits = initiator_bits(rule.pattern)
+    opening: Bools = mask & np.uint16(bits) != 0
+    return opening

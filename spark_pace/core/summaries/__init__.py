@@ -1,0 +1,1 @@
+"""What many values come to: exact sums, how they are distributed, sketches of their sets."""

@@ -1,0 +1,85 @@
+"""How the values of groups of rows are distributed: distinct values, percentiles, the most frequent one.
+
+Each needs all values of a group. They are sorted once for each question, by group and then as SQL compares
+them: NaN equals NaN and is the greatest number, 0.0 = -0.0. Nulls are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.expr import Aggregate
+from spark_pace.core.ranks import float_orders, floats_of, value_codes, value_ranks
+from spark_pace.core.tables import bools
+
+FUNCTIONS = ("count_distinct", "median", "percentile", "mode")
+MEDIAN = 0.5
+
+
+def distributed(one: Aggregate, values: pa.Array, owner: Ints, rows: int) -> pa.Array:
+    """One of `FUNCTIONS` of each group.
+
+    Args:
+        one: the aggregate.
+        values: of n rows.
+        owner: int64[n], the group of each row.
+        rows: how many groups there are. Of one without values a count is 0, anything else null.
+    """
+    known = bools(pc.is_valid(values))
+    if not known.all():
+        values, owner = values.filter(pa.array(known)), owner[known]
+    if one.function == "count_distinct":
+        return pa.array(_distinct(value_codes(values), owner, rows))
+    if one.function == "mode":
+        return _mode(values, owner, rows)
+    return _percentile(values, owner, rows, MEDIAN if one.at is None else one.at)
+
+
+def _distinct(codes: Ints, owner: Ints, rows: int) -> Ints:
+    """int64[rows], how many different codes each group has."""
+    pairs = np.unique(owner * (int(codes.max(initial=0)) + 1) + codes)
+    return np.bincount(pairs // (int(codes.max(initial=0)) + 1), minlength=rows)
+
+
+def _percentile(values: pa.Array, owner: Ints, rows: int, at: float) -> pa.Array:
+    """What stands at a place in the order of each group's numbers, between two of them in proportion.
+
+    Sources: Spark's ``percentile``, whose formula this is.
+    """
+    is_whole = pa.types.is_integer(values.type)
+    orders = values.to_numpy() if is_whole else float_orders(values.to_numpy())
+    order = np.lexsort([orders, owner])
+    counts = np.bincount(owner, minlength=rows)
+    first = np.cumsum(counts) - counts
+    place = np.maximum(counts - 1, 0) * at
+    below, above = np.floor(place), np.ceil(place)
+    ranked = np.append(orders[order], 0)
+    low, high = (np.minimum(first + step.astype(np.int64), len(order)) for step in (below, above))
+    least, most = _as_doubles(ranked[low], is_whole), _as_doubles(ranked[high], is_whole)
+    with np.errstate(over="ignore", invalid="ignore"):
+        between = (above - place) * least + (place - below) * most
+    return pa.array(np.where(ranked[low] == ranked[high], least, between), mask=counts == 0)
+
+
+def _as_doubles(orders: Ints, is_whole: bool) -> npt.NDArray[np.float64]:
+    return orders.astype(np.float64) if is_whole else floats_of(orders)
+
+
+def _mode(values: pa.Array, owner: Ints, rows: int) -> pa.Array:
+    """The most frequent value of each group; of several the least."""
+    (ranks,) = value_ranks([values])
+    order = np.lexsort([ranks, owner])
+    of, ranked = owner[order], ranks[order]
+    first = np.flatnonzero(np.append(True, (of[1:] != of[:-1]) | (ranked[1:] != ranked[:-1]))[: len(of)])
+    times = np.diff(np.append(first, len(of)))
+    best = np.lexsort([ranked[first], -times, of[first]])
+    leads = best[np.flatnonzero(np.append(True, np.diff(of[first][best]) != 0)[: len(best)])]
+    place = np.full(rows, -1)
+    place[of[first[leads]]] = order[first[leads]]
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0
+    return values.take(pa.array(place, mask=place < 0))

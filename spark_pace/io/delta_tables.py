@@ -1,0 +1,294 @@
+"""Makes the Delta tables of a job, appends each batch to them exactly once, and makes views for SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from deltalake.schema import PrimitiveType
+
+from spark_pace.core.intake.late_table import LATE_SCHEMA
+from spark_pace.core.merger import matches_schema
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.plan.rule import Rule, column_name
+from spark_pace.errors import ConfigError, StateError, one_line
+from spark_pace.io.delta_check import require_own_tables
+from spark_pace.io.delta_file import write_file
+from spark_pace.io.metrics import METRICS_SCHEMA
+from spark_pace.io.query import TABLES
+from spark_pace.io.sink_owner import SinkOwner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUARANTINE_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),  # record or selection
+        ("reason", pa.string()),
+        ("source", pa.string()),  # the source of a record, or of the first event of a selection
+        ("offset", pa.int64()),
+        ("raw", pa.binary()),  # a record, or the events of a selection as lines of JSON
+        ("rule", pa.string()),  # the rule of a selection, like key and selection_id
+        ("key", pa.string()),
+        ("selection_id", pa.int64()),
+    ]
+)
+# A job adds an entry to the log of each table every few seconds, and old versions of a table that only grows
+# say nothing new. With Delta's own retention (the log for a month, joined files for a week) a commit would
+# list millions. Small files are joined by Spark's OPTIMIZE alone: if another process has joined files
+# meanwhile, delta-rs (1.6) joins them once more and keeps their rows twice. A commit reads the log from its
+# last checkpoint on, each entry in a thread of its own: with a checkpoint every 20 entries it takes half the
+# time, and a third of the threads, that it takes with delta-rs's 100.
+PROPERTIES = {
+    "delta.checkpointInterval": "20",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+    "delta.logRetentionDuration": "interval 1 days",
+}
+_MOST_CONFLICTS = 5
+
+
+def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
+    """The schema of each table of a job with these rules."""
+    schemas = (matches_schema(rules), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
+    return dict(zip(TABLES, schemas, strict=True))
+
+
+class DeltaTables:
+    """Appends to the tables of one job, batch by batch.
+
+    Each append is a transaction (`app_id`, batch id) of its table, so repeating it does nothing. Tables on a
+    mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are); others
+    are written by Spark (500 ms, but with its file systems and credentials). Both record transactions in the
+    same way, and Spark reads both. No other process may write with this `app_id`, which
+    `spark_pace.spark.checkpoint.lock` ensures, and none with another `app_id`, which `claim` ensures: a batch
+    calls it before it appends.
+    """
+
+    def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
+        """Take `root` as the folder of the tables, and `app_id` as the writer's name in transactions."""
+        self._spark = spark
+        self._root = root
+        self._app_id = app_id
+        self._local = "://" not in root
+        self._owner = SinkOwner(root, app_id, None if self._local else spark)
+
+    def path(self, table: str) -> str:
+        """The path of a table."""
+        return f"{self._root}/{table}"
+
+    def prepare(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """Make missing tables, so that SQL finds them before the first match; add missing columns to others.
+
+        Further columns of a table stay; they are null in all rows that are appended from now on.
+
+        Raises:
+            StateError: a table has a column with the same name and another type.
+        """
+        prepare = self._prepare_here if self._local else self._prepare_elsewhere
+        for table, schema in schemas.items():
+            self._committed(partial(prepare, self.path(table), schema))
+
+    def _prepare_here(self, path: str, schema: pa.Schema) -> None:
+        there = DeltaTable.create(path, schema, mode="ignore", configuration=PROPERTIES)
+        wanted = Schema.from_arrow(schema)
+        missing = _missing(path, _types(there.schema()), _types(wanted))
+        if missing:
+            there.alter.add_columns([field for field in wanted.fields if field.name in missing])
+
+    def _prepare_elsewhere(self, path: str, schema: pa.Schema) -> None:
+        empty = self._spark.createDataFrame(schema.empty_table())
+        empty.write.format("delta").mode("ignore").save(path)
+        there = self._spark.read.format("delta").load(path)
+        if _missing(path, dict(there.dtypes), dict(empty.dtypes)):
+            empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+
+    def has_matches(self, batch_id: int, rule: str, out_seq: int) -> bool:
+        """True if the matches of the batch are written.
+
+        Args:
+            batch_id: the batch.
+            rule: a rule of which the batch has matches.
+            out_seq: the number of the first of these matches.
+        """
+        done = self.last_batch("matches")
+        if done is not None:
+            return done >= batch_id
+        matches = self._spark.read.format("delta").load(self.path("matches"))
+        return not matches.where((matches["rule"] == rule) & (matches["out_seq"] >= out_seq)).isEmpty()
+
+    def last_batch(self, table: str) -> int | None:
+        """The last batch that was appended to a table, -1 if none was; None if that is not known."""
+        if not self._local:
+            return None
+        if not DeltaTable.is_deltatable(self.path(table)):
+            return -1
+        done: int | None = DeltaTable(self.path(table)).transaction_version(self._app_id)
+        return -1 if done is None else done
+
+    def written(self, tables: Iterable[str]) -> dict[str, int] | None:
+        """The last batch that was appended to each existing table, or -1; None if that is not known.
+
+        Raises:
+            StateError: a table is damaged, or belongs to another checkpoint.
+        """
+        if self._local:
+            return require_own_tables(self._owner, tables)
+        self._owner.require_free()
+        return None
+
+    def claim(self) -> None:
+        """Make this checkpoint the only one that writes to the tables.
+
+        Raises:
+            StateError: another one writes to them.
+        """
+        self._owner.claim()
+
+    def has_batch(self, table: str, batch_id: int) -> bool:
+        """True if it is known that a batch was appended to a table."""
+        done = self.last_batch(table)
+        return done is not None and done >= batch_id
+
+    def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
+        """Append those rows that the table does not have yet, for a batch that runs again.
+
+        Args:
+            table: the table's name.
+            rows: at least one row.
+            key: the columns that identify a row.
+        """
+        same = [f'(there."{name}" IS NOT DISTINCT FROM new."{name}")' for name in key]
+        for name in key:  # with bounds, delta-rs reads only files that may hold these rows
+            if pa.types.is_integer(rows.schema.field(name).type) and not rows[name].null_count:
+                least, most = pc.min_max(rows[name]).values()
+                same.append(f'there."{name}" BETWEEN {least} AND {most}')
+        merge = DeltaTable(self.path(table)).merge(
+            rows, " AND ".join(same), source_alias="new", target_alias="there"
+        )
+        merge.when_not_matched_insert_all().execute()
+
+    def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
+        """Append a batch's rows as one file, unless that was done before. The sink must be claimed."""
+        append = self._append_here if self._local else self._append_elsewhere
+        self._committed(partial(append, self.path(table), rows, batch_id))
+
+    def _append_elsewhere(self, path: str, rows: pa.Table, batch_id: int) -> None:
+        rows = rows.combine_chunks()  # Spark would drop all rows after an empty chunk
+        frame = self._spark.createDataFrame(rows).coalesce(1)
+        once = {"txnAppId": self._app_id, "txnVersion": str(batch_id)}
+        frame.write.format("delta").mode("append").options(**once).save(path)
+
+    def _append_here(self, path: str, rows: pa.Table, batch_id: int) -> None:
+        there = DeltaTable(path)
+        done = there.transaction_version(self._app_id)
+        if done is not None and done >= batch_id:
+            return
+        once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
+        if _is_plain(there, rows):
+            added: list[Any] = [write_file(path, rows)] if rows.num_rows else []
+            there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
+        else:
+            write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
+
+    def _committed(self, step: Callable[[], None]) -> None:
+        """Take a step, and repeat it if another job makes or alters the table at the same moment.
+
+        Such a job has not noticed yet that the sink is not its own.
+        """
+        conflicts: tuple[type[Exception], ...] = (CommitFailedError,)
+        if not self._local:
+            from delta.exceptions import MetadataChangedException, ProtocolChangedException
+
+            conflicts = (MetadataChangedException, ProtocolChangedException)
+        for _ in range(_MOST_CONFLICTS):
+            with suppress(*conflicts):
+                return step()
+        return step()
+
+
+def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
+    """True if an append needs one file of rows and nothing else; False for tables that were altered."""
+    if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
+        return False
+    fields = {field.name: field for field in table.schema().fields}
+    free = all(field.nullable and not field.metadata for field in fields.values())
+    return free and fields.keys() >= set(rows.column_names)
+
+
+def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+    """The names of the columns to add. A table takes names for equal that differ in letter case only.
+
+    Raises:
+        StateError: the table has the column with another spelling or type.
+    """
+    known = {name.lower(): name for name in there}
+    for name, kind in wanted.items():
+        same = known.get(name.lower())
+        if same is not None and (same != name or there[same] != kind):
+            must = f"must have a column {name} of type {kind.upper()}"
+            got = f"{same} of type {there[same].upper()}"
+            do = "Give what is emitted another name, or choose another sink."
+            raise StateError(f"{path} — {must}; got {got}. {do}")
+    return [name for name in wanted if name.lower() not in known]
+
+
+def _types(schema: Schema) -> dict[str, str]:
+    """The columns of a table with Spark's names of their types."""
+    texts = {
+        field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
+        for field in schema.fields
+    }
+    return {name: "bigint" if text == "long" else text for name, text in texts.items()}
+
+
+def view_sql(rule: Rule, root: str) -> str:
+    """The SQL that makes a temporary view of a rule's matches in Spark, with the columns that the rule fills.
+
+    The view has the rule's name; `root` is the folder of the job's tables. For SQL without Spark, `Tables` in
+    `spark_pace.io.query` makes views.
+    """
+    left_out = {"rule", "events"} if rule.partition_by else {"rule", "key", "events"}
+    fixed = [name for name in FIXED_COLUMNS if name not in left_out]
+    names = [*fixed, *map(column_name, rule.partition_by), *(field.name for field in rule.emit), "events"]
+    columns = ", ".join(map(quoted, names))
+    name = rule.name.replace("'", "''")
+    return (
+        f"CREATE OR REPLACE TEMP VIEW {quoted(rule.name)} AS SELECT {columns} "
+        f"FROM delta.{quoted(f'{root}/matches')} WHERE rule = '{name}'"
+    )
+
+
+def create_views(spark: SparkSession, root: str, rules: Iterable[Rule] = ()) -> tuple[str, ...]:
+    """Make temporary views in Spark: one of each table of a job, and one of each rule's matches.
+
+    Returns:
+        The names of the views.
+
+    Raises:
+        ConfigError: `root` has no tables of a job.
+    """
+    from pyspark.errors import AnalysisException
+
+    views = {
+        name: f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM delta.{quoted(f'{root}/{name}')}"
+        for name in TABLES
+    }
+    views |= {rule.name: view_sql(rule, root) for rule in rules}
+    try:
+        for view in views.values():
+            spark.sql(view)
+    except AnalysisException as error:
+        must, do = "must have the tables of a job", "Name the path of the job's sink, once the job has run."
+        raise ConfigError.of(root, must, one_line(error.getMessage() or str(error)), do) from error
+    return tuple(views)
+
+
+def quoted(name: str) -> str:
+    """The name as an SQL identifier of Spark's, in backquotes."""
+    return "`" + name.replace("`", "``") + "`"

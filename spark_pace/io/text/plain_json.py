@@ -1,0 +1,167 @@
+"""Reads plain JSON by compiled code, and leaves all other records to pyarrow's reader.
+
+`spark_pace.io.text.scan` says which records are plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_pace import ways
+from spark_pace.core.expr import ARROW_TYPES, TypeName
+from spark_pace.core.plan.rule import Field
+from spark_pace.io.text.blocks import (
+    BOOLEAN,
+    DATE,
+    DIGITS,
+    DOUBLE,
+    INTEGER,
+    LEFT,
+    NULL,
+    READ,
+    TEXT,
+    TIME,
+    Bytes,
+    Ints,
+)
+from spark_pace.io.text.column_types import has_infinite
+from spark_pace.io.text.compiled_reader import Scan, compiled_reader
+from spark_pace.io.text.line_bounds import filled_lines
+from spark_pace.io.text.lines import PartlyParsed
+
+_KINDS: dict[TypeName, int] = {
+    "BIGINT": INTEGER,
+    "DOUBLE": DOUBLE,
+    "BOOLEAN": BOOLEAN,
+    "TIMESTAMP": TIME,
+    "DATE": DATE,
+    "STRING": TEXT,
+}
+_WITH_TEXTS = (DOUBLE, TEXT)
+_MOST_BYTES = 1 << 30  # the most text at a time, because Arrow's offsets have 32 bits
+_GUESSED = 256  # members of a record whose order is remembered
+_END_OF_ASCII = 128
+
+
+class PlainReader:
+    """A reader of plain records with certain attributes."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        """Read records with these attributes, for which `reads` must be True."""
+        self.fields = fields
+        names = [field.name.encode() for field in fields]
+        self.kinds = np.array([_KINDS[field.type] for field in fields], np.int64)
+        self.names = np.frombuffer(b"".join(names), np.uint8)
+        self.bounds = np.array([0, *accumulate(map(len, names))], np.int64)
+        has_texts = np.isin(self.kinds, _WITH_TEXTS)
+        self.places: Ints = np.cumsum(has_texts) - has_texts
+        self.text_columns = int(has_texts.sum())
+
+    @staticmethod
+    def reads(fields: Sequence[Field], paths: dict[str, tuple[str, ...]]) -> bool:
+        """True if all attributes are single values at the top of the record, with plain names."""
+        return bool(fields) and all(field.is_plain and len(paths[field.name]) == 1 for field in fields)
+
+    def lines(self, chunk: bytes) -> PartlyParsed | None:
+        """Read those lines of a chunk that are plain.
+
+        Returns:
+            The events, their lines, and the lines that are left to pyarrow's reader. None if pyarrow must
+            read all of the chunk: compiled code is not loaded, too few lines are plain, or the chunk is no
+            UTF-8 or too long.
+        """
+        scan = compiled_reader().scan_for(len(chunk))
+        if scan is None:
+            return None
+        bounds, numbers = filled_lines(chunk)
+        read = self._read(scan, np.frombuffer(chunk, np.uint8), bounds)
+        return read and replace(read, rows=numbers[read.rows], left=numbers[read.left])
+
+    def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
+        """Read the records at `bounds`, int64[2, n], of a text; return the same as `lines`."""
+        scan = compiled_reader().scan_for(len(text))
+        return None if scan is None else self._read(scan, text, bounds)
+
+    def _read(self, scan: Scan, text: Bytes, bounds: Ints) -> PartlyParsed | None:
+        if len(text) > _MOST_BYTES or not _is_utf8(text):
+            return None
+        columns = _Columns(self, text, bounds)
+        rows = columns.scanned(scan)
+        left = np.flatnonzero(columns.outcome == LEFT)
+        if ways.is_read_by_columns(rows, rows + len(left)):
+            return None
+        table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
+        if any(has_infinite(table[field.name]) for field in self.fields if field.type == "DOUBLE"):
+            return None  # a number is too large: the parser finds the record
+        return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds[:, left])
+
+
+class _Columns:
+    """The arrays that the compiled reader writes to."""
+
+    def __init__(self, reader: PlainReader, text: Bytes, bounds: Ints) -> None:
+        attributes, records = len(reader.fields), bounds.shape[1]
+        self.reader = reader
+        self.text, self.bounds = text, bounds
+        self.numbers = np.empty((attributes, records), np.int64)
+        self.states = np.empty((attributes, records), np.uint8)
+        self.texts = np.empty((reader.text_columns, len(text)), np.uint8)
+        self.ends = np.zeros((reader.text_columns, records + 1), np.int64)
+        self.outcome = np.empty(records, np.uint8)
+
+    def scanned(self, scan: Scan) -> int:
+        """Run the compiled reader; return the number of records that were read."""
+        reader = self.reader
+        sizes = [len(self.outcome), len(reader.fields), len(self.texts), len(self.text), _GUESSED]
+        seen, guess = np.empty(len(reader.fields), np.int64), np.full(_GUESSED, -1, np.int64)
+        some_bytes = (self.text, reader.names, self.states, self.texts, self.outcome)
+        ints = (self.bounds, reader.bounds, reader.kinds, reader.places)
+        ours = (self.numbers, self.ends, seen, guess)
+        given = np.array(sizes, np.int64), _addresses(some_bytes), _addresses((*ints, *ours)), self.numbers
+        return scan(*(array.ctypes.data for array in given))
+
+    def column(self, at: int, rows: int) -> pa.Array:
+        """The first `rows` values of an attribute, in the type of the core."""
+        kind, states = self.reader.kinds[at], self.states[at, :rows]
+        target = ARROW_TYPES[self.reader.fields[at].type]
+        valid = _bits(states != NULL) if (states == NULL).any() else None
+        if kind == TEXT:
+            return pa.Array.from_buffers(target, rows, [valid, *self._texts(at, rows)])
+        numbers = self.numbers[at, :rows]
+        if kind == DOUBLE and (told := states == DIGITS).any():
+            texts = pa.Array.from_buffers(pa.string(), rows, [None, *self._texts(at, rows)])
+            floats = texts.filter(pa.array(told)).cast(pa.float64())
+            numbers.view(np.float64)[told] = floats.to_numpy()
+        if kind == BOOLEAN:
+            return pa.Array.from_buffers(target, rows, [valid, _bits(numbers != 0)])
+        values = numbers.astype(np.int32) if kind == DATE else numbers
+        return pa.Array.from_buffers(target, rows, [valid, pa.py_buffer(values)])
+
+    def _texts(self, at: int, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
+        place = int(self.reader.places[at])
+        ends = self.ends[place, : rows + 1].astype(np.int32)
+        return pa.py_buffer(ends), pa.py_buffer(self.texts[place, : ends[-1]])
+
+
+def _addresses(arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.uintp]:
+    return np.array([array.ctypes.data for array in arrays], np.uintp)
+
+
+def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def _is_utf8(text: Bytes) -> bool:
+    if text.max(initial=0) < _END_OF_ASCII:
+        return True
+    try:
+        str(text.data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

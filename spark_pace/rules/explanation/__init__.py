@@ -1,0 +1,55 @@
+"""Explains a rule: where it is evaluated, what runs in parallel, what is carried, what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_pace.core.expr.canonical_text import canonical_text
+from spark_pace.core.plan.rule import Rule
+from spark_pace.rules.explanation import work
+from spark_pace.rules.explanation.cost import cost_of
+from spark_pace.rules.explanation.declared_facts import (
+    aggregate_facts,
+    fold_facts,
+    key_facts,
+    lookup_facts,
+    pattern_facts,
+    span_facts,
+)
+from spark_pace.rules.explanation.facts import INTAKE, ConditionFacts, EmitFacts, Explanation
+from spark_pace.rules.explanation.facts_as_text import json_value, lines_of
+from spark_pace.rules.explanation.level_facts import level_facts
+
+__all__ = ["explain", "explain_as_json"]
+
+
+def explain(rule: Rule) -> tuple[str, ...]:
+    """Explain a rule in lines of text."""
+    return tuple(lines_of(_explanation(rule)))
+
+
+def explain_as_json(rule: Rule) -> dict[str, Any]:
+    """Explain a rule in values that JSON has; `spark_pace.rules.explanation.facts` says what they mean."""
+    return json_value(_explanation(rule))
+
+
+def _explanation(rule: Rule) -> Explanation:
+    return Explanation(
+        rule=rule.name,
+        levels=level_facts(rule),
+        filter=None if rule.filter is None else ConditionFacts(canonical_text(rule.filter), INTAKE),
+        pattern=None if rule.pattern is None else pattern_facts(rule, rule.pattern),
+        operator=rule.operator,
+        fold=None if rule.fold is None else fold_facts(rule.fold),
+        aggregates=aggregate_facts(rule),
+        span=None if rule.span is None else span_facts(rule.span),
+        key=key_facts(rule),
+        lookup=lookup_facts(rule),
+        json=None if rule.reads else work.json_reader(rule),
+        splitter=work.splitter(rule),
+        parallel=work.parallel(rule),
+        carried=work.carried(rule),
+        order=work.order(rule),
+        emits=tuple(EmitFacts(field.name, field.type) for field in rule.emit),
+        cost=cost_of(rule),
+    )

@@ -1,0 +1,195 @@
+"""Collects the facts that the rule file states itself: pattern, span, key, side tables, fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_pace.core.expr import Expr, conjunction
+from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
+from spark_pace.core.match.contexts import context_of
+from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.match.method import method_of
+from spark_pace.core.plan.conditions import of_its_event, of_other_events
+from spark_pace.core.plan.meaning import used_attributes
+from spark_pace.core.plan.rule import (
+    Component,
+    CountSpan,
+    Fold,
+    GridSpan,
+    Pattern,
+    PythonFold,
+    Rule,
+    Span,
+    Times,
+)
+from spark_pace.core.plan.time_units import length_in_words, show_events
+from spark_pace.rules.explanation.facts import (
+    CANDIDATES,
+    FORBIDDING,
+    IN_ORDER,
+    IN_SPANS,
+    INTAKE,
+    ON_SPANS,
+    AggregateFacts,
+    ComponentFacts,
+    ConditionFacts,
+    FoldFacts,
+    KeyFacts,
+    LookupFacts,
+    MoveFacts,
+    PatternFacts,
+    SpanFacts,
+)
+
+
+def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
+    """The facts about a rule's pattern."""
+    where = []
+    for conjunct in pattern.where:
+        negated = any(pattern.components[index].negated for index in conjunct.components)
+        where.append(ConditionFacts(canonical_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
+    strict = None
+    if pattern.contiguity == "strict":
+        strict = "every event that passes the filter" if rule.filter is not None else "every event"
+    return PatternFacts(
+        order=pattern.order,
+        components=tuple(_component(rule, pattern, index) for index in range(len(pattern.components))),
+        where=tuple(where),
+        strict=strict,
+        context=str(pattern.context),
+        within=length_in_words(pattern.within) if pattern.within else None,
+        close=pattern.close,
+    )
+
+
+def aggregate_facts(rule: Rule) -> AggregateFacts | None:
+    """The facts about a rule that aggregates; None for rules with a pattern, an operator or a fold."""
+    if rule.pattern is not None or rule.operator is not None or rule.fold is not None:
+        return None
+    where = None if rule.having is None else ConditionFacts(canonical_text(rule.having), ON_SPANS)
+    return AggregateFacts("every event that passes the filter" if rule.filter else "every event", where)
+
+
+def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
+    component = pattern.components[index]
+    before = _neighbour(pattern.components[:index][::-1], "last")
+    after = _neighbour(pattern.components[index + 1 :], "first")
+    takes = forbids = decided_by = None
+    parts = _parts(rule, component)
+    if component.times is not None:
+        takes = _group(pattern, component.times, before, after)
+    elif component.negated and after:
+        forbids = f"an event that matches it between {before} and {after}"
+    elif component.negated:
+        end = "the window that starts at the first event" if pattern.within else "the span"
+        if pattern.within and rule.span:
+            end += " or of the span"
+        forbids = f"an event that matches it after {before}, to the end of {end}"
+        decided_by = _decided_by(rule, pattern)
+    return ComponentFacts(
+        name=component.name,
+        condition=canonical_text(component.predicate),
+        decided=parts[-1].decided,
+        parts=parts,
+        times=None if component.times is None else str(component.times),
+        negated=component.negated,
+        takes=takes,
+        forbids=forbids,
+        decided_by=decided_by,
+    )
+
+
+def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
+    """Split a component's condition into the part about the event alone and the part about other events."""
+    alone, others = of_its_event(component.predicate), of_other_events(component.predicate)
+    found = [ConditionFacts(canonical_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
+    if others:
+        text = " and ".join(map(canonical_text, others))
+        found.append(ConditionFacts(text, IN_ORDER if rule.span is None else IN_SPANS))
+    return tuple(found)
+
+
+def _decided_by(rule: Rule, pattern: Pattern) -> str:
+    """The end of the wait for an event that may forbid, in words."""
+    if isinstance(rule.span, CountSpan) or (pattern.within is not None and pattern.within.events is not None):
+        return "when so many events have come, whatever they match"
+    return "by the frontier alone, so no event has to come"
+
+
+def _neighbour(components: Sequence[Component], end: str) -> str:
+    """The event next to a gap, in words: of the nearest component not negated, or one end of its group."""
+    positive = [component for component in components if not component.negated]
+    if not positive:
+        return ""
+    nearest, times = positive[0], positive[0].times
+    if times is None:
+        return nearest.name
+    otherwise = f" (or {positive[1].name}, where there is none)" if times.least == 0 else ""
+    return f"the {end} {nearest.name}{otherwise}"
+
+
+def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
+    """The events that a group takes, and their number, in words."""
+    if before and after:
+        where = f"between {before} and {after}"
+    elif after:
+        where = f"from the initiator on, before {after}"
+    elif before:
+        where = f"after {before}, up to the terminator"
+    else:
+        where = "from the initiator to the terminator"
+    number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
+    if times.least == times.most:
+        number = f"{times.most}"
+    if not walks(context_of(pattern).way):
+        return f"every event that matches it {where}; {number}"
+    soon = f"once there are {times.least}, " if times.least else ""
+    end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
+    return f"the first events that match it {where}; {number}{end}"
+
+
+def span_facts(span: Span) -> SpanFacts:
+    """The facts about a span."""
+    if isinstance(span, GridSpan):
+        return SpanFacts("time", canonical_duration(span.every_us), canonical_duration(span.size_us))
+    if isinstance(span, CountSpan):
+        return SpanFacts("events", show_events(span.every), show_events(span.size))
+    closes = " and ".join(canonical_text(expr) for expr in (span.close, *span.close_where))
+    within = canonical_duration(span.within_us)
+    return SpanFacts("between events", open=canonical_text(span.open), close=closes, within=within)
+
+
+def lookup_facts(rule: Rule) -> tuple[LookupFacts, ...]:
+    """The side tables that a rule uses; also for events of the input that it reads besides matches."""
+    used = used_attributes(rule)
+    schemas = [one.schema for one in (rule, *rule.reads) if one is rule or one.hands_on]
+    facts = []
+    for side in (side for schema in schemas for side in schema.side_tables):
+        names = tuple(field.name for field in side.fields if field.name in used)
+        if names:
+            on = tuple(attribute for attribute, _ in side.on)
+            facts.append(LookupFacts(side.name, side.path, on, names))
+    return tuple(facts)
+
+
+def fold_facts(fold: Fold) -> FoldFacts:
+    """The facts about a fold."""
+    if isinstance(fold, PythonFold):
+        return FoldFacts(fold.function, fold.version, None, ())
+    moves = []
+    for move in fold.moves:
+        sources = tuple(fold.states[source] for source in move.sources)
+        condition = None if move.condition is None else _of_move(fold.conditions[move.condition])
+        moves.append(MoveFacts(sources, condition, fold.states[move.target], move.emits))
+    return FoldFacts(None, None, fold.states[0], tuple(moves))
+
+
+def _of_move(condition: Expr) -> ConditionFacts:
+    return ConditionFacts(canonical_text(condition), IN_ORDER if of_other_events(condition) else INTAKE)
+
+
+def key_facts(rule: Rule) -> KeyFacts:
+    """The facts about a rule's keys."""
+    gap_us = rule.forget_key_after_us
+    forget = None if gap_us is None else canonical_duration(gap_us)
+    return KeyFacts(rule.partition_by, forget, method_of(rule).join)

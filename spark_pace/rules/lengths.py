@@ -1,0 +1,66 @@
+"""Reads durations and counts of rule files: ``30 min``, ``500 ms``, ``1000 events``."""
+
+from __future__ import annotations
+
+import re
+
+from spark_pace.core.plan.rule import Within
+from spark_pace.core.plan.time_units import UNITS_US
+from spark_pace.rules.document.document import Node, Scalar, describe
+from spark_pace.rules.document.report import Report
+
+MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
+MAX_EVENTS = 1_000_000_000
+
+_MEANT = {
+    **dict.fromkeys(("millis", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("day", "days"), "d"),
+}
+_AMOUNT = re.compile(r"(-?[0-9]{1,20})\s*([a-zA-Z]+)")
+
+
+def read_duration(
+    node: Node, report: Report, must: str = "a duration such as 10 min", *, least: int = 0
+) -> int | None:
+    """Read a duration of at least `least` microseconds, as microseconds; report anything else."""
+    length = _read(node, report, must, "us, ms, s, min, h or d", counts=False, least=least)
+    return None if length is None else length.time_us
+
+
+def read_length(node: Node, report: Report, *, least: int = 0) -> Within | None:
+    """Read a duration of at least `least` microseconds, or a number of events; report anything else."""
+    must, units = "a length such as 10 min or 1000 events", "us, ms, s, min, h, d or events"
+    return _read(node, report, must, units, counts=True, least=least)
+
+
+def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, least: int) -> Within | None:
+    text = node.text.strip() if isinstance(node, Scalar) else ""
+    match = _AMOUNT.fullmatch(text)
+    unit = match[2] if match else ""
+    if match is None or (unit not in UNITS_US and not (counts and unit in ("event", "events"))):
+        meant = _MEANT.get(unit.lower())
+        advice = (
+            f'Did you mean "{match[1]} {meant}"?'
+            if match and meant
+            else f"Write a whole number and a unit: {units}."
+        )
+        report.add(node.place, f"must be {must}", describe(node), advice)
+        return None
+    amount = int(match[1])
+    if unit not in UNITS_US:
+        return _bounded_events(node, report, amount)
+    if not least <= amount * UNITS_US[unit] <= MAX_DURATION_US:
+        bound = "from 0" if least == 0 else "more than 0 and up"
+        report.add(node.place, f"must be {bound} to 36500 d", describe(node), "Correct the duration.")
+        return None
+    return Within(time_us=amount * UNITS_US[unit])
+
+
+def _bounded_events(node: Node, report: Report, amount: int) -> Within | None:
+    if 1 <= amount <= MAX_EVENTS:
+        return Within(events=amount)
+    report.add(node.place, f"must be from 1 to {MAX_EVENTS} events", describe(node), "Correct the number.")
+    return None

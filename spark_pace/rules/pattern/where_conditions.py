@@ -1,0 +1,96 @@
+"""Reads the key ``where``: conditions over components, some of which become part of a predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, conjunction, walk
+from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.rule import Component, Conjunct, EventSchema
+from spark_pace.rules.document.report import Place, Report, quote
+from spark_pace.rules.document.section import Section
+from spark_pace.rules.expressions.compile import compile_parts
+from spark_pace.rules.expressions.parsing import as_expression
+from spark_pace.rules.expressions.scopes import MatchScope
+
+
+def read_where(
+    rule: Section, schema: EventSchema, components: Sequence[Component], *, opened: bool
+) -> list[Conjunct]:
+    """Read the conditions, in order, each with the components that it names; wrong ones are left out.
+
+    `opened` is True if an event opens the rule's span. A condition about that event alone counts as one about
+    the first component.
+    """
+    node = rule.node("where")
+    scalar = None if node is None else as_expression(node, rule.report)
+    if scalar is None:
+        return []
+    scope = MatchScope(schema, tuple(components), opened=opened)
+    found = []
+    for place, expr in compile_parts(scalar, scope, rule.report):
+        named = {part.component for part in walk(expr) if isinstance(part, (Column, Aggregate))}
+        indices = tuple(index for index, component in enumerate(components) if component.name in named)
+        if not indices and OPENING_EVENT in named:
+            indices = (0,)
+        if indices:
+            _check_negated([components[index] for index in indices], place, rule.report)
+            found.append(Conjunct(expr, indices))
+        else:
+            rule.report.add(
+                scalar.place,
+                "must be about components",
+                quote(scalar.text),
+                "Remove the condition that is always the same.",
+            )
+    return found
+
+
+def _check_negated(named: Sequence[Component], place: Place, report: Report) -> None:
+    names = [component.name for component in named if component.negated]
+    if len(names) > 1:
+        report.add(
+            place,
+            "must name at most one negated component",
+            " and ".join(map(quote, names)),
+            "An event forbids by itself: write a condition for each of them, joined by and.",
+        )
+
+
+def assigned(
+    components: Sequence[Component], conjuncts: Sequence[Conjunct]
+) -> tuple[tuple[Component, ...], tuple[Conjunct, ...]]:
+    """Add conditions to the predicates that they belong to; return the components and the other conditions.
+
+    A condition about one component that stands for one event, or is negated, belongs to its predicate; so
+    does one about the opening event alone.
+    """
+    own: dict[int, list[Expr]] = {}
+    left = []
+    for conjunct in conjuncts:
+        index = conjunct.components[0]
+        if _is_predicate(conjunct, components[index]):
+            own.setdefault(index, []).append(_without_component(conjunct.expr, components[index].name))
+        else:
+            left.append(conjunct)
+    complete = tuple(
+        replace(component, predicate=conjunction([component.predicate, *own.get(index, [])]))
+        for index, component in enumerate(components)
+    )
+    return complete, tuple(left)
+
+
+def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
+    """True if a condition belongs to the predicate of `component`, the first that it names."""
+    if len(conjunct.components) > 1:
+        return False
+    return component.times is None or not any(isinstance(node, Aggregate) for node in walk(conjunct.expr))
+
+
+def _without_component(expr: Expr, name: str) -> Expr:
+    if isinstance(expr, Column) and expr.component == name:
+        return replace(expr, component=None)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(_without_component(one, name) for one in expr.arguments))
+    return expr
