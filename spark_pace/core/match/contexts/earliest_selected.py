@@ -29,7 +29,7 @@ from spark_pace import ways
 from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, has_bit, marks_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
-from spark_pace.core.match.contexts.in_turn import in_turn
+from spark_pace.core.match.contexts.in_turn import in_turn, in_turn_by_columns
 from spark_pace.core.match.first import depth_first
 from spark_pace.core.match.found_matches import Found, found_of
 from spark_pace.core.match.search import unused
@@ -218,7 +218,7 @@ def _in_any_order(search: AnyOrder, openings: Ints) -> Found:
     elif compilable and search.steps <= MOST_IN_ORDERS:
         matrix = _of_orders(search)
     else:
-        return in_turn(search, openings)
+        return in_turn_by_columns(search, openings)
     matrix = matrix[matrix[:, 0] >= 0]
     closes = np.full(len(openings), -1, np.int64)
     selection = np.searchsorted(openings, search.firsts(matrix))

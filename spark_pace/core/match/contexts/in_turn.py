@@ -19,11 +19,10 @@ from spark_pace.core.tables import numbers, with_column
 
 
 def in_turn(search: Search, openings: Ints) -> Found:
-    """The matches, found terminator by terminator; each match uses up its events.
+    """The matches of a pattern, found terminator by terminator; each match uses up its events.
 
-    The loop takes one step for each terminator of a segment, in all segments at once, and looks only at the
-    rows that a candidate of the terminator can have, or that may forbid one. With a trailing negation a match
-    is decided when all candidates that end at its terminator or before it are decided.
+    With a trailing negation a match is decided when all candidates that end at its terminator or before it
+    are decided.
 
     Args:
         search: the pattern over a stream; ``@spent`` tells the turns in which events were used up already.
@@ -31,6 +30,15 @@ def in_turn(search: Search, openings: Ints) -> Found:
     """
     if search.techniques.unused.compilable and search.many:
         return _found(openings, decided(search, _turns_of_use(search.stream)))
+    return in_turn_by_columns(search, openings)
+
+
+def in_turn_by_columns(search: Search, openings: Ints) -> Found:
+    """The matches, as `in_turn` finds them, without compiled code: conjunctions too.
+
+    The loop takes one step for each terminator of a segment, in all segments at once, and looks only at the
+    rows that a candidate of the terminator can have, or that may forbid one.
+    """
     stream, terminators = search.stream, hopeful_ends(search)
     segment = stream.segment[terminators]
     turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
