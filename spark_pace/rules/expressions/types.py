@@ -109,7 +109,13 @@ def digits_of_constant(number: Literal) -> tuple[int, int] | Wrong:
     if number.type == "DOUBLE" and len(Decimal(str(number.value)).as_tuple().digits) > EXACT_DIGITS:
         got, do = str(number.value), f"Write cast('{number.value}' as DECIMAL(p,s)) for more digits."
         return Wrong(f"must be a constant of at most {EXACT_DIGITS} digits beside a DECIMAL", got, do)
-    return constant_digits(str(number.value))
+    digits = constant_digits(str(number.value))
+    if digits[0] > MAX_DIGITS:
+        do = "Write cast(... as DOUBLE) around the DECIMAL."
+        return Wrong(
+            f"must be a constant of at most {MAX_DIGITS} digits beside a DECIMAL", str(number.value), do
+        )
+    return digits
 
 
 def constant_digits(text: str) -> tuple[int, int]:
