@@ -13,7 +13,7 @@ COMPILED := spark_pace/cli/kernels.py $(wildcard $(SEARCH)/compiled/*.py) $(SEAR
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test chaos differential fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test browser chaos kills differential levels fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,11 +71,20 @@ test: setup jars/kafka/.ready  ## Run every test, lint and types included
 differential: $(VENV)/.ready  ## Compare the core with the oracle on random rules and streams, whichever ways it takes (PAIRS=100000 SEED=0)
 	$(BIN)/python -m tests.long.differential --pairs $(or $(PAIRS),100000) --seed $(or $(SEED),0)
 
+browser: $(VENV)/.ready  ## Open pages with matches on a time axis in Chromium, and check what it draws
+	$(BIN)/python -m tests.long.browser
+
+levels: $(VENV)/.ready  ## Compare random rules over rules, folds and panes with the oracle (GRAPHS=10000 SEED=0)
+	$(BIN)/python -m tests.long.levels --graphs $(or $(GRAPHS),10000) --seed $(or $(SEED),0)
+
 fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote (INPUTS=1000000)
 	$(BIN)/python -m tests.long.fuzz --inputs $(or $(INPUTS),1000000)
 
 chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100 ORDERING=watermark or sources)
 	$(BIN)/python -m tests.long.chaos.run --kills $(or $(KILLS),100) --ordering $(or $(ORDERING),watermark)
+
+kills: setup  ## Kill jobs of random graphs of rules at random moments and compare them with the oracle (JOBS=20 KILLS=6 SEED=0)
+	$(BIN)/python -m tests.long.levels.kills --jobs $(or $(JOBS),20) --kills $(or $(KILLS),6) --seed $(or $(SEED),0)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .

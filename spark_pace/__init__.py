@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_pace.core.plan.rule import EventSchema, Rule
+    from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.match_frame import Matches
     from spark_pace.io.replay import Replay
     from spark_pace.reasons import Why
@@ -43,14 +44,15 @@ if TYPE_CHECKING:
     Rules: TypeAlias = Rule | RuleSource | Sequence[Rule] | Sequence[RuleSource]
 
 __all__ = [
-    "EventSchema", "Matches", "Replay", "Rule", "Why", "__version__", "create_views", "detect", "load_rules",
-    "read_table", "replay", "why",
+    "EventSchema", "Matches", "Replay", "Rule", "Timeline", "Why", "__version__", "create_views", "detect",
+    "load_rules", "read_table", "replay", "timeline", "why",
 ]  # fmt: skip
 _TYPES = {
     "EventSchema": "spark_pace.core.plan.rule",
     "Matches": "spark_pace.io.match_frame",
     "Replay": "spark_pace.io.replay",
     "Rule": "spark_pace.core.plan.rule",
+    "Timeline": "spark_pace.io.html.timeline",
     "Why": "spark_pace.reasons",
 }
 
@@ -203,6 +205,35 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
     from spark_pace import api
 
     return api.read_table(out, name, columns)
+
+
+def timeline(matches: Matches | pa.Table, title: str = "matches") -> Timeline:
+    """Draw matches on a time axis.
+
+    Args:
+        matches: what `replay` gives as ``matches``, or `read_table` as ``"matches"``; all rows or some.
+        title: the heading of the page.
+
+    Returns:
+        The timeline. A notebook shows it; ``write(path)`` makes a page for a browser, without a server.
+
+    Raises:
+        ConfigError: an argument is of another type.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> found = spark_pace.replay(rules, [{"time": "2024-01-01T00:00:00Z", "x": 9.0}])
+        >>> drawn = spark_pace.timeline(found.matches, "high values")
+        >>> "<title>high values</title>" in drawn.html()
+        True
+    """
+    from spark_pace import api
+
+    return api.timeline(matches, title)
 
 
 def create_views(spark: SparkSession, out: str | Path, rules: Rules = ()) -> tuple[str, ...]:

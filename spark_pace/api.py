@@ -18,6 +18,7 @@ from spark_pace.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.replay import Replay
     from spark_pace.reasons import Why
 
@@ -83,6 +84,17 @@ def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Tabl
     require("name", name, str, "the name of a table", f"Use one of: {', '.join(query.TABLES)}.")
     require("columns", columns, (list, tuple, type(None)), "a list of names", "Leave it out to have all.")
     return query.read_table(str(out), name, columns)
+
+
+def timeline(matches: Any, title: object) -> Timeline:
+    """Do what `spark_pace.timeline` says."""
+    from spark_pace.io.html.timeline import Timeline
+    from spark_pace.io.match_frame import Matches
+
+    do = "Give the matches of a replay, or read_table(out, 'matches')."
+    require("matches", matches, (Matches, pa.Table), "a table of matches", do)
+    require("title", title, str, "a text", "Leave it out to have the heading matches.")
+    return Timeline(matches.table if isinstance(matches, Matches) else matches, str(title))
 
 
 def create_views(spark: Any, out: object, rules: object) -> tuple[str, ...]:

@@ -82,6 +82,13 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
     type=FILES,
     help="Write the matches here (.json or .csv) instead of a table to the terminal.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=FILES,
+    metavar="FILE",
+    help="Write a page that draws the matches on a time axis (needs: pip install 'spark-pace[html]').",
+)
 @_OPERATORS
 @click.option(
     "--list",
@@ -91,12 +98,19 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
     metavar="N",
     help="List at most N late events, bad records and failed selections each (3).",
 )
-def replay(rules: Path, events: Path, out: Path | None, operators: tuple[str, ...], listed: int) -> None:
+def replay(
+    rules: Path,
+    events: Path,
+    out: Path | None,
+    page: Path | None,
+    operators: tuple[str, ...],
+    listed: int,
+) -> None:
     """Print the matches, or write them to a file."""
-    from spark_pace.cli.replay_command import replay_command
+    from spark_pace.cli.replay_command import Written, replay_command
 
     _see_current_directory()
-    replay_command(rules, events, out, operators, listed)
+    replay_command(rules, events, Written(out, page), operators, listed)
 
 
 @commands.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -13,20 +14,42 @@ from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
+from spark_pace.io.html.timeline import require_plotly
 from spark_pace.io.replay import Replay, replay_files
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
 
 
+@dataclass(frozen=True)
+class Written:
+    """The files to which the matches are written.
+
+    Attributes:
+        out: the matches as JSON or CSV; None: the terminal shows them.
+        page: the matches on a time axis, in HTML; None: no page.
+    """
+
+    out: Path | None
+    page: Path | None
+
+    def check(self) -> None:
+        """Raise ConfigError for a file that cannot be written, before any work is done."""
+        if self.out is not None and self.out.suffix not in WRITERS:
+            must = f"must end in {' or '.join(WRITERS)}"
+            raise ConfigError.of("--out", must, str(self.out), "Choose one of them.")
+        for option, path in (("--out", self.out), ("--html", self.page)):
+            if path is not None and not path.parent.is_dir():
+                do = f"Make {path.parent} first, or choose another."
+                raise ConfigError.of(option, "must lie in a folder that is there", str(path), do)
+        if self.page is not None:
+            require_plotly()
+
+
 def replay_command(
-    rules_file: Path, events: Path, out: Path | None, operators: tuple[str, ...], listed: int
+    rules_file: Path, events: Path, written: Written, operators: tuple[str, ...], listed: int
 ) -> None:
     """Do what `spark_pace.cli.main.replay` says."""
-    if out is not None and out.suffix not in WRITERS:
-        raise ConfigError.of("--out", f"must end in {' or '.join(WRITERS)}", str(out), "Choose one of them.")
-    if out is not None and not out.parent.is_dir():
-        do = f"Make {out.parent} first, or choose another."
-        raise ConfigError.of("--out", "must lie in a folder that is there", str(out), do)
+    written.check()
     of_job = is_job(rules_file)
     if of_job:
         refuse_beside_job(rules_file, operators)
@@ -38,10 +61,12 @@ def replay_command(
         if rule.function is not None:
             load_operator(rule.function)
     replayed = replay_files(rules, events) if job is None else _replayed_by(job, events)
-    if out is None:
-        show(replayed.result.matches, rules)
-    else:
-        WRITERS[out.suffix](replayed.result.matches, rules, out)
+    if written.page is not None:
+        replayed.timeline(f"{rules_file} over {events}").write(written.page)
+    if written.out is not None:
+        WRITERS[written.out.suffix](replayed.matches, rules, written.out)
+    elif written.page is None:
+        show(replayed.matches, rules)
     _summarise(replayed, rules, listed)
 
 

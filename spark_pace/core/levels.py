@@ -12,6 +12,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -22,16 +23,17 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import TableStore, encode_parcel, frames_of
 from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.match.delay import matched_before
+from spark_pace.core.match.delay import is_awaited, out_before, surely_out_before
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import Result
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.lower_rules import EVENTS, NUMBER, PLACE, column_given, given_by
 from spark_pace.core.plan.meaning import fingerprint, rule_parts
-from spark_pace.core.plan.plan import Level, Plan
+from spark_pace.core.plan.plan import Level, Plan, RulePlan
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
+from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
 from spark_pace.core.tables import array, concat, numbers
 from spark_pace.errors import StateError
 
@@ -39,11 +41,31 @@ STANDING = ("pending", "carry", "open")  # of matches that wait or are carried, 
 _CHECKSUM_BYTES = 4
 
 
+@dataclass(frozen=True)
+class Awaited:
+    """What is known of the matches of a rule that is read and whose matches may wait.
+
+    Attributes:
+        waiting: those that wait, of the time `known_us` and later.
+        known_us: the time from which on they are known: a rule may have had matches before others read it.
+    """
+
+    waiting: Waiting
+    known_us: int
+
+    def after(self, planned: RulePlan, change: Waiting, frontier_us: int) -> Awaited:
+        """What is known after a batch."""
+        surely_us = surely_out_before(planned.rule, frontier_us)
+        left = Waiting.sum([self.waiting, change]).since(max(self.known_us, surely_us))
+        return Awaited(left, self.known_us)
+
+
 class Levels:
     """The running state of all rules that read matches.
 
     Attributes:
         standing: the counts of `STANDING` behind the last batch.
+        out_before: for each rule the time before which all its matches are out, behind the last batch.
     """
 
     def __init__(self, plan: Plan, snapshot: bytes | None = None, store: TableStore | None = None) -> None:
@@ -58,26 +80,33 @@ class Levels:
             StateError: the snapshot is damaged, of another format version or of other rules.
         """
         self._plan = plan
-        kept = {} if snapshot is None else stored_states(snapshot)
+        kept, awaited = ({}, {}) if snapshot is None else stored_states(snapshot)
         self._splitters = [SlotSplitter(level.plan, 0, kept.get(_id(level)), store) for level in plan.levels]
+        self._awaited = awaited
         self.standing = dict.fromkeys(STANDING, 0)
+        self.out_before: dict[str, int] = {}
 
     def snapshot(self) -> bytes:
         """The state as bytes; its large chunks are in the store."""
         states = [splitter.snapshot() for splitter in self._splitters]
-        parcel = encode_parcel({"levels": [_id(level) for level in self._plan.levels]}, states)
+        header = {
+            "levels": [_id(level) for level in self._plan.levels],
+            "awaited": [[name, one.known_us, one.waiting.stored()] for name, one in self._awaited.items()],
+        }
+        parcel = encode_parcel(header, states)
         return parcel + zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big")
 
     def stored(self) -> list[str]:
         """The names of what is in the store and the last snapshot needs."""
         return [name for splitter in self._splitters for name in splitter.stored()]
 
-    def advance(self, merged: Merged, frontier_us: int, fold: FoldRuns = fold_here) -> Merged:
+    def advance(self, merged: Merged, passed_us: int, frontier_us: int, fold: FoldRuns = fold_here) -> Merged:
         """Process a batch.
 
         Args:
             merged: the matches of the rules that read events.
-            frontier_us: the frontier of these events.
+            passed_us: the frontier of these events before.
+            frontier_us: the frontier now.
             fold: calls the Python function of a rule's fold.
 
         Returns:
@@ -86,20 +115,31 @@ class Levels:
         Raises:
             OperatorError: such a function has failed. Then what is in memory of the state is of no use.
         """
-        out_before = {
-            planned.rule.name: matched_before(planned.rule, frontier_us) for planned in self._plan.rules
-        }
-        standing: Counter[str] = Counter()
+        standing, before = Counter[str](), self._awaited
+        self._awaited = {}  # of rules that nobody reads any more nothing is known
+        self._go_on(self._plan, before, merged, passed_us, frontier_us)
         for level, splitter in zip(self._plan.levels, self._splitters, strict=True):
-            reached_us = min(out_before.get(rule.name, frontier_us) for rule in level.reads)
+            reached_us = min(self.out_before.get(rule.name, frontier_us) for rule in level.reads)
+            level_passed_us = splitter.frontier_us
             output = _advance(level, splitter, merged, reached_us, fold)
             results = [result for lane in output.lanes for result in lane]
-            merged = merged.beside(merge(level.plan, results, merged.next_out_seq))
+            merged = merged.beside(merge(level.plan, results, merged.next_out_seq, told_of_waiting([output])))
             standing.update({name: output.stats[name] for name in STANDING})
-            for planned in level.plan.rules:
-                out_before[planned.rule.name] = matched_before(planned.rule, reached_us)
+            self._go_on(level.plan, before, merged, level_passed_us, splitter.frontier_us)
         self.standing = {name: standing[name] for name in STANDING}
         return merged
+
+    def _go_on(
+        self, plan: Plan, before: Mapping[str, Awaited], merged: Merged, passed_us: int, frontier_us: int
+    ) -> None:
+        """Note how far the matches of the rules of a plan are out."""
+        for planned in plan.rules:
+            rule, awaited = planned.rule, Awaited(NOTHING_WAITS, NO_FRONTIER)
+            if is_awaited(planned):
+                change = merged.waiting.get(rule.name, NOTHING_WAITS)
+                awaited = before.get(_name(planned), Awaited(NOTHING_WAITS, passed_us))
+                awaited = self._awaited[_name(planned)] = awaited.after(planned, change, frontier_us)
+            self.out_before[rule.name] = out_before(rule, frontier_us, awaited.waiting, awaited.known_us)
 
 
 def _advance(
@@ -182,8 +222,15 @@ def _id(level: Level) -> str:
     return json.dumps([[rule.name, fingerprint(rule_parts(rule))] for rule in level.reads])
 
 
-def stored_states(snapshot: bytes) -> dict[str, bytes]:
-    """The state of each level, by what it reads.
+def _name(planned: RulePlan) -> str:
+    """What a rule's matches that wait are kept under: those of another rule are not its own."""
+    return json.dumps([planned.rule.name, planned.fingerprint, planned.since])
+
+
+def stored_states(snapshot: bytes) -> tuple[dict[str, bytes], dict[str, Awaited]]:
+    """The state of each level, by what it reads; and what is known of the matches that wait, by `_name`.
+
+    Of states that an earlier release has written, nothing is known of these.
 
     Raises:
         StateError: the snapshot is damaged.
@@ -193,4 +240,5 @@ def stored_states(snapshot: bytes) -> dict[str, bytes]:
         must, do = "must be as this program wrote it", "Start again with a new checkpoint."
         raise StateError(f"state of the rules that read matches — {must}; got damaged bytes. {do}")
     header, states = frames_of(parcel)
-    return dict(zip(header["levels"], map(bytes, states), strict=True))
+    awaited = {name: Awaited(Waiting.of(times), known) for name, known, times in header.get("awaited", [])}
+    return dict(zip(header["levels"], map(bytes, states), strict=True)), awaited

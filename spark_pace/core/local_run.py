@@ -19,7 +19,7 @@ from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.order.order import LateFile, Order
 from spark_pace.core.order.progress import together
 from spark_pace.core.plan.plan import Plan
-from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
+from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
 from spark_pace.core.tables import concat, joined
 
 Records: TypeAlias = pa.Table | Sequence[pa.Table]
@@ -90,14 +90,15 @@ class LocalRun:
         for slot, frame in pack(self.plan, concat([part.events for part in parts])) if parts else []:
             frames.setdefault(slot, []).append(frame)
         progress = replace(together(part.progress for part in parts), finish=finish)
-        operate = partial(work_off, self.plan)
+        operate, passed_us = partial(work_off, self.plan), self.splitters[0].frontier_us
         outputs = [
             splitter.advance(frames.get(slot, []), progress, operate)
             for slot, splitter in enumerate(self.splitters)
         ]
         results = [result for output in outputs for lane in output.lanes for result in lane]
         frontier_us = self.splitters[0].frontier_us
-        merged = self.levels.advance(merge(self.plan, results, self.next_out_seq), frontier_us)
+        merged = merge(self.plan, results, self.next_out_seq, told_of_waiting(outputs))
+        merged = self.levels.advance(merged, passed_us, frontier_us)
         self.next_out_seq = merged.next_out_seq
         self._reached = outputs[0].reached
         behind = self._late_in(tables, outputs[0].late_files)

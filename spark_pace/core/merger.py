@@ -5,8 +5,8 @@ Sources: semantics, section 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import MOST_COMPONENTS, NOTHING_US, UTC_TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.method import method_of
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.plan.plan import Plan, RulePlan
@@ -37,12 +39,14 @@ class Merged:
             out_seq; with the columns of `matches_schema` for this rule alone.
         failed: the selections on which a Python operator failed, as a table of `FAILED_SCHEMA`.
         next_out_seq: the number of the next match of each rule.
+        waiting: how the matches that wait have changed, for the rules that others read.
     """
 
     shown: tuple[Rule, ...]
     of_rules: dict[str, pa.Table]
     failed: pa.Table
     next_out_seq: dict[str, int]
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
 
     @cached_property
     def matches(self) -> pa.Table:
@@ -54,7 +58,8 @@ class Merged:
     def beside(self, other: Merged) -> Merged:
         """Add the output of other rules, which were numbered after these."""
         failed = _in_order(pa.concat_tables([self.failed, other.failed]))
-        return Merged(self.shown, self.of_rules | other.of_rules, failed, other.next_out_seq)
+        waiting = {**self.waiting, **other.waiting}
+        return Merged(self.shown, self.of_rules | other.of_rules, failed, other.next_out_seq, waiting)
 
 
 def matches_schema(rules: Iterable[Rule]) -> pa.Schema:
@@ -77,13 +82,19 @@ def _final(kind: pa.DataType) -> pa.DataType:
     return UTC_TIME if pa.types.is_timestamp(kind) else kind
 
 
-def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -> Merged:
+def merge(
+    plan: Plan,
+    results: Iterable[Result],
+    next_out_seq: dict[str, int],
+    waiting: Mapping[int, Sequence[Waiting]] | None = None,
+) -> Merged:
     """Put a batch's matches in order and number them.
 
     Args:
         plan: the plan.
         results: the results of all operators of the batch, in any order.
         next_out_seq: the number of the next match of each rule; 0 for rules that are missing.
+        waiting: what splitters tell of the matches that wait, by the rule's place in the plan; None: nothing.
 
     Returns:
         The output of the batch, which depends on these results and numbers only.
@@ -93,55 +104,81 @@ def merge(plan: Plan, results: Iterable[Result], next_out_seq: dict[str, int]) -
         of_rules.setdefault(result.header.rule_index, []).append(result)
     following = dict(next_out_seq)
     tables, failed = dict[str, pa.Table](), [FAILED_SCHEMA.empty_table()]
+    changes = {plan.rules[index].rule.name: [*parts] for index, parts in (waiting or {}).items()}
     for rule_index in sorted(of_rules, key=lambda index: plan.rules[index].rule.name):
         planned = plan.rules[rule_index]
-        ordered = _ordered(planned, of_rules[rule_index])
+        ordered, lifted = _ordered(planned, of_rules[rule_index])
+        if is_awaited(planned):
+            told = [lifted, *(result.waiting for result in of_rules[rule_index])]
+            told.append(_gone_out(planned, ordered, of_rules[rule_index][0].header.passed_us))
+            changes.setdefault(planned.rule.name, []).extend(told)
         base = following.get(planned.rule.name, 0)
         if not planned.rule.hands_on:  # its numbers only order events of one batch, and no rule reads them
             following[planned.rule.name] = base + ordered.num_rows
         tables[planned.rule.name] = _finished(planned, ordered, base)
         failed += [result.failed for result in of_rules[rule_index]]
-    return Merged(plan.shown, tables, _in_order(pa.concat_tables(failed)), following)
+    changed = {name: Waiting.sum(parts) for name, parts in changes.items()}
+    return Merged(plan.shown, tables, _in_order(pa.concat_tables(failed)), following, changed)
+
+
+def _gone_out(planned: RulePlan, matches: pa.Table, passed_us: int) -> Waiting:
+    """The matches that have waited and go out now, as they wait no longer."""
+    if not waits_for_sure(planned.rule):
+        return NOTHING_WAITS
+    matched_us = _matched_us(matches)
+    return Waiting.change(matched_us[:0], matched_us[matched_us < passed_us])
+
+
+def _matched_us(matches: pa.Table) -> Ints:
+    return array(matches, "matched_at").view(pa.int64()).to_numpy()  # type: ignore[no-any-return]
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
     return failed.sort_by([("rule", "ascending"), ("key", "ascending"), ("selection_id", "ascending")])
 
 
-def _ordered(planned: RulePlan, results: list[Result]) -> pa.Table:
-    """The matches of one rule in output order."""
+def _ordered(planned: RulePlan, results: list[Result]) -> tuple[pa.Table, Waiting]:
+    """The matches of one rule in output order, and those that wait for other lanes."""
     results = sorted(results, key=lambda result: (result.header.bucket, result.header.number))
     lift = method_of(planned.rule).waits and planned.key_column is None
-    tables = _lifted(results) if lift else [result.matches for result in results]
+    tables, waiting = [result.matches for result in results], NOTHING_WAITS
+    if lift:
+        tables, waiting = _lifted(results, awaited=is_awaited(planned))
     filled = [table for table in tables if table.num_rows] or tables[:1]
     table = pa.concat_tables(filled, promote_options="default")
     if table.num_rows < 2:
-        return table
+        return table, waiting
     names = _sort_columns(planned, table.column_names)
     columns = {name: array(table, name) for name in names}
     if in_order(columns.values(), strictly=True):
-        return table
+        return table, waiting
     columns |= _production_sets(table["events"])
     order = sorted_rows(columns)
     pattern = planned.rule.pattern
     if pattern is not None and (pattern.order == "conjunction" or not shape_of(pattern).simple):
         order = _with_groups_in_order(planned.rule, table, columns, order)
-    return table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))
+    return (table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))), waiting
 
 
-def _lifted(results: list[Result]) -> list[pa.Table]:
-    """The matches of each lane, without those that still wait for selections of earlier lanes."""
-    tables = []
+def _lifted(results: list[Result], *, awaited: bool) -> tuple[list[pa.Table], Waiting]:
+    """The matches of each lane, without those that still wait for selections of earlier lanes.
+
+    If they are awaited, the second value has those that begin to wait so.
+    """
+    tables, waiting = [], list[Waiting]()
     base = NOTHING_US
     for result in results:
         matches, header = result.matches, result.header
         if not header.exact:
             time = np.maximum(numbers(matches, "@release_us"), base)
-            now = (time >= header.passed_us) & (time < header.frontier_us)
+            out = time < header.frontier_us
+            if awaited:
+                waiting.append(come_to_wait(_matched_us(matches), out, header.passed_us, header.frontier_us))
+            now = (time >= header.passed_us) & out
             matches = matches if now.all() else matches.filter(boolean(now))
         tables.append(matches)
         base = max(base, result.resolved_us)
-    return tables
+    return tables, Waiting.sum(waiting)
 
 
 def _production_sets(events: pa.ChunkedArray) -> dict[str, pa.Array]:

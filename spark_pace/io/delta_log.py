@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -18,10 +18,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from spark_pace.errors import StateError
+from spark_pace.io.delta_checkpoint import last_checkpoint, stored_actions
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
 # of tables that tell their readers to know features by name; some matter only where they are used
 _KNOWN_FEATURES = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _ANOTHER = "Read another table, or write this one without it."
@@ -134,13 +134,12 @@ class DeltaLog:
         Raises:
             StateError: it cannot be read, or makes the table one that cannot be.
         """
-        try:
+
+        def actions() -> Iterator[dict[str, Any]]:
             text = self._file(version).read_text(encoding="utf-8")
-            actions = [json.loads(line) for line in text.splitlines() if line]
-            return self._commit(version, actions)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            must, got = "must have a log that can be read", f"{type(error).__name__}: {error}"
-            raise self.refusal(version, must, got, "Restore the table.") from error
+            return (json.loads(line) for line in text.split("\n") if line)
+
+        return self._read(version, actions)
 
     def metadata(self) -> Metadata:
         """What the table says of itself now.
@@ -206,29 +205,17 @@ class DeltaLog:
 
     def _checkpoint(self, columns: tuple[str, ...]) -> Commit:
         """The last checkpoint, as if one commit had done all that it says; else a commit of nothing."""
-        found: dict[int, list[tuple[str, int]]] = {}
-        for match in map(_CHECKPOINT.fullmatch, self._names()):
-            if match:
-                found.setdefault(int(match[1]), []).append((match[0], int(match[3] or 1)))
-        whole = [version for version, parts in found.items() if len(parts) >= parts[0][1]]
-        if not whole:
+        found = last_checkpoint(self._names())
+        if found is None:
             return _NOTHING
-        import pyarrow.parquet as pq
+        return self._read(found.version, lambda: stored_actions(self._log, found.names, columns))
 
-        actions: list[dict[str, Any]] = []
-        for name, _ in sorted(found[max(whole)]):
-            with pq.ParquetFile(self._log / name) as file:
-                there = [one for one in (*columns, "sidecar") if one in file.schema_arrow.names]
-                rows = file.read(columns=there)
-            for column in there:
-                actions += [{column: value} for value in rows[column].drop_null().to_pylist()]
-        if any("sidecar" in action for action in actions):
-            got, do = (
-                "one of version 2",
-                "Let it keep its whole log, or give a from_version that it has.",
-            )
-            raise self.refusal(max(whole), "must have a checkpoint of version 1", got, do)
-        return self._commit(max(whole), actions)
+    def _read(self, version: int, actions: Callable[[], Iterable[dict[str, Any]]]) -> Commit:
+        try:
+            return self._commit(version, actions())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            must, got = "must have a log that can be read", f"{type(error).__name__}: {error}"
+            raise self.refusal(version, must, got, "Restore the table.") from error
 
     def _commit(self, version: int, actions: Iterable[dict[str, Any]]) -> Commit:
         by_kind: dict[str, list[dict[str, Any]]] = {}

@@ -21,9 +21,9 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
-from spark_pace.io.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.event_times import END_US, FAR_US, UNIT_US, timely, with_places
 from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
+from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names

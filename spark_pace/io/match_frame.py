@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.errors import counted
-from spark_pace.io.html import html_table
+from spark_pace.io.html.table import html_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -63,8 +63,6 @@ class BatchReport(Counts):
     # if events wait and the frontier stood still: the sources that hold it, the slowest first
     waiting_for: tuple[str, ...]
     finished: bool  # the batch was the end of the input
-    # for each attribute that the header of a CSV file lacks, the message about it
-    lacking: dict[str, str] = field(default_factory=dict)
     # selections that operators worked on; an open one counts in each batch in which they do
     selections: Annotated[int, LANES]
     operator_seconds: Annotated[float, LANES]  # the time of operators, added over all lanes
@@ -74,6 +72,9 @@ class BatchReport(Counts):
     longest_lane_seconds: float  # the longest time that operators took for a lane
     longest_lane_predicted: float | None  # the longest time predicted for a lane; None if none was
     over_bound: str | None  # why no cut into lanes was predicted to keep `latency_bound`; else None
+    lookups: dict[str, str]  # the version of each side table that the batch has joined
+    # for each attribute that the header of a CSV file lacks, the message about it
+    lacking: dict[str, str] = field(default_factory=dict)
 
 
 _TYPES = get_type_hints(BatchReport)
@@ -88,6 +89,7 @@ _OTHERS = {
     "max_time_us": {"max_event_time": UTC_TIME},
     "waiting_for": {},
     "lacking": {},
+    "lookups": {"lookups": pa.map_(pa.string(), pa.string())},
 }
 _FIRST = ["batch_id", "seconds"]
 
@@ -117,6 +119,7 @@ def metrics_row(report: BatchReport, written_at: datetime) -> pa.Table:
         "matches_by_rule": list(report.matches.items()),
         "frontier": report.frontier_us,
         "max_event_time": report.max_time_us,
+        "lookups": list(report.lookups.items()),
     }
     return pa.table(
         [pa.array([values[column.name]], column.type) for column in METRICS_SCHEMA], schema=METRICS_SCHEMA

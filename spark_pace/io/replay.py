@@ -21,7 +21,8 @@ from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.data_frames import table_of
 from spark_pace.io.event_files import ARCHIVES, EventsRead, read_source_file, table_events
-from spark_pace.io.html import html_table
+from spark_pace.io.html.table import html_table
+from spark_pace.io.html.timeline import Timeline
 from spark_pace.io.match_frame import Matches
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 
@@ -92,6 +93,10 @@ class Replay:
     def to_pandas(self) -> pd.DataFrame:
         """The matches as a frame of pandas; see `Matches` for its columns."""
         return self.matches.to_pandas()
+
+    def timeline(self, title: str = "matches") -> Timeline:
+        """The matches on a time axis: `write(path)` makes a page of it, and a notebook shows it."""
+        return Timeline(self.result.matches, title)
 
     def __len__(self) -> int:
         """The number of matches."""

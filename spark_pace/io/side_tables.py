@@ -66,14 +66,16 @@ def read_side_table(side: SideTable, schema: EventSchema) -> pa.Table:
     return table
 
 
-def stamp_of(side: SideTable) -> tuple[int, ...]:
-    """By what it is seen that a table has changed.
+def stamp_of(side: SideTable) -> tuple[object, ...]:
+    """By what it is seen that a table has changed, or another one has taken its place.
 
     Raises:
         SparkPaceError: it is not there.
     """
     if _is_delta(side):
-        return tuple(DeltaLog(side.path).versions()[-1:])
+        log = DeltaLog(side.path)
+        table_id, last = log.metadata().table_id, log.versions()[-1]
+        return table_id, last, log.stamp(last)
     try:
         told = os.stat(side.path)
     except OSError as error:

@@ -1,4 +1,7 @@
-"""A job on a real broker, killed at every chosen moment, its workers and its broker too: nothing shows."""
+"""Jobs that are killed at chosen moments and at random ones: nothing shows in what they write.
+
+One reads a real broker, which is killed too. The other has random graphs of rules.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from tests.long.chaos.check import differences, tables_of
 from tests.long.chaos.series import RANDOM, Kill, Series
 from tests.long.chaos.stream import in_core, make_stream
 from tests.long.chaos.topic import kill_for, produce, write_topic_job
+from tests.long.levels.kills import killed_job
+from tests.support.graph_jobs import drawn_graphs
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -67,3 +72,10 @@ def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
     checkpoint = Checkpoint(Path(spec.checkpoint_path))
     begins = [read_sequence(checkpoint, batch_id) for batch_id in checkpoint.kept_sequences()]
     assert any(begin is not None and begin.chunks for begin in begins), "what waits was never in files"
+
+
+def test_random_graphs_of_rules_in_a_job_that_is_killed_find_what_the_oracle_finds(tmp_path: Path) -> None:
+    job, outcome = killed_job(tmp_path / "job", drawn_graphs(4), 4, 3)
+    assert list(job.differences()) == []
+    assert outcome.complaints == []
+    assert outcome.unspent == []

@@ -1,13 +1,16 @@
 """What can run for as long as you like, each part by a command of its own.
 
+- `browser` (`make browser`) opens pages with matches on a time axis in Chromium. No part of it is in CI,
+  which has no browser; `tests/unit/test_timeline.py` checks what the pages are given.
 - `chaos` (`make chaos`) kills a job on Kafka again and again, and compares its tables with those of an
   undisturbed run. `tests/integration/test_kills.py` is a short round of it.
 - `differential` (`make differential`) compares the core with the oracle on random rules and streams,
   while every choice of a way is set. `differential/test_table.py` is a short run of it.
 - `fuzz` (`make fuzz`) gives random inputs to every reader of what others wrote, and keeps its findings in
   `fuzz/corpus`. `fuzz/test_corpus.py` is a short round of it.
-- `levels` (`python -m tests.long.levels`) compares random rules over rules with the oracle.
-  `tests/property/test_levels_at_random.py` is a short run of it.
+- `levels` (`make levels`) compares random rules over rules with the oracle, and kills jobs of
+  them (`make kills`). `tests/property/test_levels_at_random.py` is a short run of the first, a test of
+  `tests/integration/test_kills.py` a short round of the second.
 - `soak` (`make soak`) keeps a job under load, and looks for losses and for memory that grows.
   `tests/integration/test_soak.py` is a short round of it.
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
@@ -89,12 +90,44 @@ def test_a_table_that_is_partitioned_and_whose_log_was_cut_is_read_whole(tmp_pat
     append_all(tmp_path, random_events(4, 90), 6, partition_by=["k"])
     spec = job(tmp_path, finish=True)
     expected = by_core(spec, tmp_path)
-    DeltaTable(tmp_path / "in").create_checkpoint()
-    for version in range(3):
-        (tmp_path / "in" / "_delta_log" / f"{version:020d}.json").unlink()
+    cut_behind(tmp_path, 3)
     summary = run_job(spec)
     assert summary.records == 90
     assert table(spec, "matches").num_rows == expected.matches.num_rows > 0
+
+
+def test_a_table_whose_log_delta_itself_cut_behind_a_checkpoint_of_version_2_is_read_whole(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    append_all(tmp_path, random_events(4, 90), 3, partition_by=["k"])
+    whole = DeltaLog(tmp_path / "in").files(2)
+    properties = "'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '3'"
+    spark.sql(f"ALTER TABLE delta.`{tmp_path / 'in'}` SET TBLPROPERTIES ({properties})")
+    log = DeltaLog(tmp_path / "in")
+    for version in range(3):
+        (tmp_path / "in" / "_delta_log" / f"{version:020d}.json").unlink()
+    assert [file.path for file in log.files(3)] == [file.path for file in whole]
+    append_all(tmp_path, random_events(4, 90)[:30], 1)
+    assert run_job(job(tmp_path, finish=True)).records == 120
+
+
+def test_a_log_that_was_cut_behind_what_was_read_is_read_on(tmp_path: Path) -> None:
+    events = random_events(6, 90)
+    spec = job(tmp_path)
+    for first in (0, 30):
+        append(tmp_path, events[first : first + 30])
+        run_job(spec)
+    append(tmp_path, events[60:])
+    cut_behind(tmp_path, 2)
+    assert run_job(replace(spec, finish=True)).records == 30
+    assert sum(table(spec, "metrics")["records"].to_pylist()) == 90
+
+
+def cut_behind(folder: Path, version: int) -> None:
+    """Let a checkpoint take the place of the commits before a version."""
+    DeltaTable(folder / "in").create_checkpoint()
+    for number in range(version):
+        (folder / "in" / "_delta_log" / f"{number:020d}.json").unlink()
 
 
 def test_a_version_to_begin_with_leaves_out_what_is_before(tmp_path: Path) -> None:
@@ -117,9 +150,7 @@ def make_anew(folder: Path) -> None:
 
 def cut_off(folder: Path) -> None:
     append_all(folder, random_events(6, 20), 4)
-    DeltaTable(folder / "in").create_checkpoint()
-    for version in range(4):
-        (folder / "in" / "_delta_log" / f"{version:020d}.json").unlink()
+    cut_behind(folder, 4)
 
 
 CHANGES = {
@@ -138,7 +169,7 @@ CHANGES = {
     "made anew": (make_anew, "in — must be the table that the checkpoint has read, .*; got another one, "),
     "cut off": (
         cut_off,
-        r"in, version [12] — must have the commits that were not read yet; got a log without",
+        r"in, version 2 — must have the commits that were not read yet; got a log without",
     ),
 }
 

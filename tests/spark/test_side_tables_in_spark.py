@@ -82,9 +82,11 @@ def test_a_batch_that_is_done_again_joins_what_it_joined_the_first_time(
     # two seconds of each batch wait for the frontier, and were joined when they were read
     assert found(spec) == expected([(0, 60, OLD), (60, 90, NEW), (120, 150, NEW)])
     assert table(spec, "quarantine").num_rows == 0
+    told = [dict(row)["owners"] for row in table(spec, "metrics").sort_by("batch_id")["lookups"].to_pylist()]
+    assert told[0] == told[1] != told[2] == told[3]
     kept = sorted(path.name for path in (tmp_path / "checkpoint" / "lookup").iterdir())
     assert [name for name in kept if name.endswith(".json")] == ["2.json", "3.json"]
-    assert len([name for name in kept if name.startswith("owners-")]) == 1
+    assert [name for name in kept if name.startswith("owners-")] == [f"owners-{told[3]}.arrow"]
 
 
 def with_changes(*changes: Callable[[], None]) -> Callable[[BatchReport], None]:

@@ -11,6 +11,7 @@ from itertools import cycle
 
 import pyarrow as pa
 
+from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
@@ -23,7 +24,7 @@ from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.lanes import decode_lane
-from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
+from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
 
 Plans = Plan | Sequence[Plan]
 Batch = pa.Table | Sequence[pa.Table]
@@ -57,10 +58,13 @@ class KeptLevels:
     def __init__(self) -> None:
         self.snapshot: bytes | None = None
         self.store = KeptChunks()
+        self.frontier_us = NO_FRONTIER
+        self.out_before: dict[str, int] = {}
 
     def advance(self, plan: Plan, merged: Merged, frontier_us: int) -> Merged:
         levels = Levels(plan, self.snapshot, self.store)
-        merged = levels.advance(merged, frontier_us)
+        merged = levels.advance(merged, self.frontier_us, frontier_us)
+        self.frontier_us, self.out_before = frontier_us, levels.out_before
         self.snapshot = levels.snapshot()
         self.store.forget_all_but(levels.stored())
         return merged
@@ -68,13 +72,14 @@ class KeptLevels:
 
 @dataclass(frozen=True)
 class Step:
-    """What one batch gave; the frontier is that of every slot."""
+    """What one batch gave; the frontier is that of every slot, `out_before` as in `Levels`."""
 
     matches: pa.Table
     failed: pa.Table
     late: list[pa.Table]
     counts: Counter[str]
     frontier_us: int
+    out_before: dict[str, int]
 
 
 def drive(
@@ -113,10 +118,10 @@ def drive(
         entries += len(read)
         late = [*(part.late for part in sifted), *behind]
         counts = counted(read, sifted, behind, told.stats["repeats"])
-        merged = merge(plan, map(decode_result, results), next_out_seq)
+        merged = merge(plan, map(decode_result, results), next_out_seq, told_of_waiting(outputs))
         merged = above.advance(plan, merged, told.stats["frontier_us"])
         next_out_seq = merged.next_out_seq
-        yield Step(merged.matches, merged.failed, late, counts, told.stats["frontier_us"])
+        yield Step(merged.matches, merged.failed, late, counts, above.frontier_us, above.out_before)
 
 
 def operate(plan: Plan, lane: bytes | memoryview, call: CallOperator = call_here) -> bytes:

@@ -14,7 +14,7 @@ def balance(state: Any, event: dict[str, Any]) -> tuple[Any, Rows]:
     total, ids = state or [0, []]
     if event["x"] is None:
         return None, [{"id": "-".join(ids), "balance": total}]
-    total, ids = total + event["x"] - 1, [*ids, event["id"]][-2:]
+    total, ids = total + event["x"] - 1, [*ids, event["id"] or ""][-2:]
     rows = [{"id": event["id"], "balance": total}]
     return [total, ids], rows * (2 if total == 0 else 1 if total % 2 == 0 else 0)
 
@@ -35,6 +35,7 @@ balance_of_table.takes_table = True  # type: ignore[attr-defined]
 def seen(state: Any, event: dict[str, Any]) -> tuple[Any, Rows]:
     """A row without fields for each type that comes for the first time."""
     known = state or {"types": [], "n": 0, "mean": 0.5, "last": None}
-    is_new = event["type"] not in known["types"]
-    types = sorted({*known["types"], event["type"]})
+    kind = event["type"] or ""  # null in matches of a rule that does not give it
+    is_new = kind not in known["types"]
+    types = sorted({*known["types"], kind})
     return {"types": types, "n": known["n"] + 1, "mean": known["mean"] / 3, "last": event["k"]}, [{}] * is_new

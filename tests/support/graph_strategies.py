@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -19,9 +20,10 @@ from spark_pace.core.plan.rule import (
     Rule,
     Within,
 )
+from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.any_rule import any_rule
 from tests.support.fold_strategies import fold_rules
-from tests.support.strategies import ATTRIBUTES, schemas, typed
+from tests.support.strategies import ATTRIBUTES, grid_spans, schemas, typed
 from tests.support.strategies import rule as plain_rule
 from tests.support.streams import SECOND
 
@@ -86,23 +88,63 @@ def frequent() -> st.SearchStrategy[Rule]:
     )
 
 
+# of each attribute the functions by which a pane may give it on: they keep its type
+OF_PANES: dict[str, tuple[Any, ...]] = {
+    "time": ("first", "last", "min", "max"),
+    "id": ("first", "last", "min"),
+    "type": ("last", "last", "max"),
+    "x": ("sum", "min", "max", "last", "last"),
+    "y": ("sum", "min", "last", "last"),
+    "k": ("first", "last", "max"),
+    "z": ("sum", "avg", "stddev", "max"),
+}
+
+
+@st.composite
+def pane_rules(draw: st.DrawFn) -> Rule:
+    """A rule that aggregates windows on the grid, and gives on what its events have."""
+    drawn = draw(aggregate_rules(grid_spans()))
+    fields = []
+    for name, kind in ATTRIBUTES.items():
+        if name not in drawn.partition_by:
+            function = draw(st.sampled_from(OF_PANES[name]))
+            fields.append(EmitField(name, kind, Aggregate(function, None, name, kind)))
+    return replace(drawn, emit=tuple(fields))
+
+
+PANE, FOLD, ANY, FREQUENT = "pane", "fold", "any", "frequent"
+KINDS: dict[str, st.SearchStrategy[Rule]] = {
+    PANE: pane_rules(),
+    FOLD: fold_rules().map(like_events),
+    ANY: any_rule().map(like_events),
+    FREQUENT: frequent().map(like_events),
+}
+# what the first rule is, and the first one that reads it
+STARTS = [
+    *[(FOLD, PANE), (PANE, FOLD), (PANE, PANE), (FOLD, FOLD), (ANY, PANE), (ANY, FOLD), (FREQUENT, PANE)],
+    *[(ANY, ANY), (ANY, ANY), (FREQUENT, ANY)],
+]
+LATER = [ANY, ANY, ANY, PANE, PANE, FOLD, FREQUENT, FREQUENT]
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> list[Rule]:
     """Rules over one schema, in any order of the levels: of events, of matches, and of both."""
     schema = draw(schemas())
+    below, above = draw(st.sampled_from(STARTS))
     rules: list[Rule] = []
     for number in range(draw(st.integers(1, 2))):
-        drawn = draw(frequent() | any_rule() | fold_rules())
-        rules.append(in_time(like_events(replace(drawn, name=f"r{number}", schema=schema))))
-    for number in range(len(rules), len(rules) + draw(st.integers(1, 3))):
-        name = f"r{number}"
-        with_all = [rule for rule in rules if rule.function is None]
-        reads = draw(
+        kind = below if number == 0 else draw(st.sampled_from(LATER))
+        rules.append(in_time(replace(draw(KINDS[kind]), name=f"r{number}", schema=schema)))
+    first = len(rules)
+    for number in range(first, first + draw(st.integers(1, 3))):
+        name, kind = f"r{number}", above if number == first else draw(st.sampled_from(LATER))
+        lower = draw(
             st.lists(st.sampled_from(rules), unique_by=lambda rule: rule.name, min_size=1, max_size=3)
         )
-        if draw(st.booleans()) or not {*map(id, reads)} & {*map(id, with_all)}:
+        reads = [rules[0]] if number == first and ANY not in (below, above) else lower
+        if draw(st.booleans()) or all(rule.function is not None for rule in reads):
             reads.insert(draw(st.integers(0, len(reads))), handing_on(name, schema))
-        drawn = draw(any_rule() | any_rule() | frequent() | fold_rules())
-        upper = replace(drawn, name=name, schema=match_schema(reads), reads=tuple(reads))
-        rules.append(with_what_is_used(in_time(like_events(upper))))
+        upper = replace(draw(KINDS[kind]), name=name, schema=match_schema(reads), reads=tuple(reads))
+        rules.append(with_what_is_used(in_time(upper)))
     return draw(st.permutations(rules))

@@ -12,8 +12,10 @@ import pytest
 from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, USED, Ints
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
+from spark_pace.core.match.contexts.earliest_selected import earliest_selected
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
@@ -167,5 +169,28 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: p
         expected = in_turn(search, search.initiators)
         monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)
         assert told(in_turn(search, search.initiators)) == told(expected), seed
+        matches += expected.matches
+    assert matches > 10
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+@pytest.mark.parametrize(
+    "where", [(), (compared("<>", (0, "a"), (1, "b")),)], ids=["plain", "with a condition"]
+)
+@pytest.mark.parametrize("components", [2, 3, 4])
+def test_conjunctions_equal_steps(
+    components: int, where: tuple[Conjunct, ...], overlapping: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matches = 0
+    for seed in range(24):
+        within = Within(events=6 + seed % 9) if seed % 2 else Within(time_us=6 + seed % 9)
+        context = Context("earliest", "selected")
+        pattern = Pattern((A, B, C, one("d"))[:components], where, within, context, order="conjunction")
+        drawn = stream_of(seed, components, overlapping=overlapping)
+        stream = Stream(drawn.events.drop_columns([SPENT]), drawn.starts)
+        monkeypatch.setattr(ways, "FEW_COMBINATIONS", 1 << 62)
+        expected = earliest_selected(stream, pattern, search_of(stream, pattern))
+        monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)
+        assert told(earliest_selected(stream, pattern, search_of(stream, pattern))) == told(expected), seed
         matches += expected.matches
     assert matches > 10

@@ -51,7 +51,7 @@ def report(number: int) -> BatchReport:
         state_bytes=8, frontier_us=9, max_time_us=10, idle_sources=11, slowest_source="s",
         waiting_for=("s",), finished=True, selections=12, operator_seconds=13.0,
         lanes=14, lane_rows=15, distinct_rows=16,
-        longest_lane_seconds=17.0, longest_lane_predicted=18.0, over_bound="too much",
+        longest_lane_seconds=17.0, longest_lane_predicted=18.0, over_bound="too much", lookups={"hosts": "a"},
     )  # fmt: skip
 
 
@@ -75,6 +75,7 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         *((name, "int64") for name in ("lanes", "lane_rows", "distinct_rows")),
         *((name, "double") for name in ("longest_lane_seconds", "longest_lane_predicted")),
         ("over_bound", "string"),
+        ("lookups", "map<string, string>"),
     ]
 
 

@@ -19,7 +19,13 @@ from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog, TableFile
 from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.sources.manifest import Manifest
-from spark_pace.spark.sources.table_commits import TableCommits, file_of
+from spark_pace.spark.sources.table_commits import (
+    LogPosition,
+    TableCommits,
+    file_of,
+    read_position,
+    write_position,
+)
 
 PLAIN = EventSchema((Field("time", "BIGINT"), Field("x", "BIGINT")), "time", "s")
 
@@ -39,8 +45,20 @@ def rewrite(table: Path, version: int, kind: str, **changes: Any) -> None:
     path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
-def commits_of(table: Path, entries: list[str], from_version: int | None = None) -> TableCommits:
-    return TableCommits(table, DeltaLog(table).metadata().table_id, from_version, entries)
+def commits_of(
+    table: Path,
+    entries: list[str],
+    from_version: int | None = None,
+    position: LogPosition | None = None,
+) -> TableCommits:
+    return TableCommits(table, DeltaLog(table).metadata().table_id, from_version, entries, position)
+
+
+def forget_commits(table: Path, *versions: int) -> None:
+    """Let a checkpoint take the place of commits."""
+    DeltaTable(table).create_checkpoint()
+    for version in versions:
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
 
 
 def test_each_look_finds_what_was_appended_since(tmp_path: Path) -> None:
@@ -59,6 +77,61 @@ def test_each_look_finds_what_was_appended_since(tmp_path: Path) -> None:
     assert commits_of(tmp_path, found[:3]).new() == found[2:]  # a crash may have cut the entries of commit 2
     assert commits_of(tmp_path, [], 1).new()[1:] == found[2:]
     assert commits_of(tmp_path, [], 5).new() == []
+
+
+def test_a_log_that_has_lost_only_what_was_read_is_read_on(tmp_path: Path) -> None:
+    for value in range(3):
+        append(tmp_path, value)
+    commits = commits_of(tmp_path, [])
+    found = commits.new()
+    assert commits_of(tmp_path, found[:2], 0, commits.position(3)).new() == []  # the manifest is an older one
+    append(tmp_path, 3)
+    DeltaTable(tmp_path).optimize.compact()  # a commit that adds nothing has no entry
+    found += commits.new()
+    position = commits.position(len(found))
+    forget_commits(tmp_path, 0, 1, 2, 3)
+    assert commits_of(tmp_path, found, None, position).new() == []
+    append(tmp_path, 5)
+    assert [file_of(entry).version for entry in commits_of(tmp_path, found, None, position).new()] == [5]
+    assert [file_of(entry).version for entry in commits.new()] == [5]
+    with pytest.raises(StateError, match="version 3 — must have the commits that were not read yet"):
+        commits_of(tmp_path, found).new()  # nothing tells that all of commit 3 is known
+    append(tmp_path, 6)
+    forget_commits(tmp_path, 5)
+    with pytest.raises(StateError, match="version 5 — must have the commits that were not read yet"):
+        commits_of(tmp_path, found, None, position).new()
+
+
+def test_a_table_that_is_made_anew_is_noticed_though_the_commit_that_was_read_last_is_gone(
+    tmp_path: Path,
+) -> None:
+    for value in range(2):
+        append(tmp_path / "a", value)
+    commits = commits_of(tmp_path / "a", [])
+    found = commits.new()
+    known = DeltaLog(tmp_path / "a").metadata().table_id
+    for value in range(4):
+        append(tmp_path / "b", value)
+    forget_commits(tmp_path / "b", 0, 1)
+    (tmp_path / "a").rename(tmp_path / "gone")
+    (tmp_path / "b").rename(tmp_path / "a")
+    for reader in (commits, TableCommits(tmp_path / "a", known, None, found, commits.position(len(found)))):
+        with pytest.raises(StateError, match="must be the table that the checkpoint has read"):
+            reader.new()
+
+
+def test_how_far_a_log_was_read_is_kept(tmp_path: Path) -> None:
+    assert read_position(tmp_path / "log.json") is None
+    for position in (LogPosition(2, 3, (7, 8)), LogPosition(0, 4, None)):
+        write_position(tmp_path / "log.json", position)
+        assert read_position(tmp_path / "log.json") == position
+
+
+def test_a_line_of_a_commit_ends_with_a_line_feed_only(tmp_path: Path) -> None:
+    for value in ("a\u2028b", "a\x85b"):
+        rows = pa.table({"k": [value], "x": [1]})
+        write_deltalake(tmp_path, rows, mode="append", partition_by=["k"])
+    assert [file.partition["k"] for file in DeltaLog(tmp_path).files(1)] == ["a\u2028b", "a\x85b"]
 
 
 def test_rows_that_were_joined_stand_where_the_first_of_them_stood(tmp_path: Path) -> None:

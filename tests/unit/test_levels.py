@@ -154,7 +154,9 @@ def test_damaged_state_of_levels_is_refused(tmp_path: Path) -> None:
 
 PAIR = {
     "name": "low",
+    "partition_by": ["y"],
     "pattern": {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]},
+    "where": "a.x = b.x",
     "within": "5 s",
     "emit": {"x": "a.x"},
 }
@@ -166,12 +168,14 @@ def test_the_state_of_a_level_goes_to_the_same_rules_over_the_same_rules(
 ) -> None:
     rules = loaded(tmp_path, [PAIR, *CHAIN[1:]])
     local = LocalRun(build_plan(rules.values(), order=OrderSpec()))
-    step = local.step(table_of(rules["low"], parse_events("a1=1,1 b1=1,1 c1=1,1")))
+    # the match of a2 and b1 waits for the selection of a1, and that of the other key for it
+    events = parse_events("a1=1,1 a2=2,1 b1=2,1 a3=1,2 b2=1,2 c1=1,1")
+    step = local.step(table_of(rules["low"], events))
     assert step.matches["rule"].to_pylist() == ["low"]
     assert local.levels.standing == {"pending": 2, "carry": 0, "open": 0}  # b1, which is handed on, waits too
     others = loaded(tmp_path, [low, *CHAIN[1:]])
     kept = Levels(build_plan([others["low"], others["mid"]], order=OrderSpec()), local.levels.snapshot())
-    merged = kept.advance(Merged((others["mid"],), {}, FAILED_SCHEMA.empty_table(), {}), 20_000_000)
+    merged = kept.advance(Merged((others["mid"],), {}, FAILED_SCHEMA.empty_table(), {}), 0, 20_000_000)
     assert merged.matches.num_rows == waiting
 
 

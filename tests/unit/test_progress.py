@@ -37,6 +37,7 @@ def progress(**changes: object) -> BatchReport:
         "slowest_source": None, "waiting_for": (), "finished": False,
         "selections": 5, "operator_seconds": 0.5, "lanes": 1, "lane_rows": 9, "distinct_rows": 9,
         "longest_lane_seconds": 0.5, "longest_lane_predicted": None, "over_bound": None,
+        "lookups": {},
     }  # fmt: skip
     return BatchReport(**(values | changes))  # type: ignore[arg-type]
 
@@ -145,7 +146,7 @@ def test_one_of_a_thing_is_told_in_the_singular():
 
 
 def test_status_reads_the_tables(tmp_path: Path):
-    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": []}
+    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": [], "lookups": []}
     batch |= dict.fromkeys(("written_at", "frontier", "max_event_time"), JAN_2)
     batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}
     batch |= {"over_bound": None}

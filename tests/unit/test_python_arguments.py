@@ -47,6 +47,15 @@ GIVE = "Give what load_rules gave, a path, a text of several lines, a dict, or a
             "rules — must be over one schema of events; got 2 schemas. "
             "Load them together, by load_rules([...]).",
         ),
+        (
+            lambda: spark_pace.timeline(EVENTS),
+            "matches — must be a table of matches; got list. "
+            "Give the matches of a replay, or read_table(out, 'matches').",
+        ),
+        (
+            lambda: spark_pace.timeline(spark_pace.replay(TEXT, EVENTS).matches, 5),
+            "title — must be a text; got int. Leave it out to have the heading matches.",
+        ),
         (lambda: spark_pace.load_rules(3), f"rules — must be rules, or what says them; got int. {GIVE}"),
         (lambda: spark_pace.load_rules([]), f"rules — must be one rule at least; got an empty list. {GIVE}"),
         (

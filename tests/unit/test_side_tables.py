@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -122,6 +123,19 @@ def test_a_delta_table_has_its_rows_of_now(tmp_path: Path) -> None:
     DeltaTable(tmp_path).delete("host = 'a'")
     assert stamp_of(one) != before
     assert read_side_table(one, schema_with(one))["host"].to_pylist() == ["b"]
+
+
+def test_another_delta_table_at_the_same_version_is_another(tmp_path: Path) -> None:
+    one = side(tmp_path / "hosts")
+    stamps = []
+    for owner in ("ann", "bob"):
+        rows = pa.table({"host": ["a"], "owner": [owner], "tier": [1]})
+        write_deltalake(one.path, rows)
+        stamps.append(stamp_of(one))
+        assert stamp_of(one) == stamps[-1]
+        shutil.rmtree(one.path)
+    assert stamps[0] != stamps[1]
+    assert stamps[0][1] == stamps[1][1] == 0
 
 
 REFUSED = {

@@ -8,7 +8,7 @@ selection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -94,6 +94,31 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
         links.append(Chain(rows[opened], closes[opened], still_open, *of_opened))
         start, size = following, 4 * size
     return _joined(links)
+
+
+def if_no_more_come(search: Search, closing: Closing, horizon: Horizon) -> tuple[Ints, Ints, Bools]:
+    """The matches that there are if no more events come, as far as nothing can forbid them any more.
+
+    Those behind a selection that is open are none if it has one yet.
+
+    Args:
+        search: the pattern over a stream.
+        closing: what closes selections, if only a match that begins with the opening event can.
+        horizon: what is known of the future.
+
+    Returns:
+        int64[m], the last row of each; int64[m], the row that opened its selection, at the end of whose
+        window it is decided if a negation is last; bool[m], which are behind what is open.
+    """
+    stream, within = search.stream, search.pattern.within
+    ended = replace(horizon, complete=np.full(len(stream.starts), True))
+    links = chain(search, closing, ended, apart=True)
+    is_over, closed = horizon.over(stream, links.openings, within), links.closes >= 0
+    is_open = ~is_over if search.trailing else ~is_over & ~closed
+    segment, opened = stream.segment[links.openings], np.append(0, np.cumsum(is_open))
+    behind = opened[:-1] > opened[np.searchsorted(segment, segment)]
+    done = np.flatnonzero(closed & ~is_open)
+    return links.closes[done], links.openings[done], behind[done]
 
 
 def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints:

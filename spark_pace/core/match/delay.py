@@ -1,4 +1,4 @@
-"""How long the matches of a rule can be held back, for the rules that read them.
+"""How long the matches of a rule are held back, for the rules that read them.
 
 Sources: semantics, section 5.
 """
@@ -9,6 +9,9 @@ from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.method import method_of
+from spark_pace.core.match.spans import next_end
+from spark_pace.core.match.waiting import Waiting
+from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule
 from spark_pace.core.plan.shape import shape_of
 
@@ -54,9 +57,40 @@ def _of_span(rule: Rule) -> int | None:
     return length_us if waits else 0
 
 
-def matched_before(rule: Rule, frontier_us: int) -> int:
-    """The time before which all matches of the rule are out, if the frontier of its events is this one."""
+def is_awaited(planned: RulePlan) -> bool:
+    """Tell whether rules read this one whose matches may wait: they must know of those that do."""
+    return planned.is_read and delay_us(planned.rule) != 0
+
+
+def waits_for_sure(rule: Rule) -> bool:
+    """Tell whether what waits are matches, which go out as they are: then each is known from its time on.
+
+    In *next, selected* it depends on the selection that is open whether those behind it have any. What a
+    Python operator makes of a span is known only when the operator is called.
+    """
+    if rule.pattern is None:
+        return rule.operator is None
+    return not context_of(rule.pattern).waits_for_earlier
+
+
+def out_before(rule: Rule, frontier_us: int, waiting: Waiting, known_us: int) -> int:
+    """The time before which all matches of a rule are out.
+
+    Args:
+        rule: the rule.
+        frontier_us: the frontier of its events.
+        waiting: its matches that wait.
+        known_us: the time from which on these are known; of earlier ones only the most is that they may wait.
+    """
     if frontier_us in (NO_FRONTIER, UNKNOWN_TIME):
         return frontier_us
+    if rule.pattern is None and isinstance(rule.span, GridSpan):  # a match has the time of a window's end
+        return next_end(rule.span, frontier_us)
+    surely_us = surely_out_before(rule, frontier_us)
+    return min(frontier_us, waiting.first_us, surely_us if surely_us < known_us else frontier_us)
+
+
+def surely_out_before(rule: Rule, frontier_us: int) -> int:
+    """The same, as far as the rule alone says it."""
     most_us = delay_us(rule)
     return NO_FRONTIER if most_us is None else max(NO_FRONTIER, frontier_us - most_us)

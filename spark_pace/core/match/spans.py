@@ -207,6 +207,11 @@ class Windows:
         return _with_base(stream, SpanRows(start, end, ids, k * every, none, resolved_at, resolved_at))
 
 
+def next_end(span: GridSpan, frontier_us: int) -> int:
+    """The end of the first window that has not ended at a frontier."""
+    return (last_ended(span, frontier_us) + 1) * span.every_us + span.size_us
+
+
 def last_ended(span: GridSpan, frontier_us: int) -> int:
     """The number of the last window whose last microsecond is below the frontier."""
     return (frontier_us - span.size_us) // span.every_us

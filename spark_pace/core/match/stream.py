@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints, has_bit
-from spark_pace.core.ranks import value_codes
+from spark_pace.core.ranks import segments_of, value_codes
 from spark_pace.core.tables import array, numbers
 
 
@@ -122,6 +122,12 @@ class Stream:
     def before_time(self, rows: Ints, times: Ints) -> Ints:
         """For each row and its time in `times`, the first row of its segment that is not before that time."""
         return self.place(rows, times, "left")
+
+    def before(self, time_us: int) -> Stream:
+        """The stream of the rows before that time, without the segments that have none."""
+        early = self.time < time_us
+        rows = np.flatnonzero(early)
+        return Stream(self.events.filter(pa.array(early)), segments_of(self.segment[rows]))
 
     def take(self, rows: Ints, starts: Ints) -> Stream:
         """The stream of these rows, which may repeat; its segments begin at `starts` of the new rows."""

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME, Ints
+from spark_pace.core.columns import NOTHING_US, OFFSET, OPENING, SOURCE, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.contents import contents_of
 from spark_pace.core.expr import Aggregate
 from spark_pace.core.functions.error_texts import last_line, shortened
 from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
+from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import (
@@ -26,19 +27,20 @@ from spark_pace.core.match.release import (
 )
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import SharedAggregates, SpanAggregates, aggregate_spans
 from spark_pace.core.operate.fold_fields import fold_matches
 from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
-from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans
+from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans, waiting_in_spans
 from spark_pace.core.plan.panes import EVENTS, united
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.split.lanes import Lane, LaneHeader
-from spark_pace.core.tables import array, numbers, with_column
+from spark_pace.core.tables import array, boolean, numbers, with_column
 from spark_pace.errors import OperatorError, counted, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection that are shown
@@ -75,10 +77,13 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
         found, labels = _matched(lane, stream)
     else:
         found, labels = in_spans(rule, lane, stream)
-    found, labels = _releasable(planned, lane.header, found, labels)
+    now, waiting = _releasable(planned, lane.header, labels)
+    if rule.span is not None and is_awaited(planned) and not waits_for_sure(rule):
+        waiting = waiting_in_spans(rule, lane, stream)
+    found, labels = _in_output_order(planned, found, labels, now)
     matches = pattern_matches(plan, planned, stream, found, labels)
     failed = FAILED_SCHEMA.empty_table()
-    return [Result(lane.header, resolved_us, matches, failed, len(found.openings))]
+    return [Result(lane.header, resolved_us, matches, failed, len(found.openings), waiting)]
 
 
 def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
@@ -94,7 +99,13 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
     if not header.sharers:
         kept, fields = aggregate_spans(first.rule, spans)
         matches = _of_spans(plan, first, lane, stream, kept, fields)
-        return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start))]
+        waiting = NOTHING_WAITS
+        if is_awaited(first):  # the lane has spans of which only this is to be known
+            out = numbers(matches, "@release_us") < header.frontier_us
+            matched_us = array(matches, "matched_at").view(pa.int64()).to_numpy()
+            waiting = come_to_wait(matched_us, out, header.passed_us, header.frontier_us)
+            matches = matches.filter(boolean(out))
+        return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start), waiting)]
     grids, known = lane.column("grid"), dict[Aggregate, pa.Array]()
     every = _of_spans(plan, first, lane, stream, np.arange(len(start)), pa.table({}))
     results = list[Result]()
@@ -127,11 +138,10 @@ def _of_spans(
     return with_column(matches, "seq", following - 1)
 
 
-def _releasable(planned: RulePlan, header: LaneHeader, found: Found, labels: Labels) -> tuple[Found, Labels]:
-    """Keep the matches that go out now, and for a lane that is not exact those that the merger must decide.
+def _releasable(planned: RulePlan, header: LaneHeader, labels: Labels) -> tuple[Bools, Waiting]:
+    """Which matches go out now, and the new ones that wait.
 
-    If the times of release decide their order, they are sorted by them, because sorting here costs less than
-    sorting whole columns later.
+    If the lane is not exact, the matches that the merger must decide are among the first.
     """
     rule, time = planned.rule, labels.release.time
     now = time < header.frontier_us
@@ -140,10 +150,21 @@ def _releasable(planned: RulePlan, header: LaneHeader, found: Found, labels: Lab
         now &= Resolution(first, before=before).lets_out(labels.selection_id, time >= header.passed_us)
     elif header.exact or not method_of(rule).waits:
         now &= time >= header.passed_us
-    index = np.flatnonzero(now)
+    if not is_awaited(planned) or not waits_for_sure(rule):
+        return now, NOTHING_WAITS
+    return now, come_to_wait(labels.matched_us, now, header.passed_us, header.frontier_us)
+
+
+def _in_output_order(planned: RulePlan, found: Found, labels: Labels, chosen: Bools) -> tuple[Found, Labels]:
+    """The chosen matches; where the times of their releases decide about their order, they are in it.
+
+    To sort them before their columns are gathered costs less than to sort the columns.
+    """
+    rule, time = planned.rule, labels.release.time
+    index = np.flatnonzero(chosen)
     if planned.key_column is not None or rule.merge != "selection":
         index = index[np.argsort(time[index], kind="stable")]
-    if len(index) == len(now) and (index[1:] > index[:-1]).all():
+    if len(index) == len(chosen) and (index[1:] > index[:-1]).all():
         return found, labels
     kept = Labels(
         labels.selection_id[index],

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import UTC_TIME
 from spark_pace.core.frames import decode_parcel, encode, encode_parcel
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.split.lanes import LaneHeader
 from spark_pace.core.tables import array, with_column
 
@@ -42,6 +43,8 @@ class Result:
         failed: the selections on which a Python operator failed, as a table of `FAILED_SCHEMA`. `source` and
             `offset` are those of the first event, `raw` has events as lines of JSON.
         selections: the number of selections that the operator worked on, decided or not.
+        waiting: how the matches that wait have changed, apart from those that go out; empty if no rule reads
+            them.
     """
 
     header: LaneHeader
@@ -49,16 +52,22 @@ class Result:
     matches: pa.Table
     failed: pa.Table
     selections: int
+    waiting: Waiting = NOTHING_WAITS
 
     def encode(self) -> bytes:
         """Encode the result."""
-        header = {**vars(self.header), "resolved_us": self.resolved_us, "selections": self.selections}
+        told = {
+            "resolved_us": self.resolved_us,
+            "selections": self.selections,
+            "waiting": self.waiting.stored(),
+        }
         events = array(self.matches, "events")
         counts = pc.list_value_length(events).cast(pa.int64())
         rows, of_rows = _small(with_column(self.matches.drop_columns(["events"]), "@events", counts))
         members, of_members = _small(pa.Table.from_struct_array(events.flatten()))
         parts = [rows, members, *([self.failed] if self.failed.num_rows else [])]
-        return encode_parcel({**header, "firsts": [of_rows, of_members]}, [encode(p, "lz4") for p in parts])
+        header = {**vars(self.header), **told, "firsts": [of_rows, of_members]}
+        return encode_parcel(header, [encode(part, "lz4") for part in parts])
 
 
 def decode_result(parcel: bytes | memoryview) -> Result:
@@ -66,14 +75,15 @@ def decode_result(parcel: bytes | memoryview) -> Result:
     header, (rows, events, *failed) = decode_parcel(parcel)
     header.pop("frame_bytes")
     resolved_us, selections = header.pop("resolved_us"), header.pop("selections")
+    waiting = Waiting.of(header.pop("waiting"))
     matches, members = map(_wide, (rows, events), header.pop("firsts"))
     ends = np.cumsum(array(matches, "@events").to_numpy(), dtype=np.int32)
     names = members.column_names
     structs = pa.StructArray.from_arrays([array(members, name) for name in names], names=names)
     lists = pa.ListArray.from_arrays(pa.array(np.append(np.int32(0), ends)), structs)
     matches = matches.drop_columns(["@events"]).append_column("events", lists)
-    nothing = FAILED_SCHEMA.empty_table()
-    return Result(LaneHeader(**header), resolved_us, matches, failed[0] if failed else nothing, selections)
+    failures = failed[0] if failed else FAILED_SCHEMA.empty_table()
+    return Result(LaneHeader(**header), resolved_us, matches, failures, selections, waiting)
 
 
 def _small(table: pa.Table) -> tuple[pa.Table, Firsts]:

@@ -14,14 +14,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import MASK, SEQ, TIME, Ints, has_bit
+from spark_pace.core.columns import MASK, SEQ, TIME, UNKNOWN_TIME, Ints, has_bit
 from spark_pace.core.expr import Aggregate, Expr, Previous, conjunction, evaluate_mask, walk
+from spark_pace.core.match.chain import if_no_more_come
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import match_bounded
+from spark_pace.core.match.contexts.context import OneOpen, match_bounded
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
+from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
 from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.match.waiting import Waiting
 from spark_pace.core.match.window import Horizon, window_ends
 from spark_pace.core.operate.match_table import Labels
 from spark_pace.core.plan.conditions import (
@@ -36,6 +39,7 @@ from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.ranges import even_ranges, expand
+from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.tables import with_column
 
@@ -85,21 +89,66 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     context = context_of(pattern)
     found = match_bounded(context.way, stream, pattern, horizon)
     of_span = stream.segment[found.openings]
-    last = stream.segment_end[found.openings] - 1  # a span ends at its last event, or after it
-    spans_end = Positions(2 * last + (spans_end.code[of_span] & 1), spans_end.time[of_span])
+    spans_end = _ends(stream, found.openings, spans_end)
     ends = resolved(stream, found, pattern.within, horizon).earlier(spans_end)
     decided = decisions(stream, found, pattern.within, horizon).earlier(spans_end.take(found.selection))
     at = releases(stream, found, decided, ends, waits=context.waits_for_earlier)
     code = 2 * rows[at.code // 2] + (at.code & 1) if found.matches else at.code
     span = index[of_span[found.selection]]
     matched_us = match_times(stream, found.last, found.deciding, pattern.within)
-    if found.deciding is not None:  # a window ends at the latest with its span
-        deciding = window_ends(stream, found.deciding, pattern.within, horizon)
-        ends_with_span = deciding.behind(spans_end.take(found.selection))
-        span_us = lane.column("resolved_us")[span] + isinstance(rule.span, GridSpan)
-        matched_us = np.where(ends_with_span, span_us, matched_us)
+    if found.deciding is not None:
+        ends = window_ends(stream, found.deciding, pattern.within, horizon)
+        matched_us = _within_span(rule, matched_us, ends, spans_end.take(found.selection))
     found = Found(start, start, span, found.offsets, rows[found.members], found.roles)
     return found, Positions(code, at.time), matched_us
+
+
+def _ends(stream: Stream, rows: Ints, spans_end: Positions) -> Positions:
+    """Where the span of each of `rows` ends: at its last event, or behind it."""
+    last, end = stream.segment_end[rows] - 1, spans_end.take(stream.segment[rows])
+    return Positions(2 * last + (end.code & 1), end.time)
+
+
+def _within_span(rule: Rule, matched_us: Ints, window_ends: Positions, spans_end: Positions) -> Ints:
+    """The times of matches that a window's end decides: no window lasts longer than its span."""
+    known = spans_end.time < UNKNOWN_TIME
+    span_us = np.where(known, spans_end.time + (known & isinstance(rule.span, GridSpan)), UNKNOWN_TIME)
+    return np.where(window_ends.behind(spans_end), span_us, matched_us)
+
+
+def waiting_in_spans(rule: Rule, lane: Lane, stream: Stream) -> Waiting:
+    """How the matches have changed that wait, or may be none, where the pattern's context waits."""
+    inside, header = Inside.of(rule, stream), lane.header
+    before, now = (_waiting_at(rule, lane, inside, at) for at in (header.passed_us, header.frontier_us))
+    return Waiting.change(now, before)
+
+
+def _waiting_at(rule: Rule, lane: Lane, inside: Inside, frontier_us: int) -> Ints:
+    """The times of such matches in the spans of a lane, as they are at a frontier."""
+    start, end = lane.column("start"), lane.column("end")
+    pattern, way, pieces = inside.pattern, context_of(inside.pattern).way, [np.zeros(0, np.int64)]
+    assert isinstance(way, OneOpen)
+    for first, last in even_ranges(end - start, len(start), ways.PIECE_ROWS):
+        owner, rows = expand(start[first:last], end[first:last])
+        early = inside.stream.time[rows] < frontier_us
+        owner, rows = owner[early] + first, rows[early]
+        starts = segments_of(owner)
+        if not len(starts):
+            continue
+        stream, spans = inside.take(rows, start[owner], starts), owner[starts]
+        spans_end = lane.positions("resolved").take(spans)
+        horizon = Horizon(frontier_us, spans_end.time < frontier_us)
+        search = search_of(stream, pattern)
+        closes, openings, waiting = if_no_more_come(search, way.closing, horizon)
+        matched_us = stream.time[closes]
+        if search.trailing:
+            ends = window_ends(stream, openings, pattern.within, horizon)
+            matched_us = match_times(stream, closes, openings, pattern.within)
+            matched_us = _within_span(rule, matched_us, ends, _ends(stream, openings, spans_end))
+        if rule.merge == "selection":
+            waiting |= lane.column("base_us")[spans][stream.segment[closes]] >= frontier_us
+        pieces.append(matched_us[waiting & (matched_us < frontier_us)])
+    return np.concatenate(pieces)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def columns_of(exprs: Iterable[Expr]) -> set[str]:
 
 
 def computed_of(exprs: Iterable[Expr]) -> dict[str, Expr]:
-    """What aggregates are over that is computed of each event first, by the names of its columns."""
+    """The expressions inside aggregates, by the names of the columns into which they are computed."""
     nodes = (node for expr in exprs for node in walk(expr))
     return {
         node.attribute: node.of

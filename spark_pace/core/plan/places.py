@@ -1,4 +1,4 @@
-"""Where rules are worked on: each rule's buckets of partition keys are dealt out to slots."""
+"""The places of rules: each rule's buckets of partition keys are dealt out to slots."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from spark_pace.core.plan.rule import Rule
 
 @dataclass(frozen=True)
 class RulePlace:
-    """Where a rule is worked on.
+    """The slots that run a rule.
 
     Attributes:
-        slots: the slot of each of its buckets of partition keys; none if it reads matches, for the merger
-            has these.
+        slots: the slot of each of its buckets of partition keys; empty if the rule reads matches, because the
+            merger runs such rules.
         since: the first batch whose events belong to the rule's stream.
     """
 
@@ -31,11 +31,11 @@ def dealt_out(
     kept: Mapping[str, RulePlace] | None = None,
     since: int = 0,
 ) -> dict[str, RulePlace]:
-    """A place for every rule, those that are read included; one place for rules that share panes.
+    """Deal all rules, lower rules included, out to slots; rules that share panes get the same place.
 
     Args:
         rules: the rules.
-        slots: how many slots there are.
+        slots: the number of slots.
         buckets: the number of buckets of each rule with `partition_by`.
         kept: the places of rules that stay where they are.
         since: the first batch whose events belong to the streams of the other rules.

@@ -64,6 +64,7 @@ class RulePlan:
         key_column: name of the column with the text of the partition key; None without `partition_by`.
         fingerprint: a digest of the rule's meaning, equal for rules that mean the same.
         since: the first batch whose events belong to the rule's stream.
+        is_read: whether other rules of the job read its matches.
     """
 
     index: int
@@ -78,6 +79,7 @@ class RulePlan:
     key_column: str | None
     fingerprint: str
     since: int
+    is_read: bool = False
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -208,8 +210,8 @@ def build_plan(
     every = tuple(rule for rule in every if rule.name in places)
     of_events = [rule for rule in every if not rule.reads]
     predicates: dict[Expr, int] = {}
-    numbered = enumerate(of_events)
-    plans = tuple(_rule_plan(n, rule, predicates, ties, places[rule.name].since) for n, rule in numbered)
+    made = [_rule_plan(n, one, predicates, ties, places[one.name].since) for n, one in enumerate(of_events)]
+    plans = _with_readers(made, every)
     keys = tuple(dict.fromkeys(rule.partition_by for rule in of_events if rule.partition_by))
     return Plan(
         schema, plans, tuple(predicates), _bit_names(predicates, plans), keys, _units(plans, places, slots),
@@ -222,6 +224,12 @@ def build_plan(
 def _bit_names(predicates: Iterable[Expr], plans: Iterable[RulePlan]) -> tuple[str, ...]:
     streams = (f"rule {planned.rule.name} since {planned.since}" for planned in plans)
     return (*map(canonical_text, predicates), *streams)
+
+
+def _with_readers(plans: Iterable[RulePlan], rules: Sequence[Rule]) -> tuple[RulePlan, ...]:
+    """The plans of some rules, which know whether any of `rules` reads their matches."""
+    read = {lower.name for rule in rules for lower in rule.reads}
+    return tuple(replace(planned, is_read=planned.rule.name in read) for planned in plans)
 
 
 def _levels(
@@ -238,6 +246,7 @@ def _levels(
         here = {rule.name: RulePlace((0,), places[rule.name].since) for rule in readers}
         flat = [replace(with_place(rule), reads=()) for rule in readers]
         plan = build_plan(flat, order=OrderSpec(), places=here, on_operator_error=on_operator_error)
+        plan = replace(plan, rules=_with_readers(plan.rules, rules))
         levels.append(Level(readers[0].reads, plan))
     return tuple(levels)
 

@@ -15,10 +15,12 @@ import numpy.typing as npt
 from spark_pace import ways
 from spark_pace.core.columns import JOIN, NO_FRONTIER, OPENING, Bools, Ints
 from spark_pace.core.match.contexts.context import Backwards, Forwards
+from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.found_matches import Found, whole
 from spark_pace.core.match.release import Resolution, at_rows
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.lanes import Lane
@@ -69,21 +71,41 @@ def _over(task: SplitTask, initiators: Ints, frontier_us: int) -> int:
 
 def _newly_ended(task: SplitTask, search: Search, way: Forwards | Backwards) -> Split:
     """Find the matches that end with a new event, where selections are open until their windows end."""
-    initiators, lasts = search.initiators, search.terminators
-    lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
-    if isinstance(way, Forwards):
-        search = search.starting(search.may_fit(initiators, lasts))
-    found = way.match(task.stream, search.pattern, search.ending(lasts), whole(task.stream))
-    open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
+    found = _ended_by_new(task, search, way)
+    open_ = search.initiators[_over(task, search.initiators, task.horizon.frontier_us) :]
     keep = without_enders(task, from_first(task.stream, open_))
     return Split(_lanes(task, found), keep, np.array([len(open_)]))
+
+
+def _ended_by_new(task: SplitTask, search: Search, way: Forwards | Backwards) -> Found:
+    """The matches that end with a new event, where nothing closes a selection before its window's end."""
+    lasts = search.terminators
+    lasts = lasts[np.searchsorted(lasts, _carried(task)) :]
+    if isinstance(way, Forwards):
+        search = search.starting(search.may_fit(search.initiators, lasts))
+    return way.match(task.stream, search.pattern, search.ending(lasts), whole(task.stream))
 
 
 def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     """Find the matches of selections that new events close.
 
-    A new event can close a carried initiator's selection only if it fits the initiator. All carried events
-    are needed to tell if an earlier event has closed it, so carried events that are no initiators stay.
+    All carried events are needed to tell if an earlier event has closed a carried initiator's selection, so
+    carried events that are no initiators stay.
+    """
+    stream, initiators, carried = task.stream, search.initiators, _carried(task)
+    found, closed = _closed_by_new(task, search, way)
+    open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
+    open_ = open_[~np.isin(open_, closed, assume_unique=True)]
+    keep = from_first(stream, open_)
+    if search.pattern.order == "sequence":
+        keep = _without_closed(stream.mask, keep, closed, carried)
+    return Split(_lanes(task, found), keep, np.array([len(open_)]))
+
+
+def _closed_by_new(task: SplitTask, search: Search, way: Forwards) -> tuple[Found, Ints]:
+    """The matches of selections that new events close, and the initiators of these selections.
+
+    A new event can close a carried initiator's selection only if it fits the initiator.
     """
     stream, initiators, lasts = task.stream, search.initiators, search.terminators
     carried = _carried(task)
@@ -93,13 +115,7 @@ def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     old = old[way.closings(fits, old, window_end(stream, old, search.pattern.within)) >= 0]
     found = way.match(stream, search.pattern, search.starting(np.append(old, new)), whole(stream))
     closed = found.openings[found.closes >= 0]
-    found = found.keep(np.flatnonzero(found.last >= carried))
-    open_ = initiators[_over(task, initiators, task.horizon.frontier_us) :]
-    open_ = open_[~np.isin(open_, closed, assume_unique=True)]
-    keep = from_first(stream, open_)
-    if search.pattern.order == "sequence":
-        keep = _without_closed(stream.mask, keep, closed, carried)
-    return Split(_lanes(task, found), keep, np.array([len(open_)]))
+    return found.keep(np.flatnonzero(found.last >= carried)), closed
 
 
 def _without_closed(mask: npt.NDArray[np.uint16], keep: Bools, closed: Ints, carried: int) -> Bools:
@@ -134,11 +150,25 @@ def _waiting(task: SplitTask, search: Search, way: Forwards | Backwards) -> Spli
     resolution = Resolution(int(following[first]), before=int(following[before]))
     out = resolution.lets_out(opening[found.first], found.last >= _carried(task))
     lanes = _lanes(replace(task, resolution=resolution), found.keep(np.flatnonzero(out)))
+    waiting = _known_now(task, search, way, resolution) if is_awaited(task.planned) else NOTHING_WAITS
     if isinstance(way, Backwards):
-        open_ = initiators[first:]
-        return Split(lanes, backward_keep(task, search.pattern, search, way, open_), np.array([len(open_)]))
-    open_ = initiators[max(first, _over(task, initiators, task.horizon.frontier_us)) :]
-    return Split(lanes, from_first(stream, initiators[first:]), np.array([len(open_)]))
+        open_, keep = initiators[first:], backward_keep(task, search.pattern, search, way, initiators[first:])
+    else:
+        open_ = initiators[max(first, _over(task, initiators, task.horizon.frontier_us)) :]
+        keep = from_first(stream, initiators[first:])
+    return Split(lanes, keep, np.array([len(open_)]), waiting=waiting)
+
+
+def _known_now(task: SplitTask, search: Search, way: Forwards | Backwards, resolution: Resolution) -> Waiting:
+    """The matches that end with a new event and wait for earlier selections."""
+    if isinstance(way, Backwards) or search.pattern.close == "window":
+        found = _ended_by_new(task, search, way)
+    else:
+        found, _ = _closed_by_new(task, search, way)
+    opening = numbers(task.stream.events, OPENING)[found.first]
+    is_out = resolution.lets_out(opening, np.full(found.matches, True))
+    matched_us = task.stream.time[found.last]
+    return come_to_wait(matched_us, is_out, task.passed_us, task.horizon.frontier_us)
 
 
 def _ending(task: SplitTask, search: Search, chosen: Ints, only_new: bool) -> Search:

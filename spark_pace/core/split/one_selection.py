@@ -10,14 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.chain import Chain, chain
+from spark_pace.core.match.chain import Chain, chain, if_no_more_come
 from spark_pace.core.match.contexts.context import OneOpen
+from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.release import at_rows, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Positions, rows_before
-from spark_pace.core.match.window import window_ends
+from spark_pace.core.match.stream import Positions, Stream, rows_before
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
+from spark_pace.core.match.window import Horizon, window_ends
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
@@ -38,10 +40,27 @@ def split_one_open(task: SplitTask, way: OneOpen) -> Split:
     ids = task.next_selection[segment] + np.arange(len(segment)) - first[segment]
     opened = np.bincount(segment[~links.open], minlength=len(stream.starts))
     lanes = _closed_lanes(task, links, ids) if way.inside is not None else _walked(task, search, links, ids)
+    waiting = _waiting(task, way) if is_awaited(task.planned) else NOTHING_WAITS
     keep = from_first(stream, links.openings[links.open])
     over = task.horizon.over_by_itself(stream, links.openings, pattern.within)
     open_ = np.minimum(1, count_in_segments(stream, links.openings[(links.closes < 0) & ~over]))
-    return Split(lanes, keep, open_, [task.next_selection + opened])
+    return Split(lanes, keep, open_, [task.next_selection + opened], waiting=waiting)
+
+
+def _waiting(task: SplitTask, way: OneOpen) -> Waiting:
+    """How the matches that there may be behind open selections have changed."""
+    before = _behind_open(task.stream.before(task.passed_us), task, way, Horizon(task.passed_us))
+    return Waiting.change(_behind_open(task.stream, task, way, task.horizon), before)
+
+
+def _behind_open(stream: Stream, task: SplitTask, way: OneOpen, horizon: Horizon) -> Ints:
+    """The times before the frontier of the matches that there may be behind open selections."""
+    assert task.pattern is not None
+    search = search_of(stream, task.pattern)
+    if search.trailing:  # their windows end behind that of the open one
+        return np.zeros(0, np.int64)
+    last, _, behind = if_no_more_come(search, way.closing, horizon)
+    return stream.time[last[behind]]
 
 
 def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import OPENING, Bools, Ints
 from spark_pace.core.match.contexts.context import Backwards, Forwards
+from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
@@ -155,13 +156,17 @@ def _stream_ends(task: SplitTask, lo: int, hi: int) -> pa.Table | None:
 
 
 def _idle(task: SplitTask, initiators: Ints, closes: Ints) -> Bools:
-    """bool[i], which initiators' selections certainly release no match now."""
+    """bool[i], which initiators' selections certainly release no match now.
+
+    If other rules read the matches, a new match that waits must be found too.
+    """
     resolution, pattern = task.resolution, task.pattern
     if resolution is None or pattern is None or pattern.close == "window":
         return np.zeros(len(initiators), np.bool_)
     closed = closes >= 0
     new = task.stream.time[closes] >= task.passed_us
-    return ~(closed & resolution.lets_out(_numbers(task, initiators), new))
+    out = resolution.lets_out(_numbers(task, initiators), new)
+    return ~(closed & (out | new) if is_awaited(task.planned) else closed & out)
 
 
 def _stretches(task: SplitTask) -> list[tuple[int, int, Piece]]:

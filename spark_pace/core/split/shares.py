@@ -1,8 +1,8 @@
 """A share: what a slot keeps and splits together, one rule in one bucket of keys or several that share panes.
 
-Rules share panes whose filter, key, length of panes and sketches are equal, and which began with the same
-batch. The rows of panes are kept once for them, with all that any of them needs, as long as the longest of
-their spans needs them; what each of them has of its own are the numbers of its windows.
+Rules share panes if their filters, keys, lengths of panes and sketches are equal, and if they began with the
+same batch. The rows of panes are kept once for all of them, with all columns that any of them needs, as long
+as their longest span needs them. Each rule has only the numbers of its windows for itself.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Share:
 
     @cached_property
     def panes(self) -> Panes | None:
-        """What is kept of panes for all rules; None where events are."""
+        """The columns kept for each pane, for all rules together; None if events are kept."""
         panes = [planned.panes for planned in self.rules if planned.panes is not None]
         return united(panes) if panes else None
 
     @cached_property
     def computed(self) -> dict[str, Expr]:
-        """What is computed of each event for aggregates of the rules, by the names of its columns."""
+        """The expressions inside aggregates of the rules, by the names of their columns."""
         return {name: expr for planned in self.rules for name, expr in planned.computed}
 
     @property

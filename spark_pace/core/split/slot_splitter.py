@@ -5,9 +5,9 @@ It processes whole batches. Between two batches its state is one value of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from spark_pace.core.columns import HOME, UNKNOWN_TIME
 from spark_pace.core.frames import TableStore
 from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.late_table import late_table
+from spark_pace.core.match.waiting import Waiting
 from spark_pace.core.order.order import Advance, LateFile, Order
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
@@ -46,6 +47,7 @@ class StepOutput(Generic[Work]):
             events that no rule wants, and some attributes. The same in every slot.
         reached: the greatest event time of each source, for the `Past` of the next batch's records. The same
             in every slot.
+        waiting: how the matches that wait have changed, by the rule's place in the plan; see `Split`.
     """
 
     lanes: list[Work]
@@ -54,6 +56,16 @@ class StepOutput(Generic[Work]):
     slowest: list[str] = field(default_factory=list)
     late_files: tuple[LateFile, ...] = ()
     reached: dict[str, int] = field(default_factory=dict)
+    waiting: dict[int, Waiting] = field(default_factory=dict)
+
+
+def told_of_waiting(outputs: Iterable[StepOutput[Any]]) -> dict[int, list[Waiting]]:
+    """What all slots tell of the matches that wait, by the rule's place in the plan."""
+    told: dict[int, list[Waiting]] = {}
+    for output in outputs:
+        for index, waiting in output.waiting.items():
+            told.setdefault(index, []).append(waiting)
+    return told
 
 
 class SlotSplitter:
@@ -124,7 +136,7 @@ class SlotSplitter:
         advance = self._order.advance(frames, progress, self._plan.order, self._plan.tie_columns)
         frontier_us, seen_us = self._order.frontier_us, self._order.max_time_us
         batch = Batch(advance.released, passed_us, frontier_us, seen_us, prices or {}, fold)
-        lanes, counts = self._cut(batch, hand_over)
+        lanes, counts, waiting = self._cut(batch, hand_over)
         late = self._late(advance, passed_us)
         late_rows = 0 if late is None else late.num_rows
         standing = self._order.standing(self._plan.order)
@@ -138,7 +150,7 @@ class SlotSplitter:
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
-        return StepOutput(lanes, late, stats, slowest, advance.late_files, self._reached())
+        return StepOutput(lanes, late, stats, slowest, advance.late_files, self._reached(), waiting)
 
     def _reached(self) -> dict[str, int]:
         """The greatest event time of each source, if the records before an event decide; else empty."""
@@ -159,16 +171,21 @@ class SlotSplitter:
         own = advance.late.filter(array(advance.late, HOME))
         return late_table(own, frontier_us, False, self._plan.schema.own)
 
-    def _cut(self, batch: Batch, hand_over: Callable[[Lane], Work]) -> tuple[list[Work], dict[str, int]]:
-        """Advance all units; the results of `hand_over` for their lanes, and the counters of lanes."""
-        lanes: list[Work] = []
+    def _cut(
+        self, batch: Batch, hand_over: Callable[[Lane], Work]
+    ) -> tuple[list[Work], dict[str, int], dict[int, Waiting]]:
+        """Advance all units; the results of `hand_over`, the counters, and what has changed."""
+        lanes, changes = list[Work](), dict[int, list[Waiting]]()
         lane_rows = distinct_rows = 0
         for share, carry in self._kept:
-            cut = advance_unit(self._plan, share, carry, batch)
+            cut, changed = advance_unit(self._plan, share, carry, batch)
+            if len(changed.times):
+                changes.setdefault(share.rules[0].index, []).append(changed)
             lanes += map(hand_over, cut)
             lane_rows += sum(lane.events.num_rows for lane in cut)
             distinct_rows += sum(lane.new_rows for lane in cut)
-        return lanes, {"lanes": len(lanes), "lane_rows": lane_rows, "distinct_rows": distinct_rows}
+        counts = {"lanes": len(lanes), "lane_rows": lane_rows, "distinct_rows": distinct_rows}
+        return lanes, counts, {index: Waiting.sum(parts) for index, parts in changes.items()}
 
     @property
     def frontier_us(self) -> int:

@@ -243,7 +243,7 @@ def _check(plan: Plan, slot: int, header: dict[str, Any]) -> None:
 
 
 def carry_of(share: Share) -> Carry:
-    """What a share keeps before its first event."""
+    """An empty carry for a share."""
     panes = share.panes
     return Carry(together=None if panes is None else partial(put_together, panes))
 

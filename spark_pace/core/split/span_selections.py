@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import UNKNOWN_TIME, Bools, Ints
+from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.spans import SpanRows, Windows, joined, spans_of
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered, position_columns
@@ -32,7 +34,20 @@ def split_spans(task: SplitTask) -> Split:
         next_ids = [task.next_selection + np.bincount(segment, minlength=len(task.stream.starts))]
     seen_us = task.horizon.seen_us
     open_ = unresolved if seen_us is None else spans.resolved_at.time > seen_us
-    return Split(lanes, keep, count_in_segments(task.stream, spans.start[open_]), next_ids)
+    counted = count_in_segments(task.stream, spans.start[open_])
+    by_python = rule.operator is not None and is_awaited(task.planned)
+    return Split(
+        lanes, keep, counted, next_ids, waiting=_uncalled(task, spans) if by_python else NOTHING_WAITS
+    )
+
+
+def _uncalled(task: SplitTask, spans: SpanRows) -> Waiting:
+    """How the spans have changed that are closed and wait: an operator may make a match of each."""
+    closed_us, out_us = spans.resolved_at.time, np.maximum(spans.resolved_at.time, spans.base.time)
+    come = (closed_us >= task.passed_us) & (closed_us < task.horizon.frontier_us)
+    come &= out_us >= task.horizon.frontier_us
+    gone = (closed_us < task.passed_us) & (out_us >= task.passed_us) & (out_us < task.horizon.frontier_us)
+    return Waiting.change(closed_us[come], closed_us[gone])
 
 
 def _split_whole_windows(task: SplitTask, grid: GridSpan) -> Split:
@@ -84,16 +99,20 @@ def lanes_of_windows(task: SplitTask, rows: pa.Table, windows: SpanRows, grids: 
 
 
 def _due(task: SplitTask, spans: SpanRows) -> Bools:
-    """bool[n], the spans that may have a match to send, released from `passed_us` on, below the frontier."""
-    rule = task.planned.rule
+    """bool[n], the spans that may have a match to send: released from `passed_us` on, below the frontier.
+
+    If other rules read the matches, also the spans that may have a new match that waits.
+    """
+    rule, frontier_us, ends_us = task.planned.rule, task.horizon.frontier_us, spans.resolved_at.time
     waits = rule.merge == "selection"
-    latest = np.maximum(spans.resolved_at.time, spans.base.time) if waits else spans.resolved_at.time
+    latest = np.maximum(ends_us, spans.base.time) if waits else ends_us
     due = latest >= task.passed_us
+    new = ends_us >= task.passed_us
+    if not is_awaited(task.planned) or rule.operator is not None:
+        new[:] = False
     if rule.pattern is None:  # the match of a whole span is known at its end
-        return due & (latest < task.horizon.frontier_us)
-    if waits:
-        due &= spans.base.time < task.horizon.frontier_us
-    return due & (spans.base.time != UNKNOWN_TIME) if waits else due
+        return due & ((latest < frontier_us) | new & (ends_us < frontier_us))
+    return due & ((spans.base.time < frontier_us) | new) if waits else due
 
 
 def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:

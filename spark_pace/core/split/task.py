@@ -13,6 +13,7 @@ from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.match.method import Method
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.price import Price
@@ -98,6 +99,8 @@ class Split:
         events: the events from which `keep` chooses; None: those of the task.
         resolution: the new resolution, if the task has one.
         last_values: the new values that a fold keeps of each segment's key.
+        waiting: how the matches that wait have changed, as far as the splitter finds them; empty if no rule
+            reads them.
     """
 
     lanes: list[Lane]
@@ -107,6 +110,7 @@ class Split:
     events: pa.Table | None = None
     resolution: Resolution | None = None
     last_values: Mapping[str, pa.Array] = field(default_factory=dict)
+    waiting: Waiting = NOTHING_WAITS
 
 
 def from_first(stream: Stream, rows: Ints) -> Bools:

@@ -29,6 +29,7 @@ from spark_pace.core.expr import EventColumns, evaluate
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.meaning import attributes_of
@@ -120,7 +121,7 @@ class Turn:
         )  # fmt: skip
 
 
-def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[Lane]:
+def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> tuple[list[Lane], Waiting]:
     """Process the released events of a unit.
 
     Args:
@@ -130,24 +131,27 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> list[L
         batch: the released events.
 
     Returns:
-        The lanes with selections that may have matches to send now. At the end of the input, selections whose
-        windows only that end has closed count as open.
+        The lanes with selections that may have matches to send now, and how the matches that wait have
+        changed (see `Split`). At the end of the input, selections whose windows only that end has closed
+        count as open.
     """
     planned = share.rules[0]
     mine, method = _mine(plan, planned, share.bucket, batch.released), method_of(planned.rule)
     if method.join is not None and carry.whole is None:
         carry.whole = Whole()
     turn = Turn(plan, share, carry, batch, method, _wanted(share, batch))
-    lanes: list[Lane] = []
+    lanes, waiting = list[Lane](), list[Waiting]()
     fresh = _fresh(turn, mine)
     if share.panes is not None:
         fresh = in_panes(share.panes, fresh)
     for part, woken in _parts(turn, fresh):
-        lanes += _numbered_from(len(lanes), _advance_keys(turn, part, woken))
+        cut, changed = _advance_keys(turn, part, woken)
+        lanes += _numbered_from(len(lanes), cut)
+        waiting.append(changed)
         carry.let_go()
     if batch.ends:
         carry.tidy(len(carry.chunks), turn.wanted.forgetting)
-    return lanes
+    return lanes, Waiting.sum(waiting)
 
 
 def _wanted(share: Share, batch: Batch) -> Wanted:
@@ -197,20 +201,20 @@ def _numbered_from(first: int, lanes: list[Lane]) -> list[Lane]:
     return [replace(lane, header=header) for lane, header in zip(lanes, headers, strict=True)]
 
 
-def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
+def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> tuple[list[Lane], Waiting]:
     """Process the released events of some keys, and examine the woken keys."""
     planned, carry = turn.planned, turn.carry
     texts = distinct_texts([fresh.texts, woken])
     if not len(texts):
-        return []
+        return [], NOTHING_WAITS
     touched = carry.find(texts, turn.wanted)
     numbered = _numbered(turn, touched, fresh)
     if (panes := turn.share.panes) is not None:
-        return _advance_panes(turn, panes, touched, numbered)
+        return _advance_panes(turn, panes, touched, numbered), NOTHING_WAITS
     look = pc.is_in(texts, value_set=woken).to_numpy(zero_copy_only=False)
     look |= looked_at(planned, touched, numbered)
     left = pass_by(touched, numbered, look, opens(planned, turn.method.way, numbered))
-    lanes: list[Lane] = []
+    lanes, waiting = list[Lane](), NOTHING_WAITS
     segments = segments_of_keys(turn.segment_column, carry, touched, numbered, look)
     if segments is not None:
         task = turn.task(touched, segments, _resolution(turn))
@@ -219,8 +223,9 @@ def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> list[Lane]:
             count_on(touched, turn.share.counters.names, segments.key, split.next_selections)
         keep(turn.segment_column, touched, segments, split, left)
         lanes = split.lanes + _lanes_of_waiting(turn, split, texts.filter(pa.array(look)))
+        waiting = split.waiting
     (carry.add if turn.batch.ends else carry.put)(touched, left.since, *left.events())
-    return lanes
+    return lanes, waiting
 
 
 def _advance_panes(turn: Turn, panes: Panes, touched: Touched, fresh: Fresh) -> list[Lane]:

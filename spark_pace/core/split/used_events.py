@@ -26,11 +26,13 @@ from spark_pace.core.columns import (
     marks_of,
 )
 from spark_pace.core.match.contexts.context import UsingUp
+from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.release import decisions, releases, resolved
+from spark_pace.core.match.release import decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
+from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.shape import initiator_bits, shape_of
 from spark_pace.core.split.one_selection import matched_lanes
@@ -51,9 +53,18 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     sent = found.keep(out)
     ids = numbers(unused.events, OPENING)[sent.first]
     lanes = matched_lanes(task, sent, ids, release.take(out))
+    waiting = _waiting(task, unused, found, release) if is_awaited(task.planned) else NOTHING_WAITS
     spent = _mark(task.stream, sent, initiator_bits(rule.pattern))
     keep, open_ = _keep(task, way, search, found, spent)
-    return Split(lanes, keep, open_, events=with_column(task.stream.events, SPENT, spent))
+    return Split(lanes, keep, open_, events=with_column(task.stream.events, SPENT, spent), waiting=waiting)
+
+
+def _waiting(task: SplitTask, unused: Stream, found: Found, release: Positions) -> Waiting:
+    """The matches that are known only now and do not go out now."""
+    assert task.pattern is not None
+    matched_us = match_times(unused, found.last, found.deciding, task.pattern.within)
+    is_out, frontier_us = release.time < task.horizon.frontier_us, task.horizon.frontier_us
+    return come_to_wait(matched_us, is_out, task.passed_us, frontier_us)
 
 
 def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:

@@ -246,7 +246,7 @@ class LowerFacts:
     Attributes:
         rule: its name; "events" for the events of the input.
         condition: for the events of the input, which of them are read; None: all, as for matches.
-        waits: how long its matches can wait for each other; None: they do not.
+        waits: how long a match of it can wait at most, and others with it; None: none waits.
     """
 
     rule: str
@@ -261,13 +261,15 @@ class LevelFacts:
     Attributes:
         level: the number of levels above the rules that read the events of the input.
         reads: its lower rules, in the order of ``from``.
-        waits: how long an event of the rule can wait for others that may come before it, because of all rules
-            below; None: it does not.
+        waits: how long an event of the rule can wait at most for others that may come before it, because of
+            all rules below; None: it does not.
+        warning: a cost that the rule need not have; None: none is known.
     """
 
     level: int
     reads: tuple[LowerFacts, ...]
     waits: str | None
+    warning: str | None
 
 
 @dataclass(frozen=True)

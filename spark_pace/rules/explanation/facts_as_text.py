@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from spark_pace.core.plan.lower_rules import EVENTS
 from spark_pace.errors import counted
 from spark_pace.rules.explanation.cost import METHODS
 from spark_pace.rules.explanation.facts import (
@@ -82,11 +83,15 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
 def _levels(levels: LevelFacts) -> Iterator[tuple[str, str]]:
     for place, lower in enumerate(levels.reads):
         which = "" if lower.condition is None else f" with {lower.condition}"
-        waits = "" if lower.waits is None else f", each up to {lower.waits} behind its time"
-        what = "events of the input" if lower.rule == "events" else f"matches of {lower.rule}"
+        waits = "" if lower.waits is None else f"; one that waits does so for {lower.waits} at most"
+        what = "events of the input" if lower.rule == EVENTS else f"matches of {lower.rule}"
         yield "" if place else "from", f"{what}{which}{waits}"
-    waits = "for nothing" if levels.waits is None else f"up to {levels.waits} for others before it"
+    waits = "for nothing"
+    if levels.waits is not None:
+        waits = f"while a match below that waits may come before it, {levels.waits} at most"
     yield "level", f"{levels.level} above the rules over events; what it reads waits {waits}"
+    if levels.warning is not None:
+        yield "warning", levels.warning
 
 
 def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:

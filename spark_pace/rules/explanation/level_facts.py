@@ -1,11 +1,13 @@
-"""Collects the facts about a rule over rules: what it reads, its level, how long its events wait."""
+"""Collects the facts about a rule over rules: what it reads, its level, how long its events wait at most."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from spark_pace.core.expr import Literal
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.delay import delay_us
-from spark_pace.core.plan.lower_rules import levels_of, name_in_from
+from spark_pace.core.plan.lower_rules import EVENTS, levels_of, name_in_from
 from spark_pace.core.plan.rule import Rule
 from spark_pace.rules.explanation.facts import LevelFacts, LowerFacts
 
@@ -14,7 +16,15 @@ def level_facts(rule: Rule) -> LevelFacts | None:
     """The facts about a rule over rules; None for a rule over the events of the input."""
     if not rule.reads:
         return None
-    return LevelFacts(levels_of([rule])[rule.name], tuple(map(_lower, rule.reads)), _shown(_wait_us(rule)))
+    lower = tuple(map(_lower, rule.reads))
+    return LevelFacts(levels_of([rule])[rule.name], lower, _shown(_wait_us(rule)), _warning(lower))
+
+
+def _warning(lower: Sequence[LowerFacts]) -> str | None:
+    if not any(one.rule == EVENTS and one.condition is None for one in lower):
+        return None
+    what = "all events of the input go to one core of the driver"
+    return f"{what}; read a rule of one component instead, which picks those that are needed"
 
 
 def _lower(rule: Rule) -> LowerFacts:

@@ -30,6 +30,8 @@ class Checkpoint:
     Batch N then writes, in this order:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
+    - ``log.json``: how far the log was read, if the job reads a Delta table
+      (`spark_pace.spark.sources.table_commits`).
     - ``offsets/N``: Spark's note of what the batch reads. With it the batch has begun.
     - ``lookup/N.json``: the versions of side tables for the batch, with copies of their content beside, if
       the job has side tables (`spark_pace.spark.stages.side_table_copies`).
@@ -77,6 +79,11 @@ class Checkpoint:
     def manifest_file(self) -> Path:
         """The file that lists the input files seen so far."""
         return self.path / "manifest.jsonl"
+
+    @property
+    def log_position_file(self) -> Path:
+        """The file that says how far the log of a Delta table was read."""
+        return self.path / "log.json"
 
     @property
     def metadata_file(self) -> Path:

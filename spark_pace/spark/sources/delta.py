@@ -20,7 +20,7 @@ from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.file_access import read_json, remove
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_ended, require_known
-from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of
+from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import DeltaSource
@@ -43,8 +43,9 @@ class DeltaInput(FilesByName):
         if known != table_id:
             raise another_table(log, known, table_id)
         manifest = require_known(self.checkpoint.manifest_file, read)
-        commits = TableCommits(self.source.path, table_id, self.source.from_version, manifest.entries[:read])
-        new = commits.new()
+        position = read_position(self.checkpoint.log_position_file) if read else None
+        entries = manifest.entries if read else []
+        new = TableCommits(self.source.path, table_id, self.source.from_version, entries, position).new()
         if FINISH in manifest.entries:
             require_ended(manifest, Path(self.source.path), new)
         return {"table": table_id}
@@ -52,10 +53,11 @@ class DeltaInput(FilesByName):
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake. A manifest before the first batch may be incomplete, so it is removed."""
         if not self.checkpoint.has_batches():
+            remove(self.checkpoint.log_position_file)
             remove(self.checkpoint.manifest_file)
         metadata = DeltaLog(self.source.path).metadata()
         require_columns(self.source.path, metadata, plan.schema.own)
-        options = {"table": metadata.table_id}
+        options = {"table": metadata.table_id, "position": str(self.checkpoint.log_position_file)}
         if self.source.from_version is not None:
             options["from_version"] = str(self.source.from_version)
         return self.events_of_files(spark, plan, end, options, self._reading(plan))

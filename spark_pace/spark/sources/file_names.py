@@ -31,7 +31,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from spark_pace.spark.sources.manifest import FINISH, Manifest
-from spark_pace.spark.sources.table_commits import TableCommits, file_of
+from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_position, write_position
 
 FILE_NAMES = "spark_pace_files"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
@@ -72,10 +72,11 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     If batches are bounded by bytes, the offset also has the weight of all these files (`READ_BYTES`).
 
     Options: `root`, `manifest` (paths), `table` (the id of the Delta table there; absent: a folder of files),
-    `from_version` (the first commit to read; absent: begin with the table as it is), `tasks` (the most tasks
-    of a batch), `finish` (``true``: mark the end of an available-now run), `max_files` (the most files of a
-    batch; absent: all), `first_bytes` (the greatest weight of the first batch, if it has several files;
-    absent: batches are not bounded by bytes).
+    `position` (the path of the file that says how far its log was read), `from_version` (the first commit to
+    read; absent: begin with the table as it is), `tasks` (the most tasks of a batch), `finish` (``true``:
+    mark the end of an available-now run), `max_files` (the most files of a batch; absent: all), `first_bytes`
+    (the greatest weight of the first batch, if it has several files; absent: batches are not bounded by
+    bytes).
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -83,9 +84,12 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._root = Path(options["root"])
         self._manifest = Manifest(Path(options["manifest"]))
         first = int(options["from_version"]) if "from_version" in options else None
-        table = options.get("table")
-        known = self._manifest.entries
-        self._commits = None if table is None else TableCommits(self._root, table, first, known)
+        self._commits: TableCommits | None = None
+        if "table" in options:
+            self._position_file = Path(options["position"])
+            self._position = read_position(self._position_file)
+            known = self._manifest.entries
+            self._commits = TableCommits(self._root, options["table"], first, known, self._position)
         self._tasks = int(options["tasks"])
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None
@@ -124,8 +128,12 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _scan(self) -> None:
         if self._commits is None:
             self._manifest.scan(self._root)
-        else:
-            self._manifest.add(self._commits.new())
+            return
+        self._manifest.add(self._commits.new())
+        position = self._commits.position(len(self._manifest.entries))
+        if position is not None and position != self._position:
+            self._position = position
+            write_position(self._position_file, position)
 
     def _within(self, start: dict[str, int], end: int, max_bytes: int) -> dict[str, int]:
         """The offset after those files up to `end` that weigh at most `max_bytes`; at least one."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from spark_pace.errors import StateError, counted
 from spark_pace.io.delta_log import Commit, DeltaLog, Stamp, TableFile
+from spark_pace.spark.checkpoint.file_access import read_json, write_json
 
 _FRESH = "Start a new checkpoint with a sink of its own"
 
@@ -27,6 +29,44 @@ def file_of(entry: str) -> TableFile:
     return TableFile(version, path, partition)
 
 
+@dataclass(frozen=True)
+class LogPosition:
+    """How far a log was read: the manifest has all files that the commits before `following` have added.
+
+    The manifest alone does not say that. A crash may have cut off the last entries of a commit, and a commit
+    that adds no file has no entry.
+
+    Attributes:
+        entries: the number of entries of the manifest. A manifest with fewer is older than this position.
+        following: the first commit that was not read.
+        stamp: the stamp of the commit before it.
+    """
+
+    entries: int
+    following: int
+    stamp: Stamp | None
+
+
+def read_position(path: Path) -> LogPosition | None:
+    """Return the position that a checkpoint has stored; None if it has none.
+
+    Raises:
+        StateError: the file is damaged.
+    """
+    stored = read_json(path)
+    if stored is None:
+        return None
+    stamp = stored["stamp"]
+    return LogPosition(
+        stored["entries"], stored["following"], None if stamp is None else (stamp[0], stamp[1])
+    )
+
+
+def write_position(path: Path, position: LogPosition) -> None:
+    """Store a position. The manifest must have its entries before that."""
+    write_json(path, vars(position))
+
+
 class TableCommits:
     """Follows the log of a table.
 
@@ -35,22 +75,34 @@ class TableCommits:
     """
 
     def __init__(
-        self, folder: str | Path, table_id: str, from_version: int | None, entries: Sequence[str]
+        self,
+        folder: str | Path,
+        table_id: str,
+        from_version: int | None,
+        entries: Sequence[str],
+        position: LogPosition | None = None,
     ) -> None:
-        """Go on behind `entries`, those that are known.
+        """Go on behind what is known.
 
         Args:
             folder: of the table.
             table_id: its id.
             from_version: the first commit; None: all rows that the table has at the first look.
             entries: of the manifest; the last batch that was planned has read some of them.
+            position: how far the log was read for these entries; None if that is not known.
         """
         self._log = DeltaLog(folder)
         self._table_id = table_id
         self._from = from_version
         self._next: int | None = _behind(entries)
         self._last: Stamp | None = None  # of the commit that was read last
+        if position and position.entries <= len(entries) and position.following >= (self._next or 0):
+            self._next, self._last = position.following, position.stamp
         self._looked_ns = -1
+
+    def position(self, entries: int) -> LogPosition | None:
+        """Return how far the log was read, for a manifest with so many entries; None before any look."""
+        return None if self._next is None else LogPosition(entries, self._next, self._last)
 
     def new(self) -> list[str]:
         """The entries that were not known at the last look.
@@ -72,8 +124,8 @@ class TableCommits:
 
     def _commits(self) -> Iterator[Commit]:
         assert self._next is not None
-        if self._log.has(self._next) and self._log.stamp(self._next - 1) not in (None, self._last):
-            self._require_same()  # the commit before is another one than was read; or this is the first look
+        if self._log.has(self._next) and self._log.stamp(self._next - 1) != self._last:
+            self._require_same()  # the commit before is another one than was read, or gone; or was not read
         while self._log.has(self._next):
             commit = self._log.commit(self._next)
             self._require_appending(commit)

@@ -23,7 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
 from spark_pace.core.intake.late_table import LATE_SCHEMA
-from spark_pace.core.merger import merge
+from spark_pace.core.levels import Levels
+from spark_pace.core.match.waiting import Waiting
+from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
@@ -125,10 +127,8 @@ class MergerHost:
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         work = [json.loads(body) for body in _bodies(rows, WORK)]
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
-        of_events = merge(self.plan, map(decode_result, _bodies(rows, RESULT)), begin.out_seq)
         levels = self._levels.begin(batch_id)
-        fold = partial(self._folds.call, timeout_us=self.plan.operator_timeout_us)
-        merged = levels.advance(of_events, frontier_us, fold)
+        merged = self._merged(rows, stats, begin, frontier_us, levels)
         kept = self._written(batch_id, begin.out_seq)
         level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
@@ -160,6 +160,15 @@ class MergerHost:
         self._since = time.monotonic()
         self.on_report(report)
 
+    def _merged(
+        self, rows: pa.Table, stats: list[dict[str, Any]], begin: Begin, frontier_us: int, levels: Levels
+    ) -> Merged:
+        """The matches of all rules; the state of those that read matches moves on."""
+        results, told = map(decode_result, _bodies(rows, RESULT)), _told_of_waiting(stats)
+        of_events = merge(self.plan, results, begin.out_seq, told)
+        fold = partial(self._folds.call, timeout_us=self.plan.operator_timeout_us)
+        return levels.advance(of_events, begin.frontier_us, frontier_us, fold)
+
     def _late(self, session: SparkSession, rows: pa.Table, files: list[dict[str, Any]]) -> pa.Table:
         """All late events of the batch: those that tasks have found, and those read from `files`."""
         found = [_joined(_bodies(rows, LATE), LATE_SCHEMA)]
@@ -170,7 +179,7 @@ class MergerHost:
     def _counted(self, session: SparkSession, work: list[dict[str, Any]]) -> dict[str, Any]:
         """The counters of a batch's lanes; also learns prices from them, and tells these to later tasks."""
         counted = {name: sum(lane[name] for lane in work) for name in counters_of(LANES)}
-        counted |= {**longest_lanes(work), "over_bound": None}
+        counted |= {**longest_lanes(work), "over_bound": None, "lookups": self._sides.joined}
         if self.plan.latency_bound_us is not None:
             counted["over_bound"] = over_bound(self.plan, work, session.sparkContext.defaultParallelism)
         self._prices.learn(work)
@@ -264,6 +273,15 @@ class MergerHost:
 def _of_first_slot(stats: list[dict[str, Any]]) -> dict[str, Any]:
     """The counts of the first slot, which also reports for all slots; empty if the batch had no rows."""
     return next((slot for slot in stats if slot["slot"] == 0), {})
+
+
+def _told_of_waiting(stats: list[dict[str, Any]]) -> dict[int, list[Waiting]]:
+    """What all slots tell of the matches that wait, by the rule's place in the plan."""
+    told: dict[int, list[Waiting]] = {}
+    for slot in stats:
+        for index, stored in slot.get("waiting", []):
+            told.setdefault(index, []).append(Waiting.of(stored))
+    return told
 
 
 def _bodies(rows: pa.Table, kind: str) -> list[bytes]:

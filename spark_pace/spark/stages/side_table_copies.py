@@ -36,17 +36,22 @@ class _Version:
     """A version of a table: the time of the last check, its stamp, and its copy's name and content."""
 
     looked: float
-    stamp: tuple[int, ...]
+    stamp: tuple[object, ...]
     copy: str
     content: bytes
 
 
 @dataclass
 class SideTables:
-    """On the driver: reads the side tables of a schema, stores copies, and tells tasks which to use."""
+    """On the driver: reads the side tables of a schema, stores copies, and tells tasks which to use.
+
+    `joined` has the version of each table for the batch of which tasks were told last. Two versions are equal
+    if the tables have equal rows in the same order.
+    """
 
     schema: EventSchema
     checkpoint: Checkpoint
+    joined: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, _Version] = field(default_factory=dict)
 
     def read(self) -> None:
@@ -75,6 +80,7 @@ class SideTables:
         else:
             self._require_copies(noted, kept)
         spark.sparkContext.setLocalProperty(_TOLD, json.dumps(kept))
+        self.joined = {name: _version_in(copy) for name, copy in kept.items()}
 
     def _require_copies(self, noted: Path, kept: Mapping[str, str]) -> None:
         """Refuse a note about other tables, and copies that are missing or have changed."""
@@ -132,6 +138,11 @@ class SideTables:
 def _name_of(name: str, content: bytes) -> str:
     """The name of the copy of a table with this content."""
     return f"{name}-{hashlib.sha256(content).hexdigest()[:32]}.arrow"
+
+
+def _version_in(copy: str) -> str:
+    """The version of a table, in the name of its copy."""
+    return copy.rpartition("-")[2].removesuffix(".arrow")
 
 
 def side_tables_of_batch(folder: Path, schema: EventSchema) -> dict[str, pa.Table]:

@@ -32,7 +32,8 @@ IN_A_BATCH = (
     *(f"{table} written" for table in TABLES),
 )
 IN_THE_END = ("end found", "end half written", "end written")
-MOMENTS = (*BEFORE_THE_FIRST_BATCH, *IN_A_BATCH, *IN_THE_END)
+OF_LOOKUPS = ("lookup unwritten", "lookup written")  # copies of what tables hold, and which a batch has
+MOMENTS = (*BEFORE_THE_FIRST_BATCH, *IN_A_BATCH, *IN_THE_END, *OF_LOOKUPS)
 
 _LOOK_S = 0.0002  # a file is written and synced in milliseconds
 
@@ -90,7 +91,7 @@ def _wrap_files(kill: _Kill) -> None:
 
     def replaced(source: Any, target: Any) -> None:
         path = Path(target)
-        folders = {"sequence": "numbers", "levels": "levels"}
+        folders = {"sequence": "numbers", "levels": "levels", "lookup": "lookup"}
         thing = "layout" if path.name == "layout.json" else folders.get(path.parent.name, "other")
         kill.at(f"{thing} unwritten")
         replace(source, target)

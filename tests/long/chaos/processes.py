@@ -19,6 +19,8 @@ import psutil
 
 from tests.support.commands import environment
 
+# `operator`: a process beside a worker, of an operator or a fold; `fold`: of a fold beside the driver
+KINDS = ("driver", "jvm", "daemon", "worker", "operator", "fold")
 PATIENCE_S = 300  # for whatever a job does next: many times what it takes on a slow machine
 
 
@@ -57,14 +59,8 @@ class RunningJob:
         return [" ".join(process.cmdline())[:80] for process in alive]
 
     def members(self) -> dict[str, list[psutil.Process]]:
-        """The living processes: `driver`, `jvm`, `daemon`, `worker` and `operator`."""
-        found: dict[str, list[psutil.Process]] = {
-            "driver": [],
-            "jvm": [],
-            "daemon": [],
-            "worker": [],
-            "operator": [],
-        }
+        """The living processes by their kinds."""
+        found: dict[str, list[psutil.Process]] = {kind: [] for kind in KINDS}
         kinds: dict[int, str] = {}
         for process in sorted(_of_session(self.process.pid), key=lambda process: process.create_time()):
             kind = _kind(process, kinds, self.process.pid)
@@ -101,12 +97,12 @@ def _kind(process: psutil.Process, kinds: dict[int, str], driver: int) -> str:
         return ""
     if _DAEMON in line and leads and parent in ("jvm", ""):
         return "daemon"
-    return {"daemon": "worker", "worker": "operator"}.get(parent, "")
+    return {"daemon": "worker", "worker": "operator", "driver": "fold"}.get(parent, "")
 
 
 @contextmanager
-def sessions() -> Iterator[Callable[..., RunningJob]]:
-    """Give a function that starts jobs in this folder's driver, `start(job, errors, *kill)`.
+def sessions(driver: str) -> Iterator[Callable[..., RunningJob]]:
+    """Give a function that starts jobs in a module like this folder's driver, `start(job, errors, *kill)`.
 
     At the end all that is left of them is killed.
 
@@ -119,7 +115,7 @@ def sessions() -> Iterator[Callable[..., RunningJob]]:
     def start(job: Path, errors: Path, *kill: str) -> RunningJob:
         with errors.open("w") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.long.chaos.driver", str(job), *kill],
+                [sys.executable, "-m", driver, str(job), *kill],
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,

@@ -26,12 +26,13 @@ _GREETING = (
     "To adjust logging level",
     "Setting Spark log level",
 )
-LIVES_ON = ("daemon", "worker", "operator", "broker")  # the job is expected to live on
+WHEN_NEEDED = ("operator", "fold")  # started with the first call of a function, perhaps after many batches
+LIVES_ON = ("daemon", "worker", "operator", "fold", "broker")  # the job is expected to live on
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Whom (`driver`, `group`, `all`, `jvm`, `daemon`, `worker`, `operator`, `broker`), and when."""
+    """Whom (`group`, `all`, `broker`, or one of `KINDS`), and when."""
 
     whom: str
     moment: str
@@ -81,7 +82,7 @@ def drawn_kills(count: int, seed: int) -> list[Kill]:
     ]
     last = [Kill(whom, moment) for whom, moment in zip(("driver", "group", "jvm"), IN_THE_END, strict=True)]
     middle = [Kill("all" if moment in OF_FILES else "driver", moment) for moment in IN_A_BATCH]
-    middle += [Kill(whom, RANDOM) for whom in LIVES_ON]
+    middle += [Kill(whom, RANDOM) for whom in LIVES_ON if whom != "fold"]
     middle.append(Kill("broker", AWAY))
     while len(middle) < count - len(first) - len(last):
         whom = chance.choice(
@@ -103,6 +104,7 @@ class Series:
         seed: of the chance.
         kill_broker: kills the broker and starts it again after so many seconds.
         say: hears a line for each kill.
+        driver: the module that runs the job.
     """
 
     job: Path
@@ -110,6 +112,7 @@ class Series:
     seed: int
     kill_broker: Callable[[int], None] | None = None
     say: Callable[[str], None] = print
+    driver: str = "tests.long.chaos.driver"
     outcome: Outcome = field(default_factory=Outcome)
     _batches: int = 0
     _waiting: list[tuple[Kill, float]] = field(default_factory=list)
@@ -122,7 +125,7 @@ class Series:
         self.logs.mkdir()
         jobs: list[RunningJob] = []
         in_vain = 0
-        with sessions() as start:
+        with sessions(self.driver) as start:
             while not jobs or self._goes_on(jobs[-1]):
                 here = _of_one_start(self.outcome.unspent)
                 errors = self.logs / f"{len(jobs):03d}.err"
@@ -157,6 +160,9 @@ class Series:
                 first_batch = kill.whom in LIVES_ON or self._chance.random() < 0.8
                 if first_batch and not self._next_batch(job, armed):
                     return
+                while kill.whom in WHEN_NEEDED and not job.members()[kill.whom]:
+                    if not self._next_batch(job, armed):
+                        return
                 threading.Event().wait(self._chance.random() * (1 if first_batch else 8))
                 self._strike(job, kill)
         while self._next_batch(job, armed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
@@ -10,10 +11,13 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from spark_pace.core.local_run import run
+from spark_pace.core.plan.lower_rules import levels_of
+from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.rule import Rule
 from tests.long.differential.choices import drawn, taken_with
 from tests.property.test_invariance import plan_of
 from tests.property.test_levels_at_random import MANY, assert_all_equal, expected_of, rules_input
+from tests.property.test_upper_frontiers import assert_each_goes_out_with_the_frontier
 from tests.support.drive import drive
 from tests.support.graph_strategies import graphs
 from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms, streams
@@ -23,22 +27,45 @@ GRAPHS = 50
 
 @dataclass
 class Tally:
-    """What graphs came to: how many there were, in how many a rule over rules had a match, what differed."""
+    """What graphs came to: how many there were, in how many a rule over rules had a match, what differed.
+
+    `forms` says in how many of them there were rules of a form, or one over another.
+    """
 
     graphs: int = 0
     matched: int = 0
     differing: list[str] = field(default_factory=list)
+    forms: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Tally) -> None:
         """Count the others' too."""
         self.graphs += other.graphs
         self.matched += other.matched
         self.differing += other.differing
+        self.forms.update(other.forms)
 
     def __str__(self) -> str:
         """For people."""
         share = 100 * self.matched / max(1, self.graphs)
-        return f"{self.graphs:,} graphs, {share:.0f} % with a match above, {len(self.differing)} differ"
+        forms = ", ".join(f"{count:,} {form}" for form, count in sorted(self.forms.items()))
+        told = f"{self.graphs:,} graphs, {share:.0f} % with a match above, {len(self.differing)} differ"
+        return f"{told} ({forms})"
+
+
+def forms_of(rules: list[Rule]) -> set[str]:
+    """Which forms of folds and panes there are in a graph."""
+    found = {"three levels"} if max(levels_of(rules).values()) > 1 else set[str]()
+    for rule in rules:
+        below = {form_of(lower) for lower in rule.reads}
+        form = form_of(rule)
+        found |= {form, *(f"{form} over {other}" for other in below)} if form != "pattern" else set()
+    return found
+
+
+def form_of(rule: Rule) -> str:
+    if rule.fold is not None:
+        return "fold"
+    return "pane" if panes_of(rule) is not None else "events" if rule.hands_on else "pattern"
 
 
 def run_chunk(start: int, number: int) -> Tally:
@@ -58,8 +85,13 @@ def run_chunk(start: int, number: int) -> Tally:
         expected = expected_of(rules, arrival)
         tally.graphs += 1
         tally.matched += any(expected[rule.name] for rule in rules if rule.reads)
+        tally.forms.update(forms_of(rules))
         try:
-            assert_all_equal(rules, expected, _matches(rules, arrival, spread, chance))
+            if chance % 4 == 1:
+                with taken_with(drawn(Random(chance)), chance):
+                    assert_each_goes_out_with_the_frontier(rules, arrival, spread)
+            else:
+                assert_all_equal(rules, expected, _matches(rules, arrival, spread, chance))
         except Exception as error:
             tally.differing.append(f"graph {tally.graphs} of the chunk: {type(error).__name__}: {error}")
 

@@ -120,15 +120,15 @@ class Chunk:
         return self.first_from(SEQ, places, since)
 
     def first_from(self, column: str, places: Ints, least: Ints) -> tuple[Ints, Ints]:
-        """Of some keys the rows of the events whose value in a column is not below `least`.
+        """The rows of keys' events whose value in a column is at least `least`.
 
         Args:
             column: ``@seq``, or the event time.
             places: int64[m], rows of keys.
-            least: int64[m].
+            least: int64[m], the least value for each key.
 
         Returns:
-            As `alive`.
+            lo, hi: int64[m] each, the events of key i are ``lo[i]:hi[i]``.
         """
         end = self.column("end")
         lo, hi = np.where(places > 0, end[places - 1], 0), end[places]

@@ -1,0 +1,1 @@
+"""Makes HTML of matches, for notebooks and browsers."""

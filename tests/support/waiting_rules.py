@@ -1,0 +1,83 @@
+"""Rules of which many matches wait: from seeds, so that there are as many of each kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from spark_pace.core.expr import Aggregate
+from spark_pace.core.plan.rule import (
+    Component,
+    Conjunct,
+    Context,
+    EmitField,
+    EventSchema,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    Rule,
+    Times,
+    Within,
+)
+from tests.support.strategies import CONTEXTS, FIELDS, OPERATORS, column, condition, typed
+from tests.support.streams import SECOND
+
+SHAPES = ("plain", "plain", "group", "not", "conjunction", "spans", "operator", "in spans", "in windows")
+NEXT = Context("next", "selected")
+KNOWN = "tests.support.operators:known"
+
+
+def waiting_rule(random: Random) -> Rule:
+    """A rule whose matches may wait, with a key or without, that is not forgotten or is."""
+    shape, length_us = random.choice(SHAPES), random.choice([3, 5, 8, 100]) * SECOND
+    schema, keys = EventSchema(FIELDS, "time"), random.choice([(), (), ("k",), ("k", "y")])
+    rule = Rule("rule", schema, None, keys, None, None, None, "selection", ())
+    if keys and random.random() < 0.2:
+        rule = replace(rule, forget_key_after_us=length_us)
+    if shape == "spans":
+        count = Aggregate("count", None, None, "BIGINT")
+        having = condition(">", Aggregate("sum", None, "x", "BIGINT"), Aggregate("min", None, "y", "BIGINT"))
+        span, fields = between(random, length_us), (EmitField("n", "BIGINT", count),)
+        return replace(rule, span=span, emit=fields, having=random.choice([None, having]))
+    if shape == "operator":
+        fields = tuple(EmitField(name, kind, None) for name, kind in OPERATORS[KNOWN])  # type: ignore[arg-type]
+        return replace(rule, span=between(random, length_us), operator=KNOWN, emit=fields)
+    pattern = pattern_of(random, shape, length_us)
+    if pattern.context == NEXT and random.random() < 0.5:
+        rule = replace(rule, merge="detection")
+    if shape == "in spans":
+        return replace(rule, pattern=pattern, span=between(random, length_us))
+    if shape == "in windows":
+        return replace(rule, pattern=pattern, span=GridSpan(2 * SECOND, min(length_us, 8 * SECOND)))
+    return replace(rule, pattern=pattern)
+
+
+def between(random: Random, length_us: int) -> PredicateSpan:
+    """Spans from an event to one that has an equal value."""
+    equal = condition("=", column("x"), column("x", "open"))
+    return PredicateSpan(typed(random.choice(["a", "ab"])), typed("b"), (equal,), length_us)
+
+
+def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
+    """An a and a b whose values fit, by chance with a group, or a c that may not come."""
+    contexts = [*CONTEXTS, *[NEXT] * 6, *CONTEXTS[:3]]
+    if shape == "conjunction":
+        contexts = [context for context in CONTEXTS if context.selection != "next"]
+    in_span = shape in ("in spans", "in windows")
+    extra = random.choice(["plain", "group", "not"]) if in_span else shape
+    components = [Component("p", typed(random.choice(["a", "a", "ab"]))), Component("q", typed("b"))]
+    if extra == "group":
+        group = Component(
+            "g", typed(random.choice("cb")), Times(*random.choice([(0, None), (1, 2), (1, None)]))
+        )
+        components.insert(1, group)
+    if extra == "not":
+        components.insert(random.choice([1, 2, 2]), Component("c", typed("c"), negated=True))
+    last = next(place for place, component in enumerate(components) if component.name == "q")
+    name, sign = random.choice(["x", "x", "y", "k"]), random.choice(["=", "=", "<", "<="])
+    fits = condition("=" if name == "k" else sign, column(name, "p"), column(name, "q"))
+    context = random.choice(contexts)
+    close = "window" if context == CONTEXTS[0] and random.random() < 0.3 else "completion"
+    within = None if in_span and random.random() < 0.3 else Within(time_us=length_us)
+    order = "conjunction" if shape == "conjunction" else "sequence"
+    return Pattern(tuple(components), (Conjunct(fits, (0, last)),), within, context, close, order=order)  # type: ignore[arg-type]
