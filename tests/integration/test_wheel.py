@@ -1,0 +1,97 @@
+"""The product as `pip install` of its wheel brings it: every file that it needs is in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RULES = """
+events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
+rules:
+  - {name: rise, pattern: {sequence: [{a: x < 5}, {b: x > 5}]}, within: 1 min, emit: {to: b.x}}
+"""
+EVENTS = """{"time": "2024-01-01T00:00:00Z", "x": 1}
+{"time": "2024-01-01T00:00:10Z", "x": 9}
+"""
+JOB = """
+name: rises
+source: {kind: files, format: json, path: events}
+rules: [rules.yaml]
+sink: {kind: delta, path: out}
+checkpoint: out/_checkpoint
+trigger: available_now
+finish: true
+"""
+
+
+def done(*command: object, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run([*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel, and with the packages that it needs from this one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source, environment = folder / "source", folder / "environment"
+    files = done("git", "ls-files", "-z", "setup.py", "pyproject.toml", "README.md", "spark_pace*", cwd=ROOT)
+    for name in filter(None, files.split("\0")):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    build = ("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, source)
+    done(sys.executable, "-m", "pip", *build, cwd=folder)
+    done(sys.executable, "-m", "venv", "--without-pip", environment, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    python = environment / "bin" / "python"
+    done(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-index",
+        wheel,
+        cwd=folder,
+    )
+    # the editable installation there is not seen: files .pth are read of the environment's own folder only
+    paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
+    (own,) = (environment / "lib").glob("python*/site-packages")
+    (own / "needs.pth").write_text("\n".join(paths), encoding="utf-8")
+    return environment / "bin"
+
+
+def test_rules_are_tried_and_run_and_drawn_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
+    (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "events.json").write_text(EVENTS, encoding="utf-8")
+    where = done(installed / "python", "-c", "import spark_pace; print(spark_pace.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(installed.parent)
+    command = installed / "spark-pace"
+    shown = done(
+        command,
+        "replay",
+        "rules.yaml",
+        "events/events.json",
+        "--html",
+        "page.html",
+        "-o",
+        "m.csv",
+        cwd=tmp_path,
+    )
+    assert shown == ""
+    assert (tmp_path / "m.csv").read_text(encoding="utf-8").startswith("rule,key,out_seq")
+    assert "<title>rules.yaml over events/events.json</title>" in (tmp_path / "page.html").read_text("utf-8")
+    done(command, "run", "job.yaml", cwd=tmp_path)
+    rows = done(command, "sql", "out", 'SELECT "to" FROM rise', cwd=tmp_path)
+    assert " 9 " in rows
