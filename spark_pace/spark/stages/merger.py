@@ -279,7 +279,7 @@ def _told_of_waiting(stats: list[dict[str, Any]]) -> dict[int, list[Waiting]]:
     """What all slots tell of the matches that wait, by the rule's place in the plan."""
     told: dict[int, list[Waiting]] = {}
     for slot in stats:
-        for index, stored in slot.get("waiting", []):
+        for index, stored in slot.get("matches_waiting", []):
             told.setdefault(index, []).append(Waiting.of(stored))
     return told
 

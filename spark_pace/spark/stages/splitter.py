@@ -81,7 +81,7 @@ class SplitterHost:
             "chunks": splitter.stored(),
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
-            "waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
+            "matches_waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
         }
         rows = lanes.rows(slot, self.parts)
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
