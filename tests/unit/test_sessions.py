@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from spark_pace.cli.why_command import lines_of
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.match.delay import delay_us
 from spark_pace.core.order.order import OrderSpec
@@ -18,6 +17,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule, SessionSpan
 from spark_pace.core.ranges import reached
 from spark_pace.reasons import why
+from spark_pace.reasons.answer_lines import lines_of
 from spark_pace.rules import explain, explain_as_json, load_rules
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal

@@ -235,10 +235,7 @@ class CountSpan:
 
 @dataclass(frozen=True)
 class SessionSpan:
-    """Sessions, one after the other: runs of events of which none comes more than `gap_us` after the last.
-
-    Nor does a session take an event more than `within_us` after its first one, if that is set.
-    """
+    """Runs of events, none more than `gap_us` after the last one, nor `within_us` after the first one."""
 
     gap_us: int
     within_us: int | None = None
