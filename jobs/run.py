@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from spark_pace.cli.run import closing_line, line
+from spark_pace.cli.run import closing_line, print_batch
 from spark_pace.errors import ConfigError, RuleError, shown
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     try:
         summary = run_job(
             read_job(given.job),
-            on_progress=lambda progress: print(line(progress), flush=True),
+            on_progress=print_batch,
             reset_rules=given.reset_rule,
         )
     except Exception as error:

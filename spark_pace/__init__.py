@@ -29,21 +29,27 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from typing import TypeAlias
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_pace.core.plan.rule import EventSchema, Rule
     from spark_pace.io.html.timeline import Timeline
+    from spark_pace.io.match_frame import Matches
     from spark_pace.io.replay import Replay
     from spark_pace.reasons import Why
 
+    RuleSource: TypeAlias = str | Path | dict[str, Any]
+    Rules: TypeAlias = Rule | RuleSource | Sequence[Rule] | Sequence[RuleSource]
+
 __all__ = [
-    "EventSchema", "Replay", "Rule", "Timeline", "Why", "__version__", "create_views", "detect", "load_rules",
-    "read_table", "replay", "timeline", "why",
+    "EventSchema", "Matches", "Replay", "Rule", "Timeline", "Why", "__version__", "create_views", "detect",
+    "load_rules", "read_table", "replay", "timeline", "why",
 ]  # fmt: skip
 _TYPES = {
     "EventSchema": "spark_pace.core.plan.rule",
+    "Matches": "spark_pace.io.match_frame",
     "Replay": "spark_pace.io.replay",
     "Rule": "spark_pace.core.plan.rule",
     "Timeline": "spark_pace.io.html.timeline",
@@ -61,9 +67,7 @@ def __getattr__(name: str) -> Any:
 
 
 def load_rules(
-    paths: str | Path | dict[str, Any] | Sequence[str | Path | dict[str, Any]],
-    *,
-    events: EventSchema | None = None,
+    paths: RuleSource | Sequence[RuleSource], *, events: EventSchema | None = None
 ) -> tuple[Rule, ...]:
     """Read and check the rules of rule files, or of one job file.
 
@@ -74,34 +78,30 @@ def load_rules(
             must be read without this.
 
     Returns:
-        The rules, which `replay`, `why` and `detect` take.
+        The rules, which `replay`, `why`, `detect` and `create_views` take.
 
     Raises:
         RuleError: with every problem of the rule files.
-        ConfigError: with every problem of the job file and its rule files; or `events` comes with a job file.
+        ConfigError: with every problem of the job file and its rule files; or an argument is none of these,
+            or `events` comes with a job file.
 
     Example:
         >>> import spark_pace
-        >>> rules = spark_pace.load_rules("rules.yaml")  # doctest: +SKIP
+        >>> rules = spark_pace.load_rules('''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules:
+        ...   - {name: high, pattern: {sequence: [a: x > 5]}}
+        ...   - {name: low, pattern: {sequence: [a: x < 1]}}
+        ... ''')
+        >>> [rule.name for rule in rules]
+        ['high', 'low']
     """
-    from pathlib import Path
+    from spark_pace import api
 
-    from spark_pace import errors, job_file, rules
-
-    files = [paths] if isinstance(paths, (str, Path, dict)) else list(paths)
-    is_file = len(files) == 1 and not isinstance(files[0], dict) and "\n" not in str(files[0])
-    if not is_file or not job_file.is_job(files[0]):  # type: ignore[arg-type]
-        return rules.load_rules(files, events=events)
-    if events is not None:
-        must = (
-            "must be loaded without `events`, "
-            "for a job and its rule files say themselves what an event looks like"
-        )
-        raise errors.ConfigError.of(str(files[0]), must, "both", "Leave `events` out.")
-    return job_file.read_job(files[0]).rules  # type: ignore[arg-type]
+    return api.load_rules(paths, events)
 
 
-def replay(rules: Sequence[Rule] | str | Path | dict[str, Any], events: object) -> Replay:
+def replay(rules: Rules, events: object) -> Replay:
     """Find the matches of rules in events, without Spark.
 
     Args:
@@ -111,70 +111,68 @@ def replay(rules: Sequence[Rule] | str | Path | dict[str, Any], events: object) 
             attributes, and the order of its rows does not count; times may be texts by ISO 8601.
 
     Returns:
-        The matches, and the records that are no events. A notebook shows it as a table; ``matches`` is a
-        `pyarrow.Table` with the columns `rule`, the rules' keys and fields, `key` (JSON), `out_seq`,
-        `selection_id`, `seq` (int64), `opened_at`, `matched_at` (timestamp[us, UTC]) and `events` (a list of
-        structs, one for each event), and ``to_pandas()`` the same as a frame.
+        The matches, and the records that are no events. A notebook shows it as a table; its `matches` are a
+        table of Arrow (see `Matches` for the columns and their types), and ``to_pandas()`` the same as a
+        frame.
 
     Raises:
         RuleError: the rules are wrong.
-        ConfigError: there are no such events.
+        ConfigError: there are no such events, or an argument is none of these.
         EventError: a column of a table has another type than the rules declare, or a row has no event time.
 
     Example:
         >>> import spark_pace
-        >>> found = spark_pace.replay("rules.yaml", "events.json")  # doctest: +SKIP
-        >>> found.to_pandas()  # doctest: +SKIP
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: rise, pattern: {sequence: [a: x < 5, b: x > 5]}, within: 1 h, emit: {to: b.x}}]
+        ... '''
+        >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
+        >>> found = spark_pace.replay(rules, events)
+        >>> found.to_pandas()[["rule", "selection_id", "to"]].values.tolist()
+        [['rise', 0, 9.0]]
     """
-    from pathlib import Path
+    from spark_pace import api
 
-    from spark_pace.io.replay import replay_files, replay_table
-
-    checked = _checked(rules)
-    if isinstance(events, (str, Path)):
-        return replay_files(checked, Path(events))
-    return replay_table(checked, events)
+    return api.replay(rules, events)
 
 
-def why(
-    rules: Sequence[Rule] | str | Path | dict[str, Any],
-    events: object,
-    *,
-    rule: str,
-    at: int | str,
-    key: str | None = None,
-) -> Why:
+def why(rules: Rules, events: object, *, rule: str, at: int | str, key: str | None = None) -> Why:
     """Tell why an event is in a rule's matches, or in none of them.
 
     Args:
         rules: as of `replay`.
         events: as of `replay`.
         rule: the name of one of the rules.
-        at: the `seq` of an event, or ``source:offset``, as matches have them.
+        at: the `seq` of an event, or ``source:offset``, as matches have them; the source of a table is
+            ``table``.
         key: the JSON object of the event's key; needed beside a `seq` where the rule has `partition_by`.
 
     Returns:
         The answer; `print` shows it.
 
     Raises:
-        ConfigError: there is no such rule, position or key, or a key is needed.
+        RuleError: the rules are wrong.
+        ConfigError: there is no such rule, position or key, or a key is needed; or an argument is of another
+            kind.
         EventError: as of `replay`.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: rise, pattern: {sequence: [a: x < 5, b: x > 5]}, within: 5 s}]
+        ... '''
+        >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
+        >>> answer = spark_pace.why(rules, events, rule="rise", at="table:1")
+        >>> answer.candidates[0].text
+        'within 5 s: 10 s'
+        >>> print(answer)  # doctest: +ELLIPSIS
+        rule rise, table:1 at 2024-01-01T00:00:10Z, #1 of its stream
+        ...
     """
-    from pathlib import Path
+    from spark_pace import api
 
-    from spark_pace.core.plan.lower_rules import input_schema
-    from spark_pace.io.data_frames import table_of
-    from spark_pace.reasons import why as why_of
-
-    checked = _checked(rules)
-    given = Path(events) if isinstance(events, (str, Path)) else table_of(events, input_schema(checked).own)
-    return why_of(checked, given, rule=rule, at=at, key=key)
-
-
-def _checked(rules: Sequence[Rule] | str | Path | dict[str, Any]) -> Sequence[Rule]:
-    from pathlib import Path
-
-    return load_rules(rules) if isinstance(rules, (str, Path, dict)) else rules
+    return api.why(rules, events, rule, at, key)
 
 
 def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -185,15 +183,31 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
         name: `matches`, `late`, `quarantine` or `metrics`.
         columns: those that are wanted; None: all.
 
+    Returns:
+        Its rows, in no order. `matches` has the columns of `Matches`. `late` has `event_time`
+        (timestamp[us, UTC]), `lateness_us` and `offset` (int64), `source`, `reason` and `event` (string, the
+        last as JSON). `quarantine` has `kind`, `reason`, `source`, `rule` and `key` (string), `offset` and
+        `selection_id` (int64), and `raw` (binary). `metrics` has a row for each batch, see
+        docs/operations.md.
+
     Raises:
-        ConfigError: there is no such table or column.
+        ConfigError: there is no such table or column, or an argument is of another kind.
+        StateError: the table is damaged, or cannot be read.
+
+    Example:
+        With `out` the path of the sink of a job that has run:
+
+        >>> import spark_pace
+        >>> table = spark_pace.read_table(out, "matches", ["rule", "out_seq", "matched_at"])
+        >>> table.schema.field("matched_at").type
+        TimestampType(timestamp[us, tz=UTC])
     """
-    from spark_pace.io import query
+    from spark_pace import api
 
-    return query.read_table(out, name, columns)
+    return api.read_table(out, name, columns)
 
 
-def timeline(matches: pa.Table, title: str = "matches") -> Timeline:
+def timeline(matches: Matches | pa.Table, title: str = "matches") -> Timeline:
     """Draw matches on a time axis.
 
     Args:
@@ -203,21 +217,26 @@ def timeline(matches: pa.Table, title: str = "matches") -> Timeline:
     Returns:
         The timeline. A notebook shows it; ``write(path)`` makes a page for a browser, without a server.
 
+    Raises:
+        ConfigError: an argument is of another type.
+
     Example:
         >>> import spark_pace
-        >>> found = spark_pace.read_table("out", "matches")  # doctest: +SKIP
-        >>> spark_pace.timeline(found).write("matches.html")  # doctest: +SKIP
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> found = spark_pace.replay(rules, [{"time": "2024-01-01T00:00:00Z", "x": 9.0}])
+        >>> drawn = spark_pace.timeline(found.matches, "high values")
+        >>> "<title>high values</title>" in drawn.html()
+        True
     """
-    from spark_pace.io.html.timeline import Timeline
+    from spark_pace import api
 
-    return Timeline(matches, title)
+    return api.timeline(matches, title)
 
 
-def create_views(
-    spark: SparkSession,
-    out: str | Path,
-    rules: Sequence[Rule] | str | Path | dict[str, Any] = (),
-) -> tuple[str, ...]:
+def create_views(spark: SparkSession, out: str | Path, rules: Rules = ()) -> tuple[str, ...]:
     """Make temporary views of the tables that a job has written, for SQL in a notebook.
 
     Args:
@@ -226,40 +245,62 @@ def create_views(
         rules: as of `replay`; each gets a view of its matches under its own name, with its own fields.
 
     Returns:
-        The names of the views: `matches`, `late`, `quarantine` and `metrics`, then those of the rules.
+        The names of the views: `matches`, `late`, `quarantine` and `metrics`, with the columns that
+        `read_table` tells of, then those of the rules.
 
     Raises:
-        ConfigError: `out` has no tables of a job.
+        ConfigError: `out` has no tables of a job, or an argument is of another kind.
         RuleError: the rules are wrong.
-    """
-    from spark_pace.io.delta_tables import create_views as create
 
-    return create(spark, str(out), _checked(rules))
+    Example:
+        With `spark` a session, and `out` the path of the sink of a job that has run:
+
+        >>> import spark_pace
+        >>> spark_pace.create_views(spark, out)
+        ('matches', 'late', 'quarantine', 'metrics')
+        >>> spark.sql("SELECT count(*) > 0 AS found FROM matches").collect()
+        [Row(found=True)]
+    """
+    from spark_pace import api
+
+    return api.create_views(spark, out, rules)
 
 
 def detect(
-    df: DataFrame,
-    rules: Sequence[Rule] | str | Path | dict[str, Any],
-    *,
-    delay_us: int = 0,
-    tie_break: Sequence[str] = (),
-    slots: int | None = None,
+    df: DataFrame, rules: Rules, *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None
 ) -> DataFrame:
-    """Find the matches of rules in a streaming DataFrame; see `spark_pace.spark.detect.detect`.
+    """Find the matches of rules in a streaming DataFrame, each as soon as it is decided, in no order.
 
     Args:
-        df: a streaming DataFrame with the schema's attributes.
-        rules: as of `replay`.
+        df: a streaming DataFrame with the attributes of the rules' schema; other columns are ignored.
+        rules: as of `replay`; none may read other rules' matches or side tables.
         delay_us: how many microseconds an event may come behind the newest one, and still counts.
         tie_break: the columns that order events of one event time; none: all columns.
-        slots: how many tasks match at once; None: as many as Spark has cores.
+        slots: the number of groups of the stateful stage; None: the shuffle partitions, at most eight.
 
     Returns:
-        A streaming DataFrame, whose rows are the matches.
+        A streaming DataFrame of the matches, with the columns of `Matches` but `out_seq`, in Spark's types:
+        STRING, BIGINT, TIMESTAMP, and ARRAY<STRUCT<...>> for `events`.
 
     Raises:
-        ConfigError: the DataFrame or the rules cannot be used so.
-    """
-    from spark_pace.spark.detect import detect as detect_in
+        ConfigError: the DataFrame or the rules cannot be used so, or an argument is of another kind.
+        RuleError: the rules are wrong.
 
-    return detect_in(df, _checked(rules), delay_us=delay_us, tie_break=tie_break, slots=slots)
+    Example:
+        With `spark` a session, and files of JSON in `folder`: an event of x = 9.0, and a later one of 7.0.
+
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}, emit: {x: a.x}}]
+        ... '''
+        >>> events = spark.readStream.schema("time TIMESTAMP, x DOUBLE").json(folder)
+        >>> matches = spark_pace.detect(events, rules)
+        >>> query = matches.writeStream.format("memory").queryName("found").start()
+        >>> query.processAllAvailable()
+        >>> spark.table("found").select("rule", "x").collect()
+        [Row(rule='high', x=9.0)]
+    """
+    from spark_pace import api
+
+    return api.detect(df, rules, delay_us, tie_break, slots)

@@ -37,6 +37,12 @@ def one_line(text: str, most: int = _MOST_CHARACTERS) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, given in the singular: ``1 batch``, ``3,000 events``."""
+    ending = "" if number == 1 else "es" if noun.endswith(("ch", "s")) else "s"
+    return f"{number:,} {noun}{ending}"
+
+
 def shown(error: Exception) -> str:
     """The text of an error for a terminal.
 

@@ -34,7 +34,7 @@ from spark_pace.spark.checkpoint.layout import (
     write_layout,
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.checkpoint.rule_changes import Change, change_of
+from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_reset
 from spark_pace.spark.internals import has_limits
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
@@ -166,13 +166,20 @@ def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
 def _known_change(
     spec: JobSpec, job_input: Input, fixed: dict[str, str], reset_rules: Collection[str]
 ) -> Change | None:
-    """The change of the job since its checkpoint, found before Spark starts; None for a new checkpoint."""
+    """The change of the job since its checkpoint, found before Spark starts; None for a new checkpoint.
+
+    The rules that start anew are noted in the checkpoint at once, so that a stop while Spark starts does not
+    forget them.
+    """
     layout = read_layout(job_input.checkpoint)  # first: in another version every other file may differ
     require_same_source(job_input)
     if layout is None:
         return None
     require_same_settings(layout, spec.slots, spec.buckets, fixed)
-    return change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
+    change = change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
+    if reset_rules:
+        write_layout(job_input.checkpoint, without_reset(layout, spec.rules, reset_rules))
+    return change
 
 
 def _tables(

@@ -5,6 +5,7 @@ Standard library only, so that ``python -m spark_pace.preflight`` runs before an
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import re
@@ -12,6 +13,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from spark_pace.errors import Problem, SetupError
@@ -109,8 +111,9 @@ def require_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Print everything that is missing, one line each; exit 1 if anything is."""
+    argparse.ArgumentParser(description="Say what this machine lacks, one line each.").parse_args(arguments)
     installed = Path(".venv", ".ready").exists()
     problems = [java_problem()]
     if not installed:
@@ -122,4 +125,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

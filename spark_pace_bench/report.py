@@ -13,6 +13,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from spark_pace.errors import counted
 from spark_pace_bench.latency import KINDS
 from spark_pace_bench.summary import Figures
 
@@ -151,7 +152,7 @@ def as_text(run: Figures) -> str:
 
 def _lines(run: Figures) -> Iterator[str]:
     title = f"{run['name']}, {run['variant']}" if run["variant"] else run["name"]
-    yield f"{title}: {run['rules']} {'rule' if run['rules'] == 1 else 'rules'}, {run['cores']} cores"
+    yield f"{title}: {counted(run['rules'], 'rule')}, {counted(run['cores'], 'core')}"
     heads = f"{'due/s':>10}{'sent/s':>10}{'read/s':>10}{'lag':>9}{'cores':>7}{'matches/s':>11}"
     yield f"{'phase':16}{'s':>6}{heads}"
     for phase in run["phases"]:
@@ -175,10 +176,10 @@ def _lines(run: Figures) -> Iterator[str]:
     yield from (f"saturated: {sentence}" for sentence in run["saturation"])
     yield from (f"note: {sentence}" for sentence in run["notes"])
     if run["unread"]:
-        yield f"saturated: {run['unread']:,} records were not processed within the limit"
+        yield f"saturated: {counted(run['unread'], 'record')} not processed within the limit"
     yield (
-        f"{run['matches']:,} matches, {run['at_the_end']:,} of them decided by the end of the input only; "
-        f"the core finds {run['expected']:,}; differences: {len(run['differences']) or 'none'}"
+        f"{counted(run['matches'], 'match')}, {run['at_the_end']:,} of them decided by the end of the input "
+        f"only; the core finds {run['expected']:,}; differences: {len(run['differences']) or 'none'}"
     )
     yield from (f"  {sentence}" for sentence in run["differences"])
 

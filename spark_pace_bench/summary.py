@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spark_pace.errors import counted
 from spark_pace_bench.drive import Driven
 from spark_pace_bench.latency import KINDS, percentiles
 from spark_pace_bench.schedule import Floats
@@ -120,8 +121,8 @@ def lag_at(driven: Driven, second: float) -> int:
 def _notes(phases: list[Figures]) -> list[str]:
     """What the figures do not tell, in sentences."""
     return [
-        f"phase {phase['name']}: {phase['batches']} batches ended in it, too few to tell whether the "
-        "job keeps up; lengthen the phase, or lower the rate"
+        f"phase {phase['name']}: {counted(phase['batches'], 'batch')} ended in it, too few to tell whether "
+        "the job keeps up; lengthen the phase, or lower the rate"
         for phase in phases
         if phase["role"] == "steady" and phase["batches"] < _FEWEST_BATCHES
     ]

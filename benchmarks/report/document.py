@@ -12,9 +12,10 @@ keeps these results as those of this release, in `benchmarks/results`, and fills
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+
+import click
 
 from benchmarks.report.model import SHARED, TERMS, computed, fits
 from benchmarks.report.results import Results
@@ -150,9 +151,11 @@ def lines(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in body)])
 
 
-def main() -> None:
-    """Keep the results and fill the page."""
-    results = Results.read(Path(sys.argv[1]))
+@click.command()
+@click.argument("results_file", metavar="RESULTS", type=click.Path(path_type=Path))
+def main(results_file: Path) -> None:
+    """Keep the RESULTS of a run of measurements, a file of JSON, and fill docs/performance.md from them."""
+    results = Results.read(results_file)
     results.write(KEPT / f"{__version__}.json")
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
 

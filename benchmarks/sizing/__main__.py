@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -106,6 +107,7 @@ def plot(outcomes: dict[str, dict[str, Outcome]]) -> None:
     figure.savefig(PLOT, dpi=80)
 
 
+@click.command(help=__doc__)
 def main() -> None:
     """Print the tables and write the plots."""
     lose()

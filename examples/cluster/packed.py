@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
+
 from spark_pace.errors import SetupError
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +52,13 @@ def packed_operators(folder: Path) -> Path:
         return Path(shutil.make_archive(str(folder / "operators"), "zip", temporary))
 
 
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def main(folder: Path) -> None:
+    """Make a wheel of the engine and a zip of the operators of the flights, in FOLDER."""
+    folder.mkdir(parents=True, exist_ok=True)
+    print(packed_engine(folder), packed_operators(folder), sep="\n")
+
+
 if __name__ == "__main__":
-    made = Path(sys.argv[1])
-    made.mkdir(parents=True, exist_ok=True)
-    print(packed_engine(made), packed_operators(made), sep="\n")
+    main()

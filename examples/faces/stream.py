@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.sizing.workloads import QUERY, faces
 from examples.faces.operators import VARIANTS
+from spark_pace.errors import counted
 
 BEGIN_US = 1_767_225_600_000_000  # 2026-01-01
 SCOPE_US = 10_000_000
@@ -75,7 +76,8 @@ def main(out: Path, seconds: float, seed: int) -> None:
     """Write a stream of faces and queries to OUT, a Parquet file."""
     events = stream(seconds, seed)
     pq.write_table(events, out)
-    click.echo(f"{events.num_rows:,} events, {len(seen(events)):,} queries that found someone: {out}")
+    searches = counted(len(seen(events)), "search")
+    click.echo(f"{counted(events.num_rows, 'event')}, {searches} that found someone: {out}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +20,7 @@ from rich.table import Table
 from examples.flights.events import write_events
 from spark_pace.cli.run import run_shown
 from spark_pace.core.local_run import LocalResult
-from spark_pace.errors import SparkPaceError
+from spark_pace.errors import SparkPaceError, counted
 from spark_pace.io.query import Tables, read_table
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
@@ -54,7 +55,7 @@ def main(job: Path) -> int:
     spec = read_job(job)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
     if not Path(spec.files.path).exists():
-        console.print(f"{write_events(Path(spec.files.path)):,} events written to {spec.files.path}")
+        console.print(f"{counted(write_events(Path(spec.files.path)), 'event')} written to {spec.files.path}")
     shutil.rmtree(spec.sink_path, ignore_errors=True)  # the demo's own output: each time from the start
     summary = run_shown(spec)
     if summary.stopped_by:
@@ -63,7 +64,8 @@ def main(job: Path) -> int:
     difference = compared(spec)
     matches = sum(summary.matches.values())
     console.print(
-        f"{summary.events:,} events, {summary.late:,} late, {matches:,} matches; job {summary.seconds:.1f} s",
+        f"{counted(summary.events, 'event')}, {summary.late:,} late, {counted(matches, 'match')}; "
+        f"job {summary.seconds:.1f} s",
         end=", ",
     )
     console.print(f"everything {time.monotonic() - began:.1f} s")
@@ -114,7 +116,9 @@ def compare(name: str, found: pa.Table, expected: pa.Table) -> str | None:
     return None if counts[0] == counts[1] else f"the job has {counts[0]:,} {name}, the replay {counts[1]:,}"
 
 
-if __name__ == "__main__":
+@click.command(help=__doc__)
+def command() -> None:
+    """Run the demo with its own job."""
     try:
         sys.exit(main(Path(__file__).parents[2] / "conf" / "jobs" / "flights.yaml"))
     except SparkPaceError as error:
@@ -122,3 +126,7 @@ if __name__ == "__main__":
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    command()

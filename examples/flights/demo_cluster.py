@@ -29,7 +29,7 @@ from examples.cluster.packed import ROOT, packed_engine, packed_operators
 from examples.cluster.standalone import DRIVER, EXECUTOR, HOME, Cluster, bare_python
 from examples.flights.demo import compared
 from examples.flights.events import write_events
-from spark_pace.errors import SparkPaceError
+from spark_pace.errors import SparkPaceError, counted
 from spark_pace.io.query import read_table
 from spark_pace.job_file import read_job
 
@@ -94,13 +94,13 @@ class Demo:
         late, found = (read_table(spec.sink_path, table) for table in ("late", "matches"))
         difference = compared(spec)
         print(
-            f"{name}: {found.num_rows:,} matches, {late.num_rows:,} late events; "
+            f"{name}: {counted(found.num_rows, 'match')}, {counted(late.num_rows, 'late event')}; "
             f"job {seconds:.1f} s, everything {everything:.1f} s; "
             f"replay without Spark: {difference or 'identical'}",
             flush=True,
         )
         if difference or mischief.left:
-            must = f"must write the rows of the replay after {kills} kills"
+            must = f"must write the rows of the replay after {counted(kills, 'kill')}"
             raise SparkPaceError(f"{name} — {must}; got {difference or f'{mischief.left} kills too few'}.")
         return everything
 
@@ -149,7 +149,7 @@ def main(kills: int) -> int:
     """Run the demo; 0 if all runs write the rows of the replay."""
     events = Path(read_job(JOB).files.path)
     if not events.exists():
-        print(f"{write_events(events):,} events written to {events}")
+        print(f"{counted(write_events(events), 'event')} written to {events}")
     shutil.rmtree(OUT, ignore_errors=True)  # the demo's own output: each time from the start
     OUT.mkdir(parents=True)
     with Cluster(OUT / "machines") as cluster:
@@ -159,7 +159,9 @@ def main(kills: int) -> int:
         seconds["three workers, cluster mode"] = demo.in_cluster("cluster")
         if kills:
             speculation = ("spark.speculation=true", "spark.speculation.interval=100ms")
-            seconds[f"the same, {kills} kills"] = demo.in_cluster("killed", *speculation, kills=kills)
+            seconds[f"the same, {counted(kills, 'kill')}"] = demo.in_cluster(
+                "killed", *speculation, kills=kills
+            )
     for name, taken in seconds.items():
         print(f"{name}: {taken:.1f} s, {taken / seconds['local[2]']:.2f} times local[2]")
     return 0

@@ -30,7 +30,7 @@ from spark_pace.cli.run import run_shown
 from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.errors import SparkPaceError
+from spark_pace.errors import SparkPaceError, counted
 from spark_pace.io.query import read_table
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import JobSpec, KafkaSource, read_job
@@ -47,7 +47,7 @@ def main(speed: float) -> int:
     assert isinstance(spec.source, KafkaSource)
     topic = spec.source.topics[0]
     if not EVENTS.exists():
-        print(f"{write_events(EVENTS):,} events written to {EVENTS}")
+        print(f"{counted(write_events(EVENTS), 'event')} written to {EVENTS}")
     broker = Broker(FOLDER, int(spec.source.servers.rpartition(":")[2]))
     ours = broker.pid is None
     if ours:
@@ -83,7 +83,7 @@ def _run(spec: JobSpec, topic: str, speed: float) -> int:
     difference = compare("matches", found, _replayed(spec, topic))
     events, late = followed.events + ended.events, followed.late + ended.late
     print(
-        f"{events:,} events, {late:,} late, {found.num_rows:,} matches; "
+        f"{counted(events, 'event')}, {late:,} late, {counted(found.num_rows, 'match')}; "
         f"everything {time.monotonic() - began:.1f} s"
     )
     print(f"replay without Spark: {difference or 'identical'}")

@@ -20,9 +20,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
+
+from spark_pace.errors import counted
 
 WEEK_US = 7 * 24 * 3600 * 1_000_000
 MINUTE_US = 60 * 1_000_000
@@ -138,5 +141,12 @@ def _member(name: str, value: pa.ChunkedArray, *, quote: str) -> pa.ChunkedArray
     return pc.binary_join_element_wise(f'"{name}":{quote}', value, quote, "")
 
 
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def main(folder: Path) -> None:
+    """Write a year of flights as events into FOLDER."""
+    print(f"{counted(write_events(folder), 'event')} in {folder}")
+
+
 if __name__ == "__main__":
-    print(f"{write_events(Path(sys.argv[1])):,} events in {sys.argv[1]}")
+    main()

@@ -13,6 +13,7 @@ from kafka.admin import KafkaAdminClient
 
 from examples.flights.events import write_events
 from examples.flights.producer import PARTITIONS
+from spark_pace.errors import counted
 from spark_pace.job_file import KafkaSource, read_job
 
 BROKER_STARTS_MS = 120_000
@@ -30,7 +31,7 @@ def main() -> int:
     source = read_job(arguments.job).source
     assert isinstance(source, KafkaSource)
     if not arguments.folder.exists():
-        print(f"{write_events(arguments.folder):,} events written to {arguments.folder}")
+        print(f"{counted(write_events(arguments.folder), 'event')} written to {arguments.folder}")
     with KafkaAdminClient(bootstrap_servers=source.servers, bootstrap_timeout_ms=BROKER_STARTS_MS) as admin:
         if source.topics[0] not in admin.list_topics():
             admin.create_topics(

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from spark_pace.core.plan.rule import EventSchema
+from spark_pace.errors import counted
 from spark_pace.io.replay import read_all
 from spark_pace.job_file import KafkaSource, read_job
 
@@ -92,7 +93,7 @@ def send(what: Timetable, servers: str, topic: str, speed: float) -> None:
                 at = datetime.fromtimestamp(int(what.times_us[sent - 1]) / 1e6, timezone.utc)
                 print(
                     f"producer: {at:%Y-%m-%d %H:%M}, "
-                    f"{sent:,} of {len(what.values):,} events sent in {elapsed:.0f} s",
+                    f"{sent:,} of {counted(len(what.values), 'event')} sent in {elapsed:.0f} s",
                     flush=True,
                 )
             if not behind:

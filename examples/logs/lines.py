@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import click
+
 DAY = datetime(2024, 5, 6)
 LINES = 2_000
 GUESSERS = {"198.51.100.23": "root", "203.0.113.77": "backup"}  # of passwords; the second one succeeds
@@ -162,6 +164,7 @@ def _blocked(address: str, port: int, chance: random.Random) -> str:
     )
 
 
+@click.command()
 def main() -> None:
     """Write both logs beside this file."""
     folder = Path(__file__).parent

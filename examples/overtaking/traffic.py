@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.sizing.workloads import L1, traffic
+from spark_pace.errors import counted
 
 SCOPE_US = 20 * 60 * 1_000_000  # `within` of the rule
 BEGIN_US = 1_767_225_600_000_000  # 2026-01-01
@@ -72,7 +73,9 @@ def main(out: Path, seconds: float, seed: int) -> None:
     """Write a stream of cars to OUT, a Parquet file."""
     events = cars(seconds, seed)
     pq.write_table(events, out)
-    click.echo(f"{events.num_rows:,} events, {len(overtakings(events)):,} overtakings: {out}")
+    click.echo(
+        f"{counted(events.num_rows, 'event')}, {counted(len(overtakings(events)), 'overtaking')}: {out}"
+    )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from examples.pairs.score import PUBLISHED, load, p_score
 from examples.pairs.strategies import STRATEGIES_OF_A_SCALE
 from examples.pairs.ticks import PEAK, Floats, Setting
 from examples.pairs.validation import INDICATORS, ORDERS, Validation
+from spark_pace.errors import counted
 
 DISCLOSED = (
     "positions, balance and stop-loss are a Python function (examples/pairs/orders.py), all else is rules",
@@ -87,7 +88,8 @@ def as_text(run: Run) -> str:
     found = as_json(run)
     basis = found["basis_rate"]
     head = f"{found['strategies']} strategies, {basis:,.0f} to {PEAK * basis:,.0f} ticks/s"
-    lines = [f"Pairs, scale factor {found['scale']}: {head}, {found['records']:,} records, {run.kills} kills"]
+    sent = f"{counted(found['records'], 'record')}, {counted(run.kills, 'kill')}"
+    lines = [f"Pairs, scale factor {found['scale']}: {head}, {sent}"]
     for stream, counts in found["validation"].items():
         lines.append(f"  {stream:12} " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
     for name in ("orders", "orders_from_due", "indicators", "batch_seconds"):

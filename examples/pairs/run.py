@@ -36,7 +36,7 @@ from examples.pairs.strategies import Strategy, as_events, drawn, legs, write
 from examples.pairs.ticks import Setting, ticks
 from examples.pairs.validation import COLUMNS, produced, validate
 from spark_pace import read_table
-from spark_pace.errors import SetupError
+from spark_pace.errors import SetupError, counted
 from spark_pace_bench.job import COMMAND
 from spark_pace_bench.watch import metrics_rows
 
@@ -112,7 +112,9 @@ class Job:
         while read < records:
             if self._process.poll() is not None or time.monotonic() > until:
                 got = f"{read:,}, and exit code {self._process.poll()}"
-                raise SetupError(f"the job — must read {records:,} records; got {got}. See {self.log}.")
+                raise SetupError(
+                    f"the job — must read {counted(records, 'record')}; got {got}. See {self.log}."
+                )
             read += sum(row["records"] for row in metrics_rows(self.tables / "metrics", known))
             between()
             pause(FILE_SECONDS)
@@ -199,7 +201,7 @@ def drive(
     parts = groupby(parts_at(ticks(setting), 1000 * begin), itemgetter(0))
     for _, table in next(parts)[1]:
         feed.append(table)
-    click.echo(f"{feed.records:,} records before the measured interval")
+    click.echo(f"{counted(feed.records, 'record')} before the measured interval")
     seconds = 60 * sum(setting.minutes[2:])
     job = Job(folder)
     try:

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
+
 from spark_pace.errors import SparkPaceError, shown
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
@@ -70,16 +72,16 @@ def _run_twice(folder: Path, options: str) -> None:
         run_job(read_job(folder / "job.yaml"))
 
 
-def main() -> int:
+@click.command()
+def main() -> None:
     """Make the archive of classes; print a failure as one line."""
     try:
         archive = make(Path(os.environ.get(JARS_VARIABLE) or JAR_DIRECTORY).resolve())
     except (SparkPaceError, OSError) as error:
         print(f"the archive of classes — must be made for quick starts; got: {shown(error)}", file=sys.stderr)
-        return 1
+        sys.exit(1)
     print(f"{archive.stat().st_size >> 20} MiB of classes in {archive}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
 import pyarrow as pa
 
 from spark_pace import load_rules, replay, ways
@@ -69,8 +70,9 @@ def compile_searches() -> None:
     replay(rules, events)
 
 
-def main() -> int:
-    """Compile everything; return 1 if there is no place to keep it, else 0."""
+@click.command()
+def main() -> None:
+    """Compile and keep the searches and the reader of JSON; exit with 1 if there is no place to keep them."""
     ways.FEW_COMBINATIONS, ways.MANY_EVENTS = -1, 0
     compile_searches()
     from spark_pace.core.match.search.compiled.compilation import KEPT
@@ -78,10 +80,9 @@ def main() -> int:
     if not KEPT or not (kept_code() or compiled_code()):
         must, do = "must be kept for quick starts", "Name a folder that can be written to by NUMBA_CACHE_DIR."
         print(f"compiled code — {must}; got no place for it. {do}", file=sys.stderr)
-        return 1
+        sys.exit(1)
     print(f"{len(KEPT)} searches and the reader of JSON are compiled")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

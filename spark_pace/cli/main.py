@@ -14,9 +14,17 @@ from typing import Any
 import click
 
 from spark_pace import __version__
-from spark_pace.errors import ConfigError, RuleError, shown
+from spark_pace.errors import ConfigError, RuleError, counted, shown
 
 FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
+
+
+_OPERATORS = click.option(
+    "--operators",
+    multiple=True,
+    metavar="MODULE",
+    help="Allow a module that rules name as Python operators; a job file names them itself.",
+)
 
 
 def _sink(text: str) -> str:
@@ -39,7 +47,7 @@ def check(files: tuple[Path, ...]) -> None:
     problems = check_files(files)
     if problems:
         raise ConfigError(tuple(problems))
-    click.echo(f"{len(files)} {'file' if len(files) == 1 else 'files'}: no problems")
+    click.echo(f"{counted(len(files), 'file')}: no problems")
 
 
 @commands.command(
@@ -81,12 +89,7 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
     metavar="FILE",
     help="Write a page that draws the matches on a time axis (needs: pip install 'spark-pace[html]').",
 )
-@click.option(
-    "--operators",
-    multiple=True,
-    metavar="MODULE",
-    help="Allow a module that rules name as Python operators; a job file names them itself.",
-)
+@_OPERATORS
 @click.option(
     "--list",
     "listed",
@@ -126,11 +129,12 @@ def replay(
 )
 @click.option("--key", metavar="JSON", help="The key, beside a seq, where the rule has partition_by.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def why(rules: Path, events: Path, rule: str, at: str, key: str | None, as_json: bool) -> None:
+@_OPERATORS
+def why(rules: Path, events: Path, operators: tuple[str, ...], **asked: Any) -> None:
     """Print what is known of one event."""
-    from spark_pace.cli.why_command import why_command
+    from spark_pace.cli.why_command import Question, why_command
 
-    why_command(rules, events, rule, (at, key), as_json)
+    why_command(rules, events, operators, Question(**asked))
 
 
 @commands.command()

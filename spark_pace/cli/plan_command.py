@@ -20,7 +20,7 @@ from spark_pace.degree import (
     short_queue_probability,
     survives_loss,
 )
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, counted
 from spark_pace.io.query import Tables
 from spark_pace.job_file import JobSpec, read_job
 
@@ -102,7 +102,7 @@ def measure(out: str) -> Measured:
     rows: pa.Table = tables.query(f"SELECT {', '.join(_COLUMNS)} FROM metrics").read_all().drop_null()
     seconds, selections, busy = (pc.sum(rows[name]).as_py() or 0 for name in _COLUMNS)
     if not (seconds and selections and busy):
-        got = f"{rows.num_rows:,} batches with {selections:,} selections"
+        got = f"{counted(rows.num_rows, 'batch')} with {counted(selections, 'selection')}"
         raise ConfigError.of(f"{out}/metrics", must, got, f"{_GIVE}.")
     apart = pc.quantile(rows["seconds"], 0.5)[0].as_py()
     return Measured(rows.num_rows, selections / seconds, busy / selections, apart)
@@ -121,10 +121,12 @@ def lines(spec: JobSpec, options: Options, measured: Measured | None) -> Iterato
     spent = 1 / load.completions
     yield f"{spec.name}: {load.arrivals:,.4g} selections a second, {spent:,.4g} s of an operator for each"
     if measured is not None:
-        yield f"  measured over {measured.batches:,} batches in {spec.sink_path}/metrics{_given(options)}"
+        batches = counted(measured.batches, "batch")
+        yield f"  measured over {batches} in {spec.sink_path}/metrics{_given(options)}"
         if options.rate is None and spec.trigger_us == "available_now":
             yield "  what was there was read at once: --rate says how fast selections come in truth"
-    yield f"at most {options.queue} selections in a slot, with probability {options.probability:g}:"
+    queue = counted(options.queue, "selection")
+    yield f"at most {queue} in a slot, with probability {options.probability:g}:"
     fewest, surviving = fewest_instances(load, guarantee), fewest_surviving_instances(load, guarantee)
     yield f"  {_slots(fewest)} needed: {_state(load, guarantee, fewest)}"
     yield f"  {_slots(surviving)} needed to keep it while one is lost: {_state(load, guarantee, surviving)}"

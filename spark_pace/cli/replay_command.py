@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -14,8 +13,8 @@ from spark_pace.cli.show.matches import WRITERS, show
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import ConfigError, one_line
-from spark_pace.io.html.timeline import Timeline, require_plotly
+from spark_pace.errors import ConfigError, counted, one_line
+from spark_pace.io.html.timeline import require_plotly
 from spark_pace.io.replay import Replay, replay_files
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
@@ -51,11 +50,10 @@ def replay_command(
 ) -> None:
     """Do what `spark_pace.cli.main.replay` says."""
     written.check()
-    job = read_job(rules_file) if is_job(rules_file) else None
-    if job is not None and operators:
-        got = f"{operators[0]} beside the job file {rules_file}"
-        do = "Leave it out: the job file's own `operators` count."
-        raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
+    of_job = is_job(rules_file)
+    if of_job:
+        refuse_beside_job(rules_file, operators)
+    job = read_job(rules_file) if of_job else None
     rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
         if job is None:
@@ -64,12 +62,20 @@ def replay_command(
             load_operator(rule.function)
     replayed = replay_files(rules, events) if job is None else _replayed_by(job, events)
     if written.page is not None:
-        Timeline(replayed.matches, f"{rules_file} over {events}").write(written.page)
+        replayed.timeline(f"{rules_file} over {events}").write(written.page)
     if written.out is not None:
         WRITERS[written.out.suffix](replayed.matches, rules, written.out)
     elif written.page is None:
         show(replayed.matches, rules)
     _summarise(replayed, rules, listed)
+
+
+def refuse_beside_job(job_file: Path, operators: Sequence[str]) -> None:
+    """Refuse ``--operators`` with a job file."""
+    if operators:
+        got = f"{operators[0]} beside the job file {job_file}"
+        do = "Leave it out: the job file's own `operators` count."
+        raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
 
 
 def _replayed_by(job: JobSpec, events: Path) -> Replay:
@@ -94,13 +100,13 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     for entry in replayed.result.matches["rule"].value_counts().to_pylist():
         counts[entry["values"]] = entry["counts"]
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    click.echo(f"{replayed.read_rows:,} records; matches: {found}", err=True)
-    if replayed.absent:
+    click.echo(f"{counted(replayed.read_rows, 'record')}; matches: {found}", err=True)
+    for told in replayed.lacking.values():
+        click.echo(told, err=True)
+    absent = [name for name in replayed.absent if name not in replayed.lacking]
+    if absent:
         what = "null in every record; a name in the schema that no record has?"
-        meant = [get_close_matches(name, replayed.columns, 1) for name in replayed.absent]
-        columns = ", ".join(dict.fromkeys(column for close in meant for column in close))
-        what += f" The header has {columns}." if columns else ""
-        click.echo(one_line(f"{', '.join(replayed.absent)}: {what}"), err=True)
+        click.echo(one_line(f"{', '.join(absent)}: {what}"), err=True)
     late, failed = replayed.result.late, replayed.result.failed
     _list_bad("late", late, ("source", "offset", "reason"), late.num_rows, listed)
     _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows, listed)

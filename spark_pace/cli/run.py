@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from spark_pace.errors import one_line
+from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
@@ -37,15 +37,15 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     if console.is_terminal:
         with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
             board = Board(spec)
-            summary = run_job(
-                spec,
-                on_progress=lambda batch: live.update(board.after(batch), refresh=True),
-                reset_rules=reset_rules,
-            )
+
+            def show(batch: BatchReport) -> None:
+                for warning in warnings(batch):
+                    console.print(escape(warning))
+                live.update(board.after(batch), refresh=True)
+
+            summary = run_job(spec, on_progress=show, reset_rules=reset_rules)
     else:
-        summary = run_job(
-            spec, on_progress=lambda batch: print(line(batch), flush=True), reset_rules=reset_rules
-        )
+        summary = run_job(spec, on_progress=print_batch, reset_rules=reset_rules)
     print(closing_line(summary), flush=True)
     if advice := advice_on_late(spec, summary):
         print(advice, flush=True)
@@ -70,14 +70,14 @@ class Board:
         state.add_row(
             Text(one_line(self.name), style="bold"),
             f"batch {batch.batch_id}",
-            f"{self.events:,} events",
+            counted(self.events, "event"),
             f"{rate(batch):,} events/s",
         )
         state.add_row(
             "",
             f"frontier {frontier(batch)}",
             f"lag {lag(batch)}",
-            f"carry {batch.carry:,} events, {batch.open:,} selections open",
+            f"carry {counted(batch.carry, 'event')}, {counted(batch.open, 'selection')} open",
         )
         state.add_row(
             "",
@@ -101,11 +101,21 @@ class Board:
         return Group(state, found)
 
 
+def print_batch(batch: BatchReport) -> None:
+    """Print a batch for logs: a line, and before it one for each warning."""
+    print("\n".join([*warnings(batch), line(batch)]), flush=True)
+
+
+def warnings(batch: BatchReport) -> list[str]:
+    """What looks wrong in the input, but is no bad record."""
+    return [f"warning: {told}" for told in batch.lacking.values()]
+
+
 def line(batch: BatchReport) -> str:
     """One line about a batch, for logs."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in batch.matches.items()) or "none"
     return (
-        f"batch {batch.batch_id}: {batch.events:,} events, {rate(batch):,}/s; "
+        f"batch {batch.batch_id}: {counted(batch.events, 'event')}, {rate(batch):,}/s; "
         f"frontier {frontier(batch)}, lag {lag(batch)}; {waiting(batch)}{over_bound(batch)}"
         f"late {batch.late:,}; carry {batch.carry:,}; matches: {found}"
     )
@@ -115,8 +125,8 @@ def closing_line(summary: Summary) -> str:
     """One line about the whole run."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in summary.matches.items())
     others = "".join(
-        f", {count:,} {name}"
-        for name, count in (("heartbeats", summary.heartbeats), ("repeats", summary.repeats))
+        f", {counted(count, name)}"
+        for name, count in (("heartbeat", summary.heartbeats), ("repeat", summary.repeats))
         if count
     )
     end = "finished" if summary.finished else "up to date"
@@ -124,14 +134,14 @@ def closing_line(summary: Summary) -> str:
         end = "stopped; run it again to go on"
     over = ""
     if summary.over_bound:
-        batches = f"{summary.over_bound:,} of {summary.batches:,} batches"
+        batches = f"{summary.over_bound:,} of {counted(summary.batches, 'batch')}"
         over = f"; latency_bound could not be kept in {batches}, in the last: {summary.why_over_bound}"
-    what = "selections closed by the end of the input" if summary.finished else "selections still open"
-    still_open = f"; {summary.still_open:,} {what}" if summary.batches else ""
+    what = "closed by the end of the input" if summary.finished else "still open"
+    still_open = f"; {counted(summary.still_open, 'selection')} {what}" if summary.batches else ""
     if summary.pending:
-        still_open += f", {summary.pending:,} events that the frontier has not passed"
+        still_open += f", {counted(summary.pending, 'event')} that the frontier has not passed"
     return (
-        f"{end}: {summary.events:,} events in {summary.seconds:.1f} s, {summary.late:,} late, "
+        f"{end}: {counted(summary.events, 'event')} in {summary.seconds:.1f} s, {summary.late:,} late, "
         f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}{over}"
     )
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rich.table import Table
 
 from spark_pace.cli.show.terminal import console_of
-from spark_pace.errors import one_line
+from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import Counts
 from spark_pace.io.query import Tables, read_table
 
@@ -49,12 +49,13 @@ def standing(metrics: pa.Table) -> list[str]:
     frontier = "the end of the input" if last["finished"] else last["frontier"] or "none yet"
     written_at = f"{last['written_at']:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{metrics.num_rows:,} batches, the last ({last['batch_id']}) at {written_at}",
-        f"{sums['records']:,} records in {sums['seconds']:.1f} s: {sums['events']:,} events, "
-        f"{sums['late']:,} late, {sums['bad_records']:,} bad, {sums['heartbeats']:,} heartbeats, "
-        f"{sums['repeats']:,} repeats; {sums['quarantined']:,} quarantined",
-        f"frontier: {frontier}; {last['pending']:,} events wait, carry {last['carry']:,} events, "
-        f"{last['open']:,} selections open",
+        f"{counted(metrics.num_rows, 'batch')}, the last ({last['batch_id']}) at {written_at}",
+        f"{counted(sums['records'], 'record')} in {sums['seconds']:.1f} s: "
+        f"{counted(sums['events'], 'event')}, {sums['late']:,} late, {sums['bad_records']:,} bad, "
+        f"{counted(sums['heartbeats'], 'heartbeat')}, {counted(sums['repeats'], 'repeat')}; "
+        f"{sums['quarantined']:,} quarantined",
+        f"frontier: {frontier}; {counted(last['pending'], 'event')} waiting, "
+        f"carry {counted(last['carry'], 'event')}, {counted(last['open'], 'selection')} open",
     ]
     if last["slowest_source"] is not None:
         lines.append(f"slowest source: {one_line(last['slowest_source'])}; {last['idle_sources']:,} idle")

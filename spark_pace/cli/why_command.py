@@ -3,145 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
-from spark_pace.errors import one_line
+from spark_pace.cli.replay_command import refuse_beside_job
 from spark_pace.job_file import is_job, read_job
-from spark_pace.reasons import Why, why
-from spark_pace.reasons.answer import Candidate, ComponentTest, ConditionTest, FoldStep, LowerMatch, Selection
-from spark_pace.reasons.wording import shown
+from spark_pace.reasons import why
 from spark_pace.rules import load_rules
 
-SHOWN_MATCHES = 5
-SHOWN_SELECTIONS = 5
+
+@dataclass(frozen=True)
+class Question:
+    """The options of the command of these names."""
+
+    rule: str
+    at: str
+    key: str | None
+    as_json: bool
 
 
-def why_command(
-    rules_file: Path, events: Path, rule: str, position: tuple[str, str | None], as_json: bool
-) -> None:
-    """Do what `spark_pace.cli.main.why` says; `position` holds its ``--at`` and ``--key``."""
-    at, key = position
+def why_command(rules_file: Path, events: Path, operators: Sequence[str], asked: Question) -> None:
+    """Do what `spark_pace.cli.main.why` says. It calls no operator, allowed or not."""
+    rule, at, key = asked.rule, asked.at, asked.key
     if is_job(rules_file):
+        refuse_beside_job(rules_file, operators)
         job = read_job(rules_file)
         answer = why(job.rules, events, rule=rule, at=at, key=key, **job.events.stream)
     else:
         answer = why(load_rules(rules_file), events, rule=rule, at=at, key=key)
-    if as_json:
+    if asked.as_json:
         click.echo(json.dumps(asdict(answer), ensure_ascii=False))
-        return
-    for line in lines_of(answer):
-        click.echo(one_line(line))
-
-
-def lines_of(answer: Why) -> Iterator[str]:
-    """The answer as lines of text; a line that belongs to the one before it is indented further."""
-    seq = "" if answer.seq is None else f", #{answer.seq} of its stream"
-    key = "" if answer.key is None else f" of {answer.key}"
-    at = "" if answer.event_time is None else f" at {answer.event_time}"
-    yield f"rule {answer.rule}, {answer.source}:{answer.offset}{at}{seq}{key}"
-    if answer.attributes:
-        attributes = ", ".join(f"{name} = {shown(value)}" for name, value in answer.attributes.items())
-        yield f"  {'event':<12} {attributes}"
-    yield from _labelled("filter", [_test(test) for test in answer.filter])
-    if answer.fold is not None and answer.fold.before is not None:
-        yield f"  {'state':<12} {_step(answer.fold)}"
-    yield from _labelled("can be" if answer.fold is None else "moves", list(_components(answer.components)))
-    if answer.not_in_stream is not None:
-        yield f"  not in the rule's stream: {answer.not_in_stream}"
-        yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
-        for other in (*answer.lower, *answer.upper):
-            yield from (f"  {line}" for line in lines_of(other))
-        return
-    if answer.fold is None:
-        yield from _labelled("selections", list(_selections(answer)))
-    yield from _labelled("matches", list(_matches(answer)))
-    yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
-    yield from _labelled("stopped", list(_candidates(answer, "failed")))
-    yield from _labelled("unfinished", list(_candidates(answer, "unfinished")))
-    if answer.more_candidates:
-        yield f"               and {answer.more_candidates:,} more"
-    yield from _labelled("not told", list(answer.untold))
-
-
-def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
-    for place, text in enumerate(texts):
-        yield f"  {'' if place else label:<12} {text}"
-
-
-def _test(test: ConditionTest) -> str:
-    values = ", ".join(f"{name} = {shown(value)}" for name, value in test.values.items())
-    holds = "depends on other events" if test.holds is None else "holds" if test.holds else "does not hold"
-    return f"{test.condition} {holds}{': ' if values else ''}{values}"
-
-
-def _step(step: FoldStep) -> str:
-    since = "from the beginning" if step.since is None else f"since {step.since}"
-    taken = "no move fits" if step.move is None else f"move {step.move} takes it to {step.after}"
-    return f"{step.before} {since}; {taken}"
-
-
-def _components(components: Sequence[ComponentTest]) -> Iterator[str]:
-    for component in components:
-        name = f"not {component.component}" if component.negated else component.component
-        false = [_test(test) for test in component.conditions if test.holds is False]
-        unknown = [_test(test) for test in component.conditions if test.holds is None]
-        verdict = "yes" if component.holds else f"no, {false[0]}" if false else "; ".join(unknown)
-        yield f"{name}: {verdict}"
-
-
-def _selections(answer: Why) -> Iterator[str]:
-    there = [selection for selection in answer.selections if selection.there]
-    if not there:
-        yield "none was open there"
-    for selection in answer.selections[:SHOWN_SELECTIONS]:
-        yield _selection(selection)
-        yield from (f"  in it {told}" for told in _components(selection.components))
-    more = answer.more_selections + len(answer.selections[SHOWN_SELECTIONS:])
-    if more:
-        yield f"and {more:,} more"
-
-
-def _selection(selection: Selection) -> str:
-    by = "" if selection.opened_by is None else f" by #{selection.opened_by.seq}"
-    ends = "" if selection.window_ends is None else f", its window ends {selection.window_ends}"
-    state = "open to the end of the input"
-    if selection.closed_by is not None:
-        state = f"closed by #{selection.closed_by.seq} at {selection.closed_by.event_time}"
-    elif selection.state == "ended":
-        state = "ended with its window"
-    before = "" if selection.there else "the last before was "
-    return f"{before}{selection.selection_id}, opened{by} at {selection.opened_at}{ends}; {state}"
-
-
-def _matches(answer: Why) -> Iterator[str]:
-    for match in answer.matches[:SHOWN_MATCHES]:
-        events = "".join(f" {member}" for member in match.events)
-        of = f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}"
-        yield f"{of}:{events}" if events else of
-    more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
-    if more:
-        yield f"and {more:,} more"
-    if not answer.matches and not answer.untold:
-        yield "none"
-
-
-def _lower(lower: LowerMatch) -> str:
-    events = "".join(f" {one.component} {one.event.source}:{one.event.offset}" for one in lower.match.events)
-    return f"{lower.rule}:{lower.match.out_seq}, at {lower.match.matched_at}{':' if events else ''}{events}"
-
-
-def _candidates(answer: Why, status: str) -> Iterator[str]:
-    for candidate in answer.candidates:
-        if candidate.status == status:
-            yield _candidate(candidate)
-
-
-def _candidate(candidate: Candidate) -> str:
-    had = " ".join(map(str, candidate.events))
-    if candidate.tried is not None:
-        had = f"{had or 'nothing'}, then {candidate.tried}"
-    return f"selection {candidate.selection_id}{', ' if had else ''}{had}: {candidate.text}"
+    else:
+        click.echo(str(answer))

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from spark_pace.core.plan.rule import EventSchema
-from spark_pace.errors import ConfigError, EventError
-from spark_pace.io.text.column_types import typed
+from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.errors import ConfigError, EventError, one_line
+from spark_pace.io.event_files import columns_of, fitted_column
+from spark_pace.io.text.column_types import inner, typed
 
+SOURCE = "table"  # the source of their events
 _TIMES = ("TIMESTAMP", "DATE")
 _KINDS = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
+_MOST_CHARACTERS = 200  # of a value
+_OF_ARROW = (
+    pa.ArrowException,
+    TypeError,
+    ValueError,
+    OverflowError,
+)  # what a value of no type makes it raise
+
+Column: TypeAlias = pa.ChunkedArray
 
 
 def table_of(events: object, schema: EventSchema) -> pa.Table:
-    """Convert events to an Arrow table.
+    """Convert events to an Arrow table with the columns that hold attributes of the schema.
 
     Args:
         events: a `pyarrow.Table`; a frame of pandas, whose index is ignored; an object with
@@ -25,37 +36,143 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
 
     Raises:
         ConfigError: `events` is none of these.
-        EventError: the values of a column have no common type, or a text is no time.
+        EventError: the values of a column have no common type, or not the type of their attribute.
     """
-    try:
-        table = _as_table(events)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise EventError(f"events — must be columns of one type each; got: {error}") from error
+    table = _as_table(events, schema)
     if table is None:
         do = "Name a file or folder by a path, or build a table."
         raise ConfigError.of("events", f"must be {_KINDS}", type(events).__name__, do)
     for field in schema.fields:
         place = table.schema.get_field_index(field.name)
         if field.type in _TIMES and place >= 0 and _is_text(table.schema.field(place).type):
-            try:
-                column = typed(table.column(place).cast(pa.string()), field.type, schema.form)
-            except pa.ArrowInvalid as error:
-                raise EventError(f"events: {field.name} — must be {field.type}; got: {error}") from error
-            table = table.set_column(place, field.name, column)
+            times = _all_fit(table.column(place).cast(pa.string()), field, schema)
+            table = table.set_column(place, field.name, times)
+    for field in schema.fields:
+        _require_fit(table, field, schema)
     return table
 
 
-def _as_table(events: Any) -> pa.Table | None:
+def _as_table(events: Any, schema: EventSchema) -> pa.Table | None:
     if isinstance(events, pa.Table):
         return events
-    if hasattr(events, "to_numpy") and hasattr(events, "iloc"):  # a frame of pandas
-        return pa.Table.from_pandas(events, preserve_index=False)
+    names = columns_of(schema)
+    if all(hasattr(events, name) for name in ("to_numpy", "iloc", "columns")):  # a frame of pandas
+        places = [place for place, name in enumerate(events.columns) if name in names]
+        return _table([(events.columns[place], events.iloc[:, place]) for place in places], schema)
     if hasattr(events, "__arrow_c_stream__"):
         return pa.table(events)
     if isinstance(events, Sequence) and all(isinstance(event, Mapping) for event in events):
-        names = dict.fromkeys(name for event in events for name in event)
-        return pa.table({name: pa.array([event.get(name) for event in events]) for name in names})
+        there = [name for name in names if any(name in event for event in events)] or names[:1]
+        return _table([(name, [event.get(name) for event in events]) for name in there], schema)
     return None
+
+
+def _table(columns: Sequence[tuple[str, Any]], schema: EventSchema) -> pa.Table:
+    """Return a table of columns of Python values, each given with its name."""
+    arrays = [_column(name, values, schema) for name, values in columns]
+    return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
+
+
+def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except _OF_ARROW:
+        values = list(values)
+    for row, value in enumerate(values):
+        if (field := _misfit_of(name, value, schema)) is not None:
+            raise _wrong(row, field.name, field.type, _shown(value))
+
+    def fails(count: int) -> bool:
+        try:
+            pa.array(values[:count], from_pandas=True)
+        except _OF_ARROW:
+            return True
+        return False
+
+    row = _first(len(values), fails)
+    before = next(value for value in values[:row] if value is not None)
+    raise _wrong(row, name, f"of one type in all rows, {type(before).__name__}", _shown(values[row]))
+
+
+def _misfit_of(name: str, value: object, schema: EventSchema) -> Field | None:
+    """Return the first attribute of a column that its value does not fit; None if it fits all."""
+    fields = [field for field in schema.fields if schema.path_of(field.name)[0] == name]
+    try:
+        alone = pa.table({name: pa.array([value], from_pandas=True)})
+    except _OF_ARROW:
+        return fields[0]
+    for field in fields:
+        try:
+            _fitted(inner(alone, schema.path_of(field.name)), field, schema)
+        except pa.ArrowInvalid:
+            return field
+    return None
+
+
+def _shown(value: object) -> str:
+    return f"{value!r}, of the type {type(value).__name__}"
+
+
+def _fitted(column: Column, field: Field, schema: EventSchema) -> Column:
+    """Return a column in the type of its attribute. Times given as text are read, but not inside a STRUCT.
+
+    Raises:
+        pa.ArrowInvalid: it has another type, or a value that would change.
+    """
+    if field.type in _TIMES and _is_text(column.type) and len(schema.path_of(field.name)) == 1:
+        return typed(column, field.type, schema.form)
+    return fitted_column(column, field)
+
+
+def _require_fit(table: pa.Table, field: Field, schema: EventSchema) -> None:
+    """Refuse a column that is not of its attribute's type, or holds a value that is not."""
+    try:
+        column = inner(table, schema.path_of(field.name))
+        _fitted(column.slice(0, 0), field, schema)
+    except pa.ArrowInvalid as error:
+        do = "Build the column with that type."
+        if field.type == "BIGINT" and "a column of double" in str(error):
+            do = 'In pandas, write .astype("Int64"), which has room for missing numbers.'
+        must = f"{field.name} — must be {field.type}"
+        raise EventError(f"{SOURCE}: {must}; got: {error}. {do}") from error
+    _all_fit(column, field, schema)
+
+
+def _all_fit(column: Column, field: Field, schema: EventSchema) -> Column:
+    """Return the column that `_fitted` returns.
+
+    Raises:
+        EventError: a value does not fit; it names the first.
+    """
+    try:
+        return _fitted(column, field, schema)
+    except pa.ArrowInvalid:
+        pass
+
+    def fails(count: int) -> bool:
+        try:
+            _fitted(column.slice(0, count), field, schema)
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    row = _first(len(column), fails)
+    raise _wrong(row, field.name, field.type, repr(column[row].as_py()))
+
+
+def _first(count: int, fails: Callable[[int], bool]) -> int:
+    """Return the first row that fails; `fails` says whether one of the first n rows does."""
+    good, bad = 0, count
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (good, middle) if fails(middle) else (middle, bad)
+    return bad - 1
+
+
+def _wrong(row: int, name: str, must: str, got: str) -> EventError:
+    shown = one_line(got, _MOST_CHARACTERS)
+    do = "Correct it, or leave the row out."
+    return EventError(f"{SOURCE}, row {row}: {name} — must be {must}; got: {shown}. {do}")
 
 
 def _is_text(kind: pa.DataType) -> bool:

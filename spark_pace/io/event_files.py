@@ -7,9 +7,8 @@ bad record spoils no other one, and becomes one row of `EventsRead.bad`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +17,13 @@ import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
-from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
 from spark_pace.io.event_times import END_US, FAR_US, UNIT_US, timely, with_places
 from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
+from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
@@ -32,7 +32,6 @@ from spark_pace.io.text.regex_lines import text_parser
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 WHOLE_FILE = "the file — "  # begins the reason if a whole file is one bad record
 ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text, known to pyarrow
-_MOST_CHARACTERS = 200  # the length of a header in a reason
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # lines parsed together, times attributes
 
@@ -46,11 +45,13 @@ class EventsRead:
             int64 (row number in the file, from 0; a header is not counted) and the schema's attributes.
         bad: a table of `BAD_SCHEMA`: a row for each of the file's first bad records, one for all others.
         read_rows: the number of all records, good and bad.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it.
     """
 
     events: pa.Table
     bad: pa.Table
     read_rows: int
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def bad_rows(self) -> int:
@@ -77,6 +78,7 @@ def read_events(
         EventError: the file is not there, or the system cannot read it.
     """
     bad = BadRecords(most_bad)
+    header: list[str] = []
     try:
         if schema.form.lacks_year:
             newest_us = min(os.stat(path).st_mtime_ns // 1000, END_US)
@@ -84,9 +86,9 @@ def read_events(
         if format != "parquet" and path.endswith(ARCHIVES) and not os.path.getsize(path):
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         read = _read_parquet if format == "parquet" else _read_text
-        parts = list(read(path, format, schema, bad))
+        parts = list(read(path, format, schema, bad, header))
         if format == "csv" and not any(part.num_rows for part in parts):
-            _look_at_header(path, schema, bad)
+            look_at_header(header, schema, bad)
     except OSError as error:
         if error.errno is None:  # an error of the decoder: what was read before it must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
@@ -94,7 +96,8 @@ def read_events(
         empty = f"an empty {format} file of that name{packed} in its place"
         do = f"Put it back; if it is gone for good, {empty} lets the job go on."
         raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error
-    return _events_read(parts, bad, schema, source)
+    lacking = lacking_in(header, schema, source) if header else {}
+    return replace(_events_read(parts, bad, schema, source), lacking=lacking)
 
 
 def read_source_file(
@@ -162,7 +165,10 @@ def _events_read(parts: list[pa.Table], bad: BadRecords, schema: EventSchema, so
     return EventsRead(events, bad.table(source), events.num_rows + bad.count)
 
 
-def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+def _read_text(
+    path: str, format: str, schema: EventSchema, bad: BadRecords, columns: list[str]
+) -> Iterator[pa.Table]:
+    """The events of a file of text; `columns` gets the names in the header of a CSV file that has events."""
     parser = LINE_PARSERS[format](schema) if format in LINE_PARSERS else None
     first = 0
     with pa.input_stream(path, compression="detect") as stream:
@@ -176,8 +182,9 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
                     bad.add_one(0, f"{WHOLE_FILE}must have one column {twice[0]}; got several", b"")
                     return
                 if schema.event_time not in names:
-                    bad.add_one(0, WHOLE_FILE + _no_time(schema.event_time, names), header[:KEPT_BYTES])
+                    bad.add_one(0, WHOLE_FILE + no_event_time(schema.event_time, names), header[:KEPT_BYTES])
                     return
+                columns += names
                 parser = CsvParser(schema, names)
                 if not more:
                     continue
@@ -199,32 +206,6 @@ def _read_text(path: str, format: str, schema: EventSchema, bad: BadRecords) -> 
                 first += texts.count
 
 
-def _look_at_header(path: str, schema: EventSchema, bad: BadRecords) -> None:
-    """If no row of a CSV file has an event time, add to the first reason what the user should check."""
-    told = bad.rows()
-    if bad.count < 2 or not all(f"{schema.event_time} — " in reason for _, reason, _ in told):
-        return
-    names = ", ".join(csv_header(path))[:_MOST_CHARACTERS]
-    note = f"no row of the file is an event: is {schema.event_time} the right column of {names}?"
-    bad.add_to_first(f"{note} If it is, timestamp_format says how its times are written.")
-
-
-def csv_header(path: str) -> list[str]:
-    """The column names in the header of a CSV file."""
-    with pa.input_stream(path, compression="detect") as stream:
-        first = next(chunks(stream), b"")
-    start = first.raw if isinstance(first, TooLong) else first
-    return header_names(start.removeprefix(_BOM).partition(b"\n")[0])
-
-
-def _no_time(event_time: str, names: list[str]) -> str:
-    """The reason for a CSV file whose header lacks the event time."""
-    meant = get_close_matches(event_time, names, 1)
-    do = f'Did you mean "{meant[0]}"?' if meant else "Its first line must be the header."
-    shown = ", ".join(names)[:_MOST_CHARACTERS] or "nothing"
-    return f"must have the column {event_time}, the event time, in its header; got: {shown}. {do}"
-
-
 class _Rows:
     """The rows of a table as JSON, for bad records that were not text."""
 
@@ -235,7 +216,9 @@ class _Rows:
         return json_rows(nested(self.table.slice(row, 1), self.schema))[0].encode()
 
 
-def _read_parquet(path: str, format: str, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+def _read_parquet(
+    path: str, format: str, schema: EventSchema, bad: BadRecords, _: list[str]
+) -> Iterator[pa.Table]:
     """Read the events of a Parquet file. A column of a wrong type makes the whole file one bad record."""
     try:
         with pa.parquet.ParquetFile(path) as file:
@@ -269,15 +252,23 @@ def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
         pa.ArrowInvalid: a column has another type.
     """
     columns = []
-    for field in schema.fields:
+    for attribute in schema.fields:
         try:
-            column = inner(stored, schema.path_of(field.name))
-            columns.append(
-                typed(column, STRUCT) if field.type == STRUCT else _typed(column, ARROW_TYPES[field.type])
-            )
+            columns.append(fitted_column(inner(stored, schema.path_of(attribute.name)), attribute))
         except pa.ArrowInvalid as error:
-            raise pa.ArrowInvalid(f"{field.name} — must be {field.type}; got: {error}") from error
+            raise pa.ArrowInvalid(f"{attribute.name} — must be {attribute.type}; got: {error}") from error
     return pa.table(columns, schema=no_attributes(schema).schema)
+
+
+def fitted_column(column: pa.ChunkedArray, attribute: Field) -> pa.ChunkedArray:
+    """A stored column in the type of its attribute.
+
+    Raises:
+        pa.ArrowInvalid: it has another type, or a value that would change.
+    """
+    if attribute.type == STRUCT:
+        return typed(column, STRUCT)
+    return _typed(column, ARROW_TYPES[attribute.type])
 
 
 def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:

@@ -11,7 +11,7 @@ To add a counter, add a field here and the line that counts it. The field's mark
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Annotated, get_args, get_type_hints
 
@@ -73,6 +73,8 @@ class BatchReport(Counts):
     longest_lane_predicted: float | None  # the longest time predicted for a lane; None if none was
     over_bound: str | None  # why no cut into lanes was predicted to keep `latency_bound`; else None
     lookups: dict[str, str]  # the version of each side table that the batch has joined
+    # for each attribute that the header of a CSV file lacks, the message about it
+    lacking: dict[str, str] = field(default_factory=dict)
 
 
 _TYPES = get_type_hints(BatchReport)
@@ -86,6 +88,7 @@ _OTHERS = {
     "frontier_us": {"frontier": UTC_TIME},
     "max_time_us": {"max_event_time": UTC_TIME},
     "waiting_for": {},
+    "lacking": {},
     "lookups": {"lookups": pa.map_(pa.string(), pa.string())},
 }
 _FIRST = ["batch_id", "seconds"]

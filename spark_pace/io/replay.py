@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,12 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError, EventError
+from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.data_frames import table_of
-from spark_pace.io.event_files import ARCHIVES, EventsRead, csv_header, read_source_file, table_events
+from spark_pace.io.event_files import ARCHIVES, EventsRead, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
+from spark_pace.io.match_frame import Matches
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 
 if TYPE_CHECKING:
@@ -37,11 +38,29 @@ class Replay:
 
     Attributes:
         result: the result of the core.
-        bad: the records that are no events, as a table of `io.bad_records.BAD_SCHEMA`.
+        matches: the matches, see `Matches`.
+        bad: the records that are no events, a `pyarrow.Table` of `source` and `reason`
+            (string), `offset` (int64), `raw` (binary).
         bad_rows: how many records are no events.
+        late: the late events, a `pyarrow.Table` of `event_time` (timestamp[us, UTC]), `lateness_us` and
+            `offset` (int64), `source`, `reason` and `event` (string, the last as JSON).
+        failed: the selections on which a Python operator failed, a `pyarrow.Table` of `rule`, `key`, `reason`
+            and `source` (string), `selection_id` and `offset` (int64), `raw` (binary).
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
-        columns: the columns of the first CSV file that are no attributes.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> found = spark_pace.replay(rules, [{"time": "2024-01-01T00:00:00Z", "x": 9.0}])
+        >>> found
+        1 record; matches: high 1
+        >>> found.read_rows, found.bad_rows, len(found), found.absent
+        (1, 0, 1, ())
     """
 
     result: LocalResult
@@ -49,12 +68,12 @@ class Replay:
     bad_rows: int
     read_rows: int
     absent: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def matches(self) -> pa.Table:
-        """The matches in output order, with the columns of `spark_pace.core.merger.matches_schema`."""
-        return self.result.matches
+    def matches(self) -> Matches:
+        """The matches in output order."""
+        return Matches(self.result.matches)
 
     @property
     def late(self) -> pa.Table:
@@ -72,28 +91,28 @@ class Replay:
         return self.result.stats
 
     def to_pandas(self) -> pd.DataFrame:
-        """The matches as a pandas frame."""
+        """The matches as a frame of pandas; see `Matches` for its columns."""
         return self.matches.to_pandas()
 
     def timeline(self, title: str = "matches") -> Timeline:
         """The matches on a time axis: `write(path)` makes a page of it, and a notebook shows it."""
-        return Timeline(self.matches, title)
+        return Timeline(self.result.matches, title)
 
     def __len__(self) -> int:
         """The number of matches."""
-        return int(self.matches.num_rows)
+        return len(self.matches)
 
     def __repr__(self) -> str:
         """The counts in one line."""
-        found = pc.value_counts(self.matches["rule"]).to_pylist()
-        by_rule = ", ".join(f"{count['values']} {count['counts']:,}" for count in found) or "none"
+        found = self.matches.by_rule
+        by_rule = ", ".join(f"{rule} {count:,}" for rule, count in found.items()) or "none"
         beside = f", {self.bad_rows:,} bad" if self.bad_rows else ""
         beside += f", {self.late.num_rows:,} late" if self.late.num_rows else ""
-        return f"{self.read_rows:,} records{beside}; matches: {by_rule}"
+        return f"{counted(self.read_rows, 'record')}{beside}; matches: {by_rule}"
 
     def _repr_html_(self) -> str:
         """The counts, and the first matches as a table of HTML; texts from events are escaped."""
-        return html_table(self.matches, repr(self))
+        return html_table(self.result.matches, repr(self))
 
 
 def replay_table(rules: Sequence[Rule], events: object) -> Replay:
@@ -151,9 +170,7 @@ def replay_files(
     )
     result = run(plan, [[read.events for read in reads]])
     read = all_read(reads)
-    absent = _absent(read, schema)
-    columns = _other_columns(path, schema) if absent else ()
-    return Replay(result, read.bad, read.bad_rows, read.read_rows, absent, columns)
+    return Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
 
 
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
@@ -187,18 +204,13 @@ def _files(path: Path, schema: EventSchema) -> list[Path]:
     return sorted(files, key=lambda file: file.relative_to(root).as_posix())
 
 
-def _other_columns(path: Path, schema: EventSchema) -> tuple[str, ...]:
-    """The columns of the first CSV file that are no attributes; none if there is no CSV file."""
-    headers = (csv_header(str(file)) for file in _files(path, schema) if _format(file, schema) == "csv")
-    names = [field.name for field in schema.fields]
-    return tuple(column for column in next(headers, []) if column not in names)
-
-
 def all_read(reads: Sequence[EventsRead]) -> EventsRead:
     """Put together what was read of several files."""
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
     bad = pa.concat_tables([read.bad for read in reads])
-    return EventsRead(events, bad, sum(read.read_rows for read in reads))
+    # of the first file that lacks it
+    lacking = {name: told for read in reversed(reads) for name, told in read.lacking.items()}
+    return EventsRead(events, bad, sum(read.read_rows for read in reads), lacking)
 
 
 def without_late(events: pa.Table, late: pa.Table) -> pa.Table:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from spark_pace.errors import one_line
+
 
 @dataclass(frozen=True)
 class EventRef:
@@ -174,6 +176,19 @@ class Why:
             by level down to the input.
         lower: for an event of the input that a rule over rules does not read: the answers of its lower rules.
         upper: for such an event: the answers of the rule for the first lower matches that have it.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: rise, pattern: {sequence: [a: x < 5, b: x > 5]}, within: 1 h}]
+        ... '''
+        >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
+        >>> answer = spark_pace.why(rules, events, rule="rise", at=1)
+        >>> answer.matches[0].out_seq, [member.component for member in answer.matches[0].events]
+        (0, ['a', 'b'])
+        >>> [test.holds for test in answer.components]
+        [False, True]
     """
 
     rule: str
@@ -197,3 +212,9 @@ class Why:
     made_of: tuple[LowerMatch, ...] = ()
     lower: tuple[Why, ...] = ()
     upper: tuple[Why, ...] = ()
+
+    def __str__(self) -> str:
+        """All of it in lines of text, as the command prints it."""
+        from spark_pace.reasons.answer_lines import lines_of
+
+        return "\n".join(map(one_line, lines_of(self)))

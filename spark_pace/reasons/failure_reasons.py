@@ -9,7 +9,8 @@ import numpy as np
 
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.plan.time_units import show_length
+from spark_pace.core.plan.time_units import length_in_words
+from spark_pace.errors import counted
 from spark_pace.reasons.answer import Member
 from spark_pace.reasons.stretch import Stretch, as_matrix, events_of, in_values, is_false
 from spark_pace.reasons.wording import length
@@ -36,9 +37,9 @@ def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
     within, stream = stretch.pattern.within, stretch.stream
     if within is None or tried < stretch.window_end(first):
         return None
-    allowed = f"within {show_length(within)}"
+    allowed = f"within {length_in_words(within)}"
     if within.events is not None:
-        took = f"{tried - first + 1} events"
+        took = counted(tried - first + 1, "event")
     else:
         took = length(stream.time[tried] - stream.time[first])
     return Failure("within", f"{allowed}: {took}", allowed, {"within": took})
@@ -94,7 +95,7 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     if times.least <= count and (times.most is None or count <= times.most):
         return None
     name = stretch.pattern.components[gap.group].name
-    text = f"{name} {times}: {count} {'event' if count == 1 else 'events'}"
+    text = f"{name} {times}: {counted(count, 'event')}"
     return Failure("group", text, f"{name} {times}", {"count": count})
 
 

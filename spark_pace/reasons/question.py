@@ -21,7 +21,7 @@ from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
-from spark_pace.errors import ConfigError, one_line
+from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import EventsRead, table_events
 from spark_pace.io.replay import all_read, first_line, read_each, without_late
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
@@ -182,18 +182,27 @@ def asked(source: Source, position: Asked) -> Place:
             return Place(name, place.offset, int(rows[0]))
     if is_of_input(source, place) or at_source(source.read.events, name, place.offset).any():
         return place
-    do = f"There are {source.read.read_rows:,} records in {_some(source)}."
+    count = source.read.read_rows
+    do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {_some(source)}."
     if source.lower is not None:
         do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
 
 
 def _by_offset(position: str) -> str:
-    """The position with an offset in place of a line number: `events.csv:L3` becomes `events.csv:1`."""
-    found = re.fullmatch(r"(.+):L([1-9]\d{0,17})", position)
+    """The position with an offset in place of a line number: `events.csv:L3` becomes `events.csv:1`.
+
+    Raises:
+        ConfigError: the line is before the first record.
+    """
+    found = re.fullmatch(r"(.+):L(\d{1,18})", position)
     if found is None:
         return position
-    return f"{found[1]}:{int(found[2]) - first_line(found[1])}"
+    offset = int(found[2]) - first_line(found[1])
+    if offset < 0:
+        got, do = one_line(position), f"The first record is in line {first_line(found[1])}."
+        raise ConfigError.of("--at", "must be the line of a record", got, do)
+    return f"{found[1]}:{offset}"
 
 
 def is_of_input(source: Source, place: Place) -> bool:

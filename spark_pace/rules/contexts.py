@@ -21,9 +21,8 @@ def read_context(fields: Section) -> ParameterContext:
     name = ", ".join(part.strip() for part in node.text.split(",")) if isinstance(node, Scalar) else ""
     if name not in CONTEXTS:
         selection = name.partition(",")[0] + ", "
-        advice = nearest(name, [known for known in CONTEXTS if known.startswith(selection)] or CONTEXTS)
-        if name in MISNAMED:
-            advice = f'Did you mean "{MISNAMED[name].value}"?'
+        near = [known for known in CONTEXTS if known.startswith(selection)]
+        advice = MISNAMED.get(name) or nearest(name, near or CONTEXTS)
         fields.report.add(node.place, "must be a parameter context", describe(node), advice)
         return CONTEXTS.get(meant_by(name, tuple(CONTEXTS)) or "", EACH_ZERO)
     return CONTEXTS[name]

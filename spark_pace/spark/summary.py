@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spark_pace.io.metrics import BatchReport, Counts
 
@@ -23,6 +23,7 @@ class Summary(Counts):
         stopped_by: the signal that stopped the job, or None.
         over_bound: the number of batches in which no cut into lanes could keep `latency_bound`.
         why_over_bound: the reason in the last of them.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it.
     """
 
     matches: dict[str, int]
@@ -35,9 +36,10 @@ class Summary(Counts):
     stopped_by: signal.Signals | None = None
     over_bound: int = 0
     why_over_bound: str | None = None
+    lacking: dict[str, str] = field(default_factory=dict)
 
     def add(self, report: BatchReport) -> None:
-        """Add a batch."""
+        """Add a batch. Messages about headers that earlier batches had are removed from its report."""
         self.add_counts(report)
         for rule, count in report.matches.items():
             self.matches[rule] += count
@@ -48,3 +50,5 @@ class Summary(Counts):
         self.finished = report.finished
         self.over_bound += report.over_bound is not None
         self.why_over_bound = report.over_bound or self.why_over_bound
+        report.lacking = {name: told for name, told in report.lacking.items() if name not in self.lacking}
+        self.lacking |= report.lacking

@@ -15,6 +15,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import click
+
 import spark_pace
 
 RULES = """
@@ -58,8 +60,9 @@ def check(number: int, folder: Path, chromium: str) -> None:
     print(f"{len(found):,} matches drawn {time.monotonic() - began:.1f} s after they were found")
 
 
+@click.command()
 def main() -> None:
-    """Check both pages."""
+    """Open both pages in Chromium, and check them."""
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("chromium — must be on the path; got none. Install it (of Debian: the package chromium).")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, decimal_digits
 
 Row = Mapping[str, Any]
 
@@ -52,7 +53,8 @@ class Bindings:
 def value_of(expr: Expr, bindings: Bindings) -> Any:
     """The value of the expression; None is SQL's null."""
     if isinstance(expr, Literal):
-        return expr.value
+        is_decimal = decimal_digits(expr.type) is not None and expr.value is not None
+        return Decimal(str(expr.value)) if is_decimal else expr.value
     if isinstance(expr, Column):
         return bindings.row(expr.component)[expr.attribute]
     if isinstance(expr, Previous):
@@ -73,6 +75,9 @@ def value_of(expr: Expr, bindings: Bindings) -> Any:
         return cast(arguments[0], expr.type)
     if any(argument is None for argument in arguments):
         return None
+    digits = decimal_digits(expr.type)
+    if digits is not None and expr.function in OF_DECIMALS:
+        return as_decimal(OF_DECIMALS[expr.function](*map(Fraction, arguments)), *digits)
     return in_range(ORDINARY[expr.function](*arguments))
 
 
@@ -162,9 +167,33 @@ def in_range(value: Any) -> Any:
     return value
 
 
+def as_decimal(exact: Fraction | None, precision: int, scale: int) -> Decimal | None:
+    """The number rounded half up to its digits; null where it has too many before the point."""
+    if exact is None:
+        return None
+    units = abs(exact) * 10**scale
+    whole = units.numerator // units.denominator
+    whole += 2 * (units - whole) >= 1
+    number = Decimal(whole if exact >= 0 else -whole).scaleb(-scale, Context(prec=100))
+    return number if whole < 10**precision else None
+
+
+def rest(left: Fraction, right: Fraction) -> Fraction | None:
+    """What is left of a division; it has the sign of the left operand."""
+    if right == 0:
+        return None
+    left_over = abs(left) % abs(right)
+    return -left_over if left < 0 else left_over
+
+
 def cast(value: Any, target: str) -> Any:
     if value is None or target == "NULL":
         return value
+    digits = decimal_digits(target)
+    if digits is not None:
+        return as_decimal(Fraction(value), *digits)
+    if isinstance(value, Decimal) and target in ("BIGINT", "STRING"):
+        return in_range(int(value)) if target == "BIGINT" else f"{value:f}"
     return {"DOUBLE": float, "BIGINT": int}.get(target, lambda same: same)(value)
 
 
@@ -271,6 +300,18 @@ OF_SPANS: Reductions = {
     **OF_GROUPS,
     "sum": exact_total,
     "avg": exact_mean,
+}
+
+OF_DECIMALS: dict[str, Callable[..., Fraction | None]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": lambda left, right: None if right == 0 else left / right,
+    "avg": lambda total, count: None if count == 0 else total / count,
+    "%": rest,
+    "round": lambda value, *_: value,
+    "negate": lambda value: -value,
+    "abs": abs,
 }
 
 NULL_TOLERANT: dict[str, Callable[[list[Any]], Any]] = {

@@ -95,6 +95,39 @@ def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
         assert found(spec, name) == rows + expected(mended, name, 2, 4, finish=True, base=len(rows))
 
 
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_rule_starts_anew_though_the_job_is_stopped_while_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unfinished: bool
+) -> None:
+    spec = job(tmp_path, finish=False)
+    feed(tmp_path, spec, 0, 3 if unfinished else 2)
+    if unfinished:
+        stop_at(monkeypatch, "metrics", batch_id=2)
+        with pytest.raises(Exception, match="the disk is full"):
+            run_job(spec)
+        monkeypatch.undo()
+    else:
+        run_job(spec)
+    before = found(spec, "keyed")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spark_pace.job.job_session", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(spec, reset_rules=["keyed"])
+    monkeypatch.undo()
+    run_job(spec)
+    done = 3 if unfinished else 2
+    feed(tmp_path, spec, done, 6)
+    run_job(only(spec, "pairs", "keyed", "sums", finish=True))
+    assert found(spec, "pairs") == expected(spec, "pairs", 0, 6, finish=True)
+    assert found(spec, "keyed") == before + expected(spec, "keyed", done, 6, finish=True, base=len(before))
+    assert before + expected(spec, "keyed", done, 6, finish=True, base=len(before)) != expected(
+        spec, "keyed", 0, 6, finish=True
+    )
+
+
 @pytest.mark.parametrize("fails_at", ["matches", "metrics"])
 @pytest.mark.parametrize("stays", [("keyed",), ()], ids=["one_stays", "none_stays"])
 def test_an_unfinished_batch_is_finished_before_rules_change(

@@ -96,7 +96,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "manifest lost": (
         lambda c: (c / "manifest.jsonl").unlink(),
-        r"manifest\.jsonl — must know the 3 files that were read; got 0",
+        r"manifest\.jsonl — must know of 3 files read; got 0",
     ),
     "last offsets missing": (
         lambda c: (c / "offsets" / "2").unlink(),

@@ -29,6 +29,7 @@ from spark_pace.job_file import JobSpec
 from spark_pace.spark.detect import detect
 from tests.spark.jobs import FOLDS, RULES, job, random_events, write_files
 from tests.support import expression_cases
+from tests.support.expression_texts import random_text
 
 pytestmark = pytest.mark.spark
 
@@ -194,7 +195,7 @@ def test_every_condition_holds_for_the_same_events_as_in_the_core(
     written = [
         *WRITTEN.splitlines(),
         *chains,
-        *(expression_cases.random_text("BOOLEAN", 3, chance) for _ in range(30)),
+        *(random_text("BOOLEAN", 3, chance) for _ in range(30)),
         "true",
     ]
     rules = load_rules(rules_over(written, tmp_path))

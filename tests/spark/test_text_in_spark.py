@@ -1,4 +1,4 @@
-"""Jobs on files of text lines: the tables are those of the core, and of the same events as JSON."""
+"""Jobs on files of text: the tables are those of the core, and what a header lacks is told."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.cli.run import warnings
 from spark_pace.errors import EventError
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from tests.spark.jobs import LINES, in_core, job, line_of, matches, random_events, table
+
+ONE_RULE = """
+events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}
+rules:
+  - {name: one, pattern: {sequence: [a: kind = 'a']}, emit: {x: a.x}}
+"""
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -68,3 +76,19 @@ def test_a_job_that_goes_on_may_find_bad_records_only(tmp_path: Path) -> None:
     (tmp_path / "in" / "001.log").write_text(line_of(random_events(1)[0]))
     (tmp_path / "in" / "002.log").write_text("no event")
     assert run_job(replace(spec, finish=True)).events == 1
+
+
+def test_a_column_that_csv_files_lack_is_told_once(tmp_path: Path) -> None:
+    spec = job(tmp_path, rules=ONE_RULE)
+    spec = replace(spec, source=replace(spec.files, format="csv"))
+    for number in range(3):
+        header = "t,k,kind,y" if number else "t,k,kind,x"
+        (tmp_path / "in" / f"{number}.csv").write_text(f"{header}\n2024-01-01T00:00:0{number}Z,k,a,1\n")
+    seen: list[BatchReport] = []
+    summary = run_job(spec, on_progress=seen.append)
+    told = (
+        "1.csv — must have the column x in its header; got: t, k, kind, y, so it is null in its events. "
+        "Correct the schema or the header."
+    )
+    assert [warnings(batch) for batch in seen] == [[], [f"warning: {told}"], []]
+    assert (summary.lacking, summary.events, summary.quarantined) == ({"x": told}, 3, 0)

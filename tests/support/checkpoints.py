@@ -12,9 +12,10 @@ Each is a job that has read the first half of its files, and in which every rule
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from pathlib import Path
+
+import click
 
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
@@ -136,5 +137,12 @@ def keep_checkpoint(name: str) -> Path:
     return kept
 
 
+@click.command()
+@click.argument("name", type=click.Choice(sorted({*RULES_OF} - {f"{VERSION}_grids"})))
+def main(name: str) -> None:
+    """Keep the checkpoint of this NAME, by the build at hand."""
+    print(keep_checkpoint(name))
+
+
 if __name__ == "__main__":
-    print(keep_checkpoint(sys.argv[1]))
+    main()

@@ -11,6 +11,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import click
+
 from jobs import run
 from spark_pace.spark.stages.merger import MergerHost
 
@@ -27,6 +29,14 @@ def wait_at(gate: Path) -> None:
     MergerHost._write = waiting  # type: ignore[method-assign]
 
 
+@click.command()
+@click.argument("job")
+@click.argument("gate", type=click.Path(path_type=Path))
+def main(job: str, gate: Path) -> None:
+    """Run the JOB, which waits for the file GATE."""
+    wait_at(gate)
+    sys.exit(run.main([job]))
+
+
 if __name__ == "__main__":
-    wait_at(Path(sys.argv[2]))
-    sys.exit(run.main([sys.argv[1]]))
+    main()

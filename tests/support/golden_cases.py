@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 
 from spark_pace.core.plan.rule import Rule
@@ -170,5 +170,12 @@ def write_all(directory: Path) -> None:
         case.write_events(directory)
 
 
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+def main(directory: Path) -> None:
+    """Write every case into DIRECTORY."""
+    write_all(directory)
+
+
 if __name__ == "__main__":
-    write_all(Path(sys.argv[1]))
+    main()

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from spark_pace.core.expr import Call, Expr
 from spark_pace.spark.spark_filter import TESTS, in_sql, plain_sql
 
+_QUOTE = "'"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 _TEMPLATES = TESTS | {
@@ -24,12 +25,14 @@ _TEMPLATES = TESTS | {
     "length": "CAST(length({}) AS BIGINT)",
     "rlike": "({} RLIKE {})",  # the third argument is for RE2
     "size": "CAST(size({}) AS BIGINT)",
+    "date_add": "date_add({}, CAST({} AS INT))",
     "element_at": "try_element_at({}, CAST({} AS INT))",
     "lower": f"translate({{}}, '{_LETTERS.upper()}', '{_LETTERS}')",
     "upper": f"translate({{}}, '{_LETTERS}', '{_LETTERS.upper()}')",
 }
 _NARROW = (  # INT in Spark
     *("year", "quarter", "month", "day", "dayofweek", "dayofyear", "hour", "minute", "second", "datediff"),
+    *("weekday", "weekofyear"),
 )
 
 
@@ -62,6 +65,9 @@ def _call(call: Call, arguments: list[str]) -> str:
         return in_sql(call, arguments)
     if name in ("negate", "abs"):
         return _signed(call, arguments[0])
+    if name in ("timestampadd", "timestampdiff"):
+        unit, *others = arguments
+        return f"{name}({unit.strip(_QUOTE)}, {', '.join(others)})"
     if name in _TEMPLATES:
         return _TEMPLATES[name].format(*arguments)
     text = f"{name}({', '.join(arguments)})"
@@ -70,7 +76,7 @@ def _call(call: Call, arguments: list[str]) -> str:
 
 def _signed(call: Call, value: str) -> str:
     """Spark has no try_negative and no try_abs: the least BIGINT would raise an error."""
-    if call.type == "DOUBLE":
+    if call.type != "BIGINT":
         return f"(- {value})" if call.function == "negate" else f"abs({value})"
     if call.function == "negate":
         return f"try_subtract(0L, {value})"

@@ -165,6 +165,21 @@ def test_replay_refuses_an_operator_that_is_not_allowed(operator_files: Path):
     )
 
 
+def test_why_takes_the_option_of_replay_for_operators(operator_files: Path):
+    asked = ("--rule", "totals", "--at", "0", "--operators", "my_operators")
+    answer = spark_pace("why", "rules.yaml", "events.json", *asked, cwd=operator_files)
+    assert answer.returncode == 0, answer.stderr
+    assert "not told     what the operator makes of a span" in answer.stdout
+    (operator_files / "job.yaml").write_text("source: {kind: files}\n", encoding="utf-8")
+    for command in (
+        ("replay", "job.yaml", "events.json", *asked[4:]),
+        ("why", "job.yaml", "events.json", *asked),
+    ):
+        answer = spark_pace(*command, cwd=operator_files)
+        assert (answer.returncode, answer.stdout) == (2, "")
+        assert "--operators — must be given with a rule file only; got my_operators beside" in answer.stderr
+
+
 @pytest.mark.parametrize(
     ("events", "message"),
     [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 from spark_pace.errors import ConfigError
+from spark_pace.io.replay import replay_files as replay
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
 from tests.support.commands import spark_pace
@@ -87,10 +89,25 @@ def test_replay_names_columns_of_the_header_that_may_be_meant(tmp_path: Path) ->
     (tmp_path / "rules.yaml").write_text(RULES)
     (tmp_path / "events.csv").write_text(f"t,nn,amont,kind\n{T},1,2,a\n")
     answer = spark_pace("replay", "rules.yaml", "events.csv", cwd=tmp_path)
+    assert answer.stderr.splitlines()[1:] == [
+        f"events.csv — must have the column {name} in its header; got: t, nn, amont, kind, "
+        f'so it is null in its events. Did you mean "{meant}"?'
+        for name, meant in (("n", "nn"), ("amount", "amont"))
+    ]
+
+
+def test_a_column_that_one_file_lacks_is_told_of_the_first(tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    for name, header, row in (("a", "t,n,amount", "1,2"), ("b", "t,x", "1"), ("c", "t,n,y", "1,2")):
+        (events / f"{name}.csv").write_text(f"{header}\n{T},{row}\n")
+    (tmp_path / "rules.yaml").write_text(RULES)
     told = (
-        "n, amount: null in every record; a name in the schema that no record has? The header has nn, amont."
+        "b.csv — must have the column {} in its header; got: t, x, so it is null in its events. "
+        "Correct the schema or the header."
     )
-    assert told in answer.stderr.splitlines()
+    lacking = replay(load_rules(tmp_path / "rules.yaml"), events).lacking
+    assert lacking == {name: told.format(name) for name in ("n", "amount")}
 
 
 @pytest.mark.parametrize(
@@ -108,5 +125,7 @@ def test_why_takes_the_line_of_a_file(tmp_path: Path, name: str, text: str, line
     assert (answer.source, answer.offset, answer.attributes["amount"]) == (name, 1, 5.0)
     with pytest.raises(ConfigError, match=f'--at — must be the position of a record; got "?{name}:L9"?'):
         why(rules, tmp_path / name, rule="r", at=f"{name}:L9")
-    with pytest.raises(ConfigError):
-        why(rules, tmp_path / name, rule="r", at=f"{name}:L1")
+    wrong = f"{name}:L{line - 2}"
+    told = f"--at — must be the line of a record; got {wrong}. The first record is in line {line - 1}."
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        why(rules, tmp_path / name, rule="r", at=wrong)

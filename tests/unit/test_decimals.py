@@ -8,14 +8,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_pace import load_rules, replay
+from spark_pace.core.expr import Call, Column, decimal_digits, evaluate, walk
+from spark_pace.core.expr.canonical_text import canonical_text
+from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.event_files import read_events
 from spark_pace.io.records import Records, read_records
+from spark_pace.io.text.column_types import typed
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import EventScope
+from tests.oracle.expressions import NULL_TOLERANT, OF_DECIMALS, ORDINARY, Bindings, value_of
 from tests.support.expression_cases import SCHEMA as CASES
+from tests.support.expression_cases import TableColumns, compiled, table
+from tests.support.expression_texts import texts
 
 RULES = """
 events: {schema: "t TIMESTAMP, kind STRING, price DECIMAL(10,2), fee decimal(30, 6)", event_time: t}
@@ -188,23 +195,124 @@ def test_a_decimal_has_1_to_38_digits(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "m + 1",
-        "-m",
-        "abs(m)",
         "m = x",
+        "m + x",
+        "sqrt(m)",
+        "m + 1.2345678901234567",
+        "cast(w as decimal(38,38)) + cast(m as decimal(38,0))",
+        "cast(m as decimal(38,0)) / cast(w as decimal(38,38))",
+        "round(m, i)",
+        "round(m, 39)",
+        "round(x, 2)",
         "cast(x as decimal(10,2))",
-        "cast(m as decimal(9,2))",
-        "cast(m as bigint)",
+        "cast(m as boolean)",
         "cast('1.234' as decimal(5,2))",
         "cast(1 as decimal(39,2))",
         "m = 1.2345678901234567",
         "w = cast('1' as decimal(38,30))",
     ],
 )
-def test_what_spark_would_round_is_refused(text: str) -> None:
+def test_what_cannot_be_exact_is_refused(text: str) -> None:
     report = Report()
     assert compile_value(Scalar(Place("test"), text, text, None), EventScope(CASES), report) is None
     assert len(report.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("m + 1", "DECIMAL(11,2)", "2.50"),
+        ("m - 0.005", "DECIMAL(12,3)", "1.495"),
+        ("m * m", "DECIMAL(21,4)", "2.2500"),
+        ("m * 1.1", "DECIMAL(13,3)", "1.650"),
+        ("m / 7", "DECIMAL(14,6)", "0.214286"),
+        ("m % 0.4", "DECIMAL(2,2)", "0.30"),
+        ("-m", "DECIMAL(10,2)", "-1.50"),
+        ("abs(-m)", "DECIMAL(10,2)", "1.50"),
+        ("round(m)", "DECIMAL(9,0)", "2"),
+        ("round(-m)", "DECIMAL(9,0)", "-2"),
+        ("round(m * 1.01, 2)", "DECIMAL(13,2)", "1.52"),
+        ("m / 0", "DECIMAL(14,6)", "None"),
+        ("m + null", "DECIMAL(11,2)", "None"),
+        ("cast(m * 1000000000 as decimal(10,2))", "DECIMAL(10,2)", "None"),
+        ("cast(m * 1.01 as decimal(10,2))", "DECIMAL(10,2)", "1.52"),
+        ("cast(m as bigint)", "BIGINT", "1"),
+        ("cast(w * w as bigint)", "BIGINT", "None"),
+        ("cast(m / 10000000 as string)", "STRING", "0.00000015000"),
+        ("cast(-m as string)", "STRING", "-1.50"),
+        ("cast(i as decimal(3,1))", "DECIMAL(3,1)", "7.0"),
+        ("cast(i * 100 as decimal(3,1))", "DECIMAL(3,1)", "None"),
+    ],
+)
+def test_arithmetic_gives_the_digits_of_spark(text: str, kind: str, value: str) -> None:
+    row = pa.table({
+        "m": pa.array([Decimal("1.50")], pa.decimal128(10, 2)),
+        "w": pa.array([Decimal("123456789012.654321")], pa.decimal128(24, 6)),
+        "i": [7],
+    })  # fmt: skip
+    expr = compiled(text)
+    (found,) = evaluate(expr, TableColumns(row)).to_pylist()
+    assert (expr.type, str(found)) == (kind, value)
+
+
+def test_the_oracle_computes_what_the_core_computes() -> None:
+    events = table(60, seed=4)
+    known = {*OF_DECIMALS, *ORDINARY, *NULL_TOLERANT, "cast", "and", "or", "case"}
+    compared = 0
+    for text in texts():
+        nodes = list(walk(expr := compiled(text)))
+        decimals = any(decimal_digits(node.type) for node in nodes)
+        if decimals and all(not isinstance(node, Call) or node.function in known for node in nodes):
+            compared += 1
+            expected = [value_of(expr, Bindings(event)) for event in events.to_pylist()]
+            assert evaluate(expr, TableColumns(events)).to_pylist() == expected, text
+    assert compared > 80
+
+
+def test_compiled_programs_leave_decimals_to_columns() -> None:
+    sides = (Column("a", "d", "DECIMAL(10,2)"), Column("b", "d", "DECIMAL(10,2)"))
+    for function in ("+", "-", "*", "/"):
+        condition = Call("is_null", (Call(function, sides, "DECIMAL(21,4)"),), "BOOLEAN")
+        assert not is_program(condition, {"a": 0, "b": 1})
+        whole = Call("cast", (Call(function, sides, "DECIMAL(21,4)"),), "BIGINT")
+        assert not is_program(Call("is_null", (whole,), "BOOLEAN"), {"a": 0, "b": 1})
+
+
+def test_a_long_row_of_nines_is_rounded_up() -> None:
+    """Arrow itself leaves some of them as they are."""
+    texts = ["9999999999999999.99999999999999999999", "99999999999999999.999999999999999999999999999"]
+    found = typed(pa.chunked_array([texts]), "DECIMAL(38,19)").to_pylist()
+    assert found == [Decimal("1e16"), Decimal("1e17")]
+    assert list(map(str, found)) == [f"1{'0' * 16}.{'0' * 19}", f"1{'0' * 17}.{'0' * 19}"]
+
+
+AVERAGES = """
+events: {schema: "t TIMESTAMP, kind STRING, d DECIMAL(10,2)", event_time: t}
+rules:
+  - {name: spans, span: {every: 10 s, size: 20 s}, emit: {mean: avg(d)}, where: avg(d) > 0.1}
+  - name: groups
+    pattern: {sequence: [{name: a, when: kind = 'a', times: 1+}, b: kind = 'b']}
+    where: avg(a.d) < b.d
+    within: 1 min
+    context: next, selected
+    emit: {mean: avg(a.d), more: b.d - avg(a.d)}
+"""
+
+
+def test_averages_of_decimals_have_four_digits_more(tmp_path: Path) -> None:
+    values = [("a", "0.10"), ("a", None), ("a", "0.20"), ("a", "0.15"), ("b", "0.16")]
+    events = [
+        {"t": f"2024-01-01T00:00:0{second}Z", "kind": kind, "d": None if d is None else Decimal(d)}
+        for second, (kind, d) in enumerate(values)
+    ]
+    found = replay(AVERAGES, events).matches
+    assert found.schema.field("mean").type == pa.decimal128(14, 6)
+    groups, *spans = found.select(["rule", "mean", "more"]).to_pylist()
+    assert groups == {"rule": "groups", "mean": Decimal("0.150000"), "more": Decimal("0.010000")}
+    assert [row["mean"] for row in spans] == [Decimal("0.152500")] * 2
+    (rule,) = load_rules(AVERAGES)[1:]
+    assert rule.pattern is not None
+    assert canonical_text(rule.pattern.where[0].expr) == "avg(a.d) < cast(b.d as decimal(14,6))"
 
 
 def test_a_span_adds_up_decimals(tmp_path: Path) -> None:

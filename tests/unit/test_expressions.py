@@ -26,7 +26,8 @@ from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts, compile_value
 from spark_pace.rules.expressions.scopes import EventScope, MatchScope
 from spark_pace.spark.spark_filter import to_spark_filter
-from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table, texts
+from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table
+from tests.support.expression_texts import texts
 
 MATCH = MatchScope(SCHEMA, (Component("a", conjunction([])), Component("b", conjunction([]))), ("s",))
 

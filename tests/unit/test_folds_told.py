@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.cli.why_command import lines_of
 from spark_pace.errors import ConfigError
 from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer import FoldStep
+from spark_pace.reasons.answer_lines import lines_of
 from spark_pace.rules import explain, load_rules
 
 FOLDS = """

@@ -23,6 +23,8 @@ PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "pyarrow", "pyspark"}
 ALLOWED = {
     "spark_pace": set(),
     "spark_pace.errors": set(),
+    "spark_pace.arguments": {"spark_pace.errors", "spark_pace.core"},
+    "spark_pace.api": {"spark_pace", "pyarrow", "pyspark"},
     "spark_pace.ways": set(),
     "spark_pace.preflight": {"spark_pace.errors"},
     "spark_pace.core": {"spark_pace.errors", "spark_pace.ways", "numpy", "pyarrow"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_the_logs_are_those_that_the_program_writes(name: str, lines: list[str])
     assert len(lines) == 2_000
 
 
-def replayed(rules: str, log: Path) -> tuple[Replay, dict[str, set[str]]]:
+def replayed(rules: str | Path, log: Path) -> tuple[Replay, dict[str, set[str]]]:
     found = replay_files(load_rules(LOGS / rules), log)
     told: dict[str, set[str]] = {}
     for match in found.result.matches.select(["rule", "key"]).to_pylist():
@@ -44,6 +45,22 @@ def test_attacks_are_found_in_the_log_of_sshd_and_the_firewall() -> None:
     assert (found.read_rows, found.bad_rows) == (tried, 0)
     users = found.result.matches.filter(found.result.matches["rule"].to_numpy() == "guessed_password")["user"]
     assert users.to_pylist() == ["backup"]
+
+
+def test_attacks_are_found_in_the_log_of_ones_own_machine(tmp_path: Path) -> None:
+    """Its times may be those of ISO 8601, and newer programs of sshd have another name."""
+    rules = (LOGS / "auth.yaml").read_text(encoding="utf-8").replace("  year: 2024\n", "")
+    (tmp_path / "rules.yaml").write_text(rules, encoding="utf-8")
+    newer = [
+        f"{datetime.strptime(line[:15], '%b %d %H:%M:%S').replace(year=2024):%Y-%m-%dT%H:%M:%S.000001+02:00}"
+        f"{line[15:].replace('sshd[', 'sshd-session[')}"
+        for line in auth_lines()
+    ]
+    told = []
+    for name, lines in (("auth.log", auth_lines()), ("auth.log.1", newer)):
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+        told.append(replayed(tmp_path / "rules.yaml", tmp_path / name)[1])
+    assert told[0] == told[1] == replayed("auth.yaml", LOGS / "auth.log.gz")[1]
 
 
 def test_probes_are_found_in_the_log_of_a_web_server() -> None:

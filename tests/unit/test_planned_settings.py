@@ -21,7 +21,8 @@ from spark_pace.job_file import (
     planned_settings,
     read_job,
 )
-from tests.support.expression_cases import compiled, texts
+from tests.support.expression_cases import compiled
+from tests.support.expression_texts import texts
 
 RULES = """
 rules:

@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 from rich.console import Console
 
 from spark_pace.cli.run import Board, advice_on_late, closing_line, line
+from spark_pace.errors import counted
 from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.summary import Summary
@@ -128,6 +129,22 @@ def test_the_last_line_counts_heartbeats_and_repeats_where_there_are_any():
     )
 
 
+def test_one_of_a_thing_is_told_in_the_singular():
+    one = Summary(
+        {"r": 1}, events=1, heartbeats=1, repeats=1, batches=1, still_open=1, pending=1, over_bound=1
+    )
+    told = closing_line(one)
+    for text in (
+        "1 event in",
+        "1 heartbeat, 1 repeat;",
+        "1 selection still open, 1 event that",
+        "1 of 1 batch,",
+    ):
+        assert text in told
+    assert line(progress(events=1)).startswith("batch 7: 1 event, ")
+    assert [counted(number, "match") for number in (0, 1, 2_000)] == ["0 matches", "1 match", "2,000 matches"]
+
+
 def test_status_reads_the_tables(tmp_path: Path):
     batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": [], "lookups": []}
     batch |= dict.fromkeys(("written_at", "frontier", "max_event_time"), JAN_2)
@@ -146,7 +163,7 @@ def test_status_reads_the_tables(tmp_path: Path):
     assert answer.stdout.splitlines()[:4] == [
         "2 batches, the last (1) at 2013-01-02 00:00:00 UTC",
         "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
-        "frontier: 2013-01-02 00:00:00+00:00; 3 events wait, carry 5 events, 0 selections open",
+        "frontier: 2013-01-02 00:00:00+00:00; 3 events waiting, carry 5 events, 0 selections open",
         r"slowest source: north\x1b/0; 2 idle",
     ]
     assert "│ r    │ 2       │ 2013-01-02 00:00:00 │" in answer.stdout

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import doctest
 import json
+import pickle
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import yaml
@@ -16,6 +18,8 @@ import yaml
 import spark_pace
 from spark_pace.errors import ConfigError, EventError, RuleError
 from tests.support.commands import SPARK_PACE, called
+from tests.support.commands import spark_pace as spark_pace_command
+from tests.support.examples import tried
 
 TEXT = """
 events: {schema: "time TIMESTAMP, k STRING, x DOUBLE", event_time: time}
@@ -34,14 +38,18 @@ EVENTS: list[dict[str, Any]] = [
 TIMES = [datetime.fromisoformat(event["time"].replace("Z", "+00:00")) for event in EVENTS]
 
 
-class Stream:
-    """What has the stream of Arrow and nothing else, as frames of polars have."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
+NOW = "2024-01-01T00:00:00Z"
+KINDS = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
+BUILD = "Name a file or folder by a path, or build a table."
+CORRECT = "Correct it, or leave the row out."
+EXPORTED = {name for name in spark_pace.__all__ if name != "__version__"}
+WITH_A_JOB = {"read_table", "create_views", "detect"}  # their examples run in tests/spark/test_examples.py
+MANY_TYPES = """
+events:
+  schema: "time TIMESTAMP, x DOUBLE, n BIGINT, d DECIMAL(5,2), day DATE, o STRUCT<id: BIGINT, at: TIMESTAMP>"
+  event_time: time
+rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
+"""
 
 
 def as_table() -> pa.Table:
@@ -61,7 +69,18 @@ def as_file(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "kind", ["dicts", "table", "pandas", "texts in pandas", "stream", "path", "text of a path", "folder"]
+    "kind",
+    [
+        "dicts",
+        "table",
+        "pandas",
+        "texts in pandas",
+        "polars",
+        "texts in polars",
+        "path",
+        "text of a path",
+        "folder",
+    ],
 )
 def test_events_of_every_kind_have_the_same_matches(kind: str, tmp_path: Path) -> None:
     texts = as_table().set_column(0, "time", pa.array([event["time"] for event in EVENTS]))
@@ -70,7 +89,8 @@ def test_events_of_every_kind_have_the_same_matches(kind: str, tmp_path: Path) -
         "table": as_table(),
         "pandas": as_table().to_pandas(),
         "texts in pandas": texts.to_pandas(),
-        "stream": Stream(as_table()),
+        "polars": pl.DataFrame(as_table()),
+        "texts in polars": pl.DataFrame(texts),
         "path": as_file(tmp_path),
         "text of a path": str(tmp_path / "events.json"),
         "folder": tmp_path,
@@ -124,18 +144,78 @@ def test_a_frame_of_the_matches_has_their_columns() -> None:
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        (7, "events — must be a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path"),
-        ("nowhere.json", "nowhere.json — must be a file or directory of events; got nothing there"),
-        ([{"time": "soon", "x": 1.0}], "events: time — must be TIMESTAMP; got: .*soon"),
-        ([{"x": 1.0}], "table, row 0: time — must be an event time"),
-        ([{"time": 1, "x": {}}, {"time": "a", "x": 1}], "events — must be columns of one type each"),
-        ([{"time": TIMES[0], "x": "one"}], "x — must be DOUBLE; got: a column of string"),
+        (7, f"events — must be {KINDS}; got int. {BUILD}"),
+        (None, f"events — must be {KINDS}; got NoneType. {BUILD}"),
+        ([1], f"events — must be {KINDS}; got list. {BUILD}"),
+        (pd.Series([1]), f"events — must be {KINDS}; got Series. {BUILD}"),
+        (
+            "nowhere.json",
+            "nowhere.json — must be a file or directory of events; got nothing there. "
+            "Give JSON lines, CSV with a header, or Parquet.",
+        ),
+        (
+            [{"time": NOW, "x": 1.0}, {"time": "soon", "x": 1.0}],
+            f"table, row 1: time — must be TIMESTAMP; got: 'soon'. {CORRECT}",
+        ),
+        ([{"x": 1.0}], "table, row 0: time — must be an event time from 1900 to 2199; got nothing"),
+        (
+            [{"time": NOW, "x": 1}, {"time": NOW, "x": "one"}],
+            f"table, row 1: x — must be DOUBLE; got: 'one', of the type str. {CORRECT}",
+        ),
+        (
+            [{"time": "2024-01-01", "x": 1}, {"time": TIMES[0], "x": 1}],
+            f"table, row 1: time — must be of one type in all rows, str; got: {TIMES[0]!r}, "
+            f"of the type datetime. {CORRECT}",
+        ),
+        (
+            [{"time": NOW, "x": "one"}],
+            "table: x — must be DOUBLE; got: a column of string. Build the column with that type.",
+        ),
+        (
+            [{"time": NOW, "n": 1}, {"time": NOW, "n": 2**63}],
+            f"table, row 1: n — must be BIGINT; got: 9223372036854775808, of the type int. {CORRECT}",
+        ),
+        (
+            pd.DataFrame({"time": [NOW, NOW], "n": [1, None]}),
+            'table: n — must be BIGINT; got: a column of double. In pandas, write .astype("Int64"), '
+            "which has room for missing numbers.",
+        ),
+        (
+            pd.DataFrame({"time": [NOW, NOW], "x": [1, "2"]}),
+            f"table, row 1: x — must be DOUBLE; got: '2', of the type str. {CORRECT}",
+        ),
+        (
+            [{"time": NOW, "d": Decimal("1.5")}, {"time": NOW, "d": Decimal("1.005")}],
+            f"table, row 1: d — must be DECIMAL(5,2); got: Decimal('1.005'). {CORRECT}",
+        ),
+        (
+            [{"time": NOW, "day": "2024-02-28"}, {"time": NOW, "day": "2024-02-30"}],
+            f"table, row 1: day — must be DATE; got: '2024-02-30'. {CORRECT}",
+        ),
+        (
+            [{"time": NOW, "o": {"id": 1}}, {"time": NOW, "o": {"id": "a"}}],
+            f"table, row 1: o.id — must be BIGINT; got: {{'id': 'a'}}, of the type dict. {CORRECT}",
+        ),
+        (
+            [{"time": NOW, "o": {"at": NOW}}],
+            "table: o.at — must be TIMESTAMP; got: a column of string. Build the column with that type.",
+        ),
+        (
+            pa.table([pa.array([NOW]), pa.array([NOW])], names=["time", "time"]),
+            "table: time — must be TIMESTAMP; got: 2 columns of that name. Build the column with that type.",
+        ),
     ],
 )
 def test_wrong_events_are_told_in_one_line(events: object, message: str) -> None:
-    with pytest.raises((ConfigError, EventError), match=message) as caught:
-        spark_pace.replay(TEXT, events)
-    assert "\n" not in str(caught.value)
+    with pytest.raises((ConfigError, EventError)) as caught:
+        spark_pace.replay(MANY_TYPES, events)
+    assert str(caught.value) == message
+
+
+def test_columns_that_no_attribute_has_may_hold_anything() -> None:
+    frame = as_table().to_pandas().assign(other=[1, "a", None, {}])
+    dicts = [{**event, "other": value} for event, value in zip(EVENTS, [1, "a", None, {}], strict=True)]
+    assert [len(spark_pace.replay(TEXT, events)) for events in (frame, dicts)] == [2, 2]
 
 
 def test_wrong_rules_are_told_with_their_place() -> None:
@@ -146,18 +226,53 @@ def test_wrong_rules_are_told_with_their_place() -> None:
 
 
 def test_the_examples_of_the_documentation_run() -> None:
-    assert doctest.testmod(spark_pace).failed == 0
-    assert doctest.testmod(spark_pace).attempted > 4
+    assert tried(spark_pace, {}) > 4
+    examples = {name: tried(getattr(spark_pace, name), {}) for name in EXPORTED - WITH_A_JOB}
+    assert min(examples.values()) > 2
 
 
-def test_help_tells_what_each_function_takes_and_gives() -> None:
-    for name in ("load_rules", "replay", "why", "read_table", "create_views", "detect"):
+def test_help_tells_what_each_function_and_class_takes_and_gives() -> None:
+    for name in EXPORTED:
         told = getattr(spark_pace, name).__doc__
-        assert "Args:" in told
-        assert "Raises:" in told
-    assert "matched_at" in spark_pace.replay.__doc__
+        parts = () if name[0].isupper() else ("Args:", "Returns:", "Raises:")
+        assert [part for part in (*parts, "Example:") if part not in told] == [], name
+        assert "SKIP" not in told
+    assert all(
+        name in spark_pace.Matches.__doc__
+        for name in spark_pace.replay(TEXT, EVENTS).matches.schema.names[:7]
+    )
 
 
-def test_polars_need_not_be_there() -> None:
+def test_one_rule_or_a_list_of_texts_are_rules_too() -> None:
+    (rule,) = spark_pace.load_rules(TEXT)
+    for rules in (rule, [rule], [TEXT], (TEXT,), [yaml.safe_load(TEXT)]):
+        assert len(spark_pace.replay(rules, EVENTS)) == 2
+
+
+def test_matches_show_themselves_and_are_what_arrow_takes() -> None:
+    matches = spark_pace.replay(TEXT, EVENTS).matches
+    assert (repr(matches), len(matches), matches.num_rows) == ("2 matches: rise 2", 2, 2)
+    shown = matches._repr_html_()
+    assert "<p>2 matches: rise 2</p>" in shown
+    assert "&lt;b&gt;u&lt;/b&gt;" in shown
+    assert matches.table.schema == matches.schema
+    assert pa.table(matches).equals(matches.table)
+    assert pl.DataFrame(matches)["to"].to_list() == [9.0, 7.0]
+    assert matches.to_pandas()["to"].tolist() == [9.0, 7.0]
+    assert pickle.loads(pickle.dumps(matches))["to"].to_pylist() == [9.0, 7.0]
+    assert repr(spark_pace.replay(TEXT, EVENTS[:1]).matches) == "0 matches"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        matches.nothing  # noqa: B018
+
+
+def test_an_answer_prints_as_the_command_does(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(TEXT, encoding="utf-8")
+    events = as_file(tmp_path)
+    asked = ("why", "rules.yaml", events.name, "--rule", "rise", "--at", "events.json:1")
+    answer = spark_pace.why(TEXT, events, rule="rise", at="events.json:1")
+    assert spark_pace_command(*asked, cwd=tmp_path).stdout == f"{answer}\n"
+
+
+def test_polars_are_imported_by_nothing() -> None:
     asked = "import sys, spark_pace; spark_pace.replay; print('polars' in sys.modules)"
     assert called(SPARK_PACE.parent / "python", "-c", asked).stdout == "False\n"

@@ -7,6 +7,7 @@ where they should read others, that needs a function of its own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 
 from spark_pace.core.expr import (
@@ -84,6 +85,8 @@ def _call(call: Call) -> str:
         return f"not {parts[0]}"
     if name == "negate":
         return f"-{parts[0]}"
+    if name == "avg" and isinstance(call.arguments[0], Aggregate):  # of a DECIMAL: its sum, and its count
+        return canonical_text(replace(call.arguments[0], function="avg"))
     if name == "in":
         return f"{parts[0]} in ({', '.join(parts[1:])})"
     if name == "case":

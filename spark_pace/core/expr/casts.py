@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.core.expr import decimals
 from spark_pace.core.expr.arithmetic import saturate
 from spark_pace.core.expr.nodes import ARROW_TYPES, ExprType
 
@@ -31,9 +32,15 @@ def cast_value(value: Any, target: ExprType) -> Any:
 
 
 def _decimal(value: Any, kind: pa.DataType) -> Any:
-    """BIGINTs or DECIMALs as a wider DECIMAL, or DECIMALs as the nearest DOUBLEs."""
+    """BIGINTs or DECIMALs as a DECIMAL, or DECIMALs as BIGINTs, texts, or the nearest DOUBLEs."""
+    if pa.types.is_decimal(kind):
+        return decimals.to_decimal(value, kind)
+    if pa.types.is_integer(kind):
+        return decimals.to_whole(value)
+    if pa.types.is_string(kind):
+        return decimals.to_text(value)
     # Arrow's own cast from DECIMAL to DOUBLE does not always give the nearest one
-    return pc.cast(pc.cast(value, pa.string()) if pa.types.is_floating(kind) else value, kind)
+    return pc.cast(pc.cast(value, pa.string()), kind)
 
 
 def _whole(value: Any) -> Any:

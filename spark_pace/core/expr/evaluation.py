@@ -21,6 +21,7 @@ from spark_pace.core.expr import (
     array_functions,
     casts,
     comparison,
+    decimals,
     text_functions,
     time_functions,
 )
@@ -100,6 +101,8 @@ def _value(expr: Expr, columns: Columns) -> Any:
     if isinstance(expr, Aggregate):
         return columns.aggregate(expr)
     values = [_value(argument, columns) for argument in expr.arguments]
+    if decimal_digits(expr.type) and expr.function in decimals.OPERATIONS:
+        return decimals.compute(expr.function, values, ARROW_TYPES[expr.type])
     if expr.function == "cast":
         return casts.cast_value(values[0], expr.type)
     return KERNELS[expr.function](values)

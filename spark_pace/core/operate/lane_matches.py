@@ -41,7 +41,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.split.lanes import Lane, LaneHeader
 from spark_pace.core.tables import array, boolean, numbers, with_column
-from spark_pace.errors import OperatorError, one_line
+from spark_pace.errors import OperatorError, counted, one_line
 
 MOST_SHOWN = 1000  # events of a failed selection that are shown
 MOST_SHOWN_BYTES = 1 << 20  # the size of the JSON lines that show them
@@ -261,7 +261,7 @@ def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) 
         )
     raw, events = _shown(span.events)
     if events < span.events.num_rows:
-        reason += f"\nraw holds the first {events:,} of {span.events.num_rows:,} events"
+        reason += f"\nraw holds the first {events:,} of {counted(span.events.num_rows, 'event')}"
     return {
         "rule": span.rule,
         "key": span.key and shortened(span.key),

@@ -71,6 +71,13 @@ class EventSchema:
         time_unit: the unit of a BIGINT `event_time`; None for a TIMESTAMP.
         side_tables: the tables that are joined to events before rules see them.
         form: how to read an event from text.
+
+    Example:
+        >>> from spark_pace import load_rules
+        >>> events = {"schema": "t TIMESTAMP, x FLOAT", "event_time": "t"}
+        >>> rules = [{"name": "high", "pattern": {"sequence": [{"a": "x > 5"}]}}]
+        >>> load_rules({"events": events, "rules": rules})[0].schema.fields[1]
+        Field(name='x', type='DOUBLE')
     """
 
     fields: tuple[Field, ...]
@@ -303,6 +310,14 @@ class Rule:
     `reads` are the rules whose matches are its events, in the order of `from`; empty: it reads the events of
     the input. `schema` is then of these matches. A rule that `hands_on` gives the events of the input to
     another one, as its matches; `spark_pace.core.plan.lower_rules` makes it, and no table has its matches.
+
+    Example:
+        >>> from spark_pace import load_rules
+        >>> events = {"schema": "t TIMESTAMP, x DOUBLE", "event_time": "t"}
+        >>> high = {"name": "high", "pattern": {"sequence": [{"a": "x > 5"}]}, "emit": {"x": "a.x"}}
+        >>> (rule,) = load_rules({"events": events, "rules": [high]})
+        >>> rule.name, rule.partition_by, [(field.name, field.type) for field in rule.emit]
+        ('high', (), [('x', 'DOUBLE')])
     """
 
     name: str

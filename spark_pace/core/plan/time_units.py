@@ -20,3 +20,13 @@ UNITS_US = {
 def show_length(within: Within) -> str:
     """The text of a window's length, such as ``30 min``. Checkpoints keep this text, so it never changes."""
     return f"{within.events} events" if within.events is not None else canonical_duration(within.time_us or 0)
+
+
+def length_in_words(within: Within) -> str:
+    """The text of a window's length for people, such as ``30 min`` or ``1 event``."""
+    return show_length(within) if within.events is None else show_events(within.events)
+
+
+def show_events(count: int) -> str:
+    """A number of events, as a rule file would have it."""
+    return "1 event" if count == 1 else f"{count} events"

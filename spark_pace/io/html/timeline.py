@@ -32,6 +32,18 @@ class Timeline:
     Attributes:
         matches: a table with the columns that all matches have; its other columns are fields of rules.
         title: the heading of the page.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> drawn = spark_pace.replay(rules, [{"time": "2024-01-01T00:00:00Z", "x": 9.0}]).timeline()
+        >>> drawn.title, drawn.matches.num_rows
+        ('matches', 1)
+        >>> "<title>matches</title>" in drawn.html()
+        True
     """
 
     matches: pa.Table

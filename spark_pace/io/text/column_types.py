@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
+from spark_pace.core.expr.decimals import round_half_up
 from spark_pace.core.expr.time_formats import times_of
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 from spark_pace.core.plan.rule import Field
@@ -186,8 +187,7 @@ def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
     if pa.types.is_string(column.type):
         large = column.filter(pc.match_substring_regex(column, large_number(kind)))
         require_decimals(large.to_pylist(), kind)
-    rounded = pc.round(column.cast(_wide(kind)), digits[1], round_mode="half_towards_infinity")
-    return rounded.cast(ARROW_TYPES[kind])
+    return round_half_up(column.cast(_wide(kind)), digits[1]).cast(ARROW_TYPES[kind])
 
 
 def large_number(kind: TypeName) -> str:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from spark_pace.rules.document.report import Place, Report, quote
+from spark_pace.rules.document.torn_texts import TornText, TornTexts, in_quotes
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 20
@@ -86,8 +87,17 @@ def read_document(path: str | Path, report: Report) -> Node | None:
 
 def parse_document(text: str, file: str, report: Report) -> Node | None:
     """Parse a YAML text; None if it is no YAML. Problems go to `report`."""
+    texts, before = TornTexts(text, MAX_BYTES), report.count
+    while True:
+        try:
+            return _parsed(texts, file, report)
+        except TornText:
+            report.forget(before)
+
+
+def _parsed(texts: TornTexts, file: str, report: Report) -> Node | None:
     try:
-        return _Builder(text, file, report).document()
+        return _Builder(texts, file, report).document()
     except _TooMuchError:
         return None
     except yaml.MarkedYAMLError as error:
@@ -97,11 +107,9 @@ def parse_document(text: str, file: str, report: Report) -> Node | None:
         got = "an escape or a number out of range"
         report.add(Place(file), "must be valid YAML", got, "Write the character itself.")
     except yaml.reader.ReaderError as error:
-        before = text[: error.position]
+        before, sign = texts.document[: error.position], texts.document[error.position]
         place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
-        report.add(
-            place, "must be printable text", f"the character #x{ord(text[error.position]):04x}", "Remove it."
-        )
+        report.add(place, "must be printable text", f"the character #x{ord(sign):04x}", "Remove it.")
     return None
 
 
@@ -142,12 +150,13 @@ def _report_syntax(error: yaml.MarkedYAMLError, file: str, report: Report) -> No
 class _Builder:
     """Builds the tree from parser events."""
 
-    def __init__(self, text: str, file: str, report: Report) -> None:
-        self._lines = text.splitlines()
+    def __init__(self, texts: TornTexts, file: str, report: Report) -> None:
+        self._texts = texts
+        self._lines = texts.document.splitlines()
         self._file = file
         self._report = report
         self._nodes = 0
-        self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
+        self._events: Iterator[Any] = yaml.parse(texts.hidden, Loader=yaml.SafeLoader)
 
     def document(self) -> Node | None:
         next(self._events)  # the stream's start
@@ -169,7 +178,8 @@ class _Builder:
     def _place(self, event: Any, path: str) -> Place:
         return Place(self._file, event.start_mark.line + 1, event.start_mark.column + 1, path)
 
-    def _node(self, event: Any, path: str, depth: int) -> Node:
+    def _node(self, event: Any, path: str, depth: int, within: str = "") -> Node:
+        """What an event begins; `within`: the bracket that it stands in, where it may be a torn text."""
         place = self._place(event, path)
         if isinstance(event, yaml.AliasEvent):
             self._report.add(
@@ -188,10 +198,11 @@ class _Builder:
             self._report.add(place, must, "more", "Split it into several files.")
             raise _TooMuchError
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, place)
+            return self._scalar(event, place, within)
+        opened = self._texts.document[event.start_mark.index] if event.flow_style else ""
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._listing(place, depth)
-        return self._mapping(place, depth, flow=event.flow_style)
+            return self._listing(place, depth, opened)
+        return self._mapping(place, depth, "[" if opened not in ("", "{") else opened)
 
     def _refuse_decoration(self, event: Any, place: Place) -> None:
         if event.anchor:
@@ -203,7 +214,12 @@ class _Builder:
                 place, "must be a plain value", f"the tag {event.tag}", "Tags are not read here."
             )
 
-    def _scalar(self, event: Any, place: Place) -> Scalar | Broken:
+    def _scalar(self, event: Any, place: Place, within: str) -> Scalar | Broken:
+        start, end = event.start_mark.index, event.end_mark.index
+        if (torn := self._texts.at(start)) is not None:
+            return self._mended(place, *torn)
+        if within and event.style in (None, "") and event.value:
+            self._texts.look(start, end, in_braces=within == "{")
         if odd := _UNREADABLE.search(event.value):
             self._report.add(
                 place, "must be printable text", f"the character #x{ord(odd[0]):04x}", "Remove it."
@@ -225,28 +241,22 @@ class _Builder:
                 key.place, "must be a plain key", describe(key), "Write a name before the colon."
             )
 
-    def _listing(self, place: Place, depth: int) -> Listing:
+    def _listing(self, place: Place, depth: int, opened: str) -> Listing:
         items: list[Node] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(event, f"{place.path}[{len(items)}]", depth + 1))
+            items.append(self._node(event, f"{place.path}[{len(items)}]", depth + 1, opened))
         return Listing(place, tuple(items))
 
-    def _mapping(self, place: Place, depth: int, *, flow: bool) -> Mapping:
+    def _mapping(self, place: Place, depth: int, opened: str) -> Mapping:
         entries: dict[str, tuple[Place, Node]] = {}
-        torn: dict[str, list[str]] = {}
-        last = ""
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._node(event, place.path, depth + 1)
-            if flow and last and isinstance(key, Scalar) and self._lacks_colon(event):
-                next(self._events)  # its value, which is empty
-                torn.setdefault(last, []).append(key.text)
-                continue
             if not isinstance(key, Scalar) or len(key.text) > MAX_KEY_CHARACTERS:
                 self._refuse_key(key)
                 self._node(next(self._events), place.path, depth + 1)
                 continue
             path = f"{place.path}.{key.text}" if place.path else key.text
-            node = self._node(next(self._events), path, depth + 1)
+            node = self._node(next(self._events), path, depth + 1, opened)
             here = Place(self._file, key.place.line, key.place.column, path)
             if key.text in entries:
                 first = entries[key.text][0].line
@@ -255,25 +265,16 @@ class _Builder:
                 )
             else:
                 entries[key.text] = (here, node)
-            plain = isinstance(node, Scalar) and node.inline == node.place.column and node.text
-            last = key.text if plain else ""
-        for name, parts in torn.items():
-            entries[name] = (entries[name][0], self._mended(name, entries[name][1], parts))
         return Mapping(place, entries)
 
-    def _lacks_colon(self, key: Any) -> bool:
-        """True if no colon follows a key between braces."""
-        behind = self._lines[key.end_mark.line][key.end_mark.column :] if key.style is None else ":"
-        return behind.lstrip()[:1] in (",", "}")
-
-    def _mended(self, name: str, node: Node, parts: list[str]) -> Node:
-        """Report a text between braces that commas have split, and read it as it was meant."""
-        if not isinstance(node, Scalar):
-            return node
-        whole = ", ".join([node.text, *parts])
-        do = f"Write {name}: {quote(whole)}."
-        self._report.add(node.place, "must stand in quotes if it holds a comma", quote(node.text), do)
-        return Scalar(node.place, whole, whole, None)
+    def _mended(self, place: Place, read: str, meant: str) -> Scalar:
+        """Report a text that commas or brackets have split, and read it as it was meant."""
+        sign = "a comma" if "," in meant else "a bracket"
+        key = place.path.rpartition(".")[2]
+        do = f"Write {'' if key.endswith(']') else f'{key}: '}{in_quotes(meant)}."
+        self._report.add(place, f"must stand in quotes if it holds {sign}", quote(read), do)
+        self._report.settle(place)
+        return Scalar(place, meant, meant, None)
 
 
 class _TooMuchError(Exception):

@@ -38,6 +38,7 @@ class Report:
 
     _found: list[tuple[Place, Problem]] = field(default_factory=list)
     _more: tuple[Problem, ...] = ()
+    _settled: set[Place] = field(default_factory=set)
 
     def add(self, place: Place, must: str, got: str, do: str) -> None:
         """Add a problem.
@@ -45,6 +46,8 @@ class Report:
         Raises:
             TooManyError: there are `MOST_PROBLEMS` already.
         """
+        if place in self._settled:
+            return
         if len(self._found) == MOST_PROBLEMS:
             must = f"must have at most {MOST_PROBLEMS} problems to be checked to its end"
             self._more = (Problem(one_line(place.file), must, "more", "Correct these first."),)
@@ -52,6 +55,15 @@ class Report:
         self._found.append(
             (place, Problem(one_line(str(place)), one_line(must), one_line(got), one_line(do)))
         )
+
+    def settle(self, place: Place) -> None:
+        """Note no more problems of a place: what was said of it comes first."""
+        self._settled.add(place)
+
+    def forget(self, count: int) -> None:
+        """Forget all problems but the first `count`, for what they are about is read anew."""
+        self._settled -= {place for place, _ in self._found[count:]}
+        del self._found[count:]
 
     @property
     def problems(self) -> tuple[Problem, ...]:

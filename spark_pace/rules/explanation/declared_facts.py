@@ -22,7 +22,7 @@ from spark_pace.core.plan.rule import (
     Span,
     Times,
 )
-from spark_pace.core.plan.time_units import show_length
+from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.rules.explanation.facts import (
     CANDIDATES,
     FORBIDDING,
@@ -57,7 +57,7 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
         where=tuple(where),
         strict=strict,
         context=str(pattern.context),
-        within=show_length(pattern.within) if pattern.within else None,
+        within=length_in_words(pattern.within) if pattern.within else None,
         close=pattern.close,
     )
 
@@ -153,7 +153,7 @@ def span_facts(span: Span) -> SpanFacts:
     if isinstance(span, GridSpan):
         return SpanFacts("time", canonical_duration(span.every_us), canonical_duration(span.size_us))
     if isinstance(span, CountSpan):
-        return SpanFacts("events", f"{span.every} events", f"{span.size} events")
+        return SpanFacts("events", show_events(span.every), show_events(span.size))
     closes = " and ".join(canonical_text(expr) for expr in (span.close, *span.close_where))
     within = canonical_duration(span.within_us)
     return SpanFacts("between events", open=canonical_text(span.open), close=closes, within=within)

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from spark_pace.core.plan.lower_rules import EVENTS
+from spark_pace.errors import counted
 from spark_pace.rules.explanation.cost import METHODS
 from spark_pace.rules.explanation.facts import (
     INTAKE,
@@ -200,7 +201,7 @@ def _cost(cost: Cost) -> Iterator[str]:
 
 
 def _counted(count: int, what: str) -> str:
-    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
+    return counted(count, what) if count else f"no {what}s"
 
 
 def _step(step: StepCost) -> str:

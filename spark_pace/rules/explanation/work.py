@@ -10,8 +10,9 @@ from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, PythonFold, Rule
-from spark_pace.core.plan.time_units import show_length
+from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.core.summaries.sketches import SIZE
+from spark_pace.errors import counted
 from spark_pace.rules.explanation.facts import CarriedFacts, OrderFacts, ParallelFacts
 
 
@@ -141,7 +142,8 @@ def _waits_for_its_window(rule: Rule) -> bool:
 def _bound(rule: Rule) -> str:
     span = rule.span
     if isinstance(span, GridSpan) and (panes := panes_of(rule)) is not None:
-        return f"about {span.size_us // panes.width_us:,} rows{_per_key(rule)}, however many events come"
+        rows = counted(span.size_us // panes.width_us, "row")
+        return f"about {rows}{_per_key(rule)}, however many events come"
     if rule.fold is not None:
         each = " of each key" if rule.partition_by else ""
         least = f", of {MOST_STATE_BYTES >> 20} MiB at most" if isinstance(rule.fold, PythonFold) else ""
@@ -149,7 +151,7 @@ def _bound(rule: Rule) -> str:
     if isinstance(span, GridSpan):
         return f"the events of {canonical_duration(span.size_us)}"
     if isinstance(span, CountSpan):
-        return f"{span.size} events{_per_key(rule)}"
+        return show_events(span.size) + _per_key(rule)
     if isinstance(span, PredicateSpan):
         return f"the events of {canonical_duration(span.within_us)}"
     assert rule.pattern is not None
@@ -157,7 +159,7 @@ def _bound(rule: Rule) -> str:
         return _without_window(rule, rule.pattern)
     twice = "twice " if _looks_back(rule, rule.pattern) else ""
     events = "" if rule.pattern.within.events else "the events of "
-    return f"{events}{twice}{show_length(rule.pattern.within)}{_per_key(rule)}"
+    return f"{events}{twice}{length_in_words(rule.pattern.within)}{_per_key(rule)}"
 
 
 def _looks_back(rule: Rule, pattern: Pattern) -> bool:
@@ -182,7 +184,7 @@ def _without_window(rule: Rule, pattern: Pattern) -> str:
         return "no event: every initiator completes itself"
     if isinstance(context_of(pattern).way, Backwards):
         steps = len(pattern.components)
-        return f"{steps * (steps - 1) // 2} events{_per_key(rule)}"
+        return show_events(steps * (steps - 1) // 2) + _per_key(rule)
     assert rule.forget_key_after_us is not None
     gap = canonical_duration(rule.forget_key_after_us)
     return f"the events of a key with gaps of at most {gap}; add within to bound it more closely"

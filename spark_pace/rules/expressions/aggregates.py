@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from spark_pace.core.expr import Aggregate, Column, Expr, is_single, of_component, walk
 from spark_pace.core.expr.canonical_text import canonical_text
+from spark_pace.errors import counted
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.attributes import ONE_VALUE, over_values, shown
 from spark_pace.rules.expressions.names import name_of
@@ -34,7 +35,7 @@ def aggregate(
         function, arguments = "count_distinct", arguments[0].expressions
     if len(arguments) != 1:
         usage = "count(distinct x)" if function == "count_distinct" else f"{function}(x)"
-        return Wrong(f"must be {usage}", f"{len(arguments)} arguments", "Give one value of each event.")
+        return Wrong(f"must be {usage}", counted(len(arguments), "argument"), "Give one value of each event.")
     if isinstance(arguments[0], exp.Star):
         counts = function == "count"
         do = "All events are counted by count(*)."
@@ -52,7 +53,7 @@ def _place(arguments: Sequence[exp.Expr]) -> float | Wrong:
         "Write for example percentile(x, 0.95).",
     )
     if len(arguments) != 2:
-        return Wrong(must, "1 argument" if len(arguments) == 1 else f"{len(arguments)} arguments", do)
+        return Wrong(must, counted(len(arguments), "argument"), do)
     at = arguments[1]
     if not isinstance(at, exp.Literal) or at.is_string or not 0 <= float(at.this) <= 1:
         return Wrong(must, quote(at.sql(dialect="spark")), do)

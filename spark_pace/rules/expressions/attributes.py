@@ -5,9 +5,9 @@ from __future__ import annotations
 from spark_pace.core.expr import Aggregate, Expr, ExprType, decimal_digits, is_single
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
+from spark_pace.rules.expressions.digits import FEWER, MORE_DIGITS
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
 
-MORE_DIGITS = 10  # of a sum
 ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
 _OF_NUMBERS = ("sum", "avg", "stddev", "median", "percentile")
 _RESULTS: dict[str, ExprType] = {
@@ -68,7 +68,7 @@ def over_values(
     if function in ("sum", "avg") and digits:
         return _decimal_over_group(function, component, (name, of), digits)
     if function in _OF_NUMBERS and kind not in ("BIGINT", "DOUBLE"):
-        types = "BIGINT, DOUBLE or DECIMAL" if function == "sum" else "BIGINT or DOUBLE"
+        types = "BIGINT, DOUBLE or DECIMAL" if function in ("sum", "avg") else "BIGINT or DOUBLE"
         do = f"Name an attribute of type {types}."
         if digits:
             do = f"Write {function}(cast(x as DOUBLE))."
@@ -81,14 +81,15 @@ def over_values(
 def _decimal_over_group(
     function: str, component: str | None, column: tuple[str, Expr | None], digits: tuple[int, int]
 ) -> Aggregate | Wrong:
-    """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow."""
+    """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow.
+
+    An average has the type of the values here: `averaged` makes it of the sum and the count.
+    """
     (precision, scale), (name, of) = digits, column
-    got = f"DECIMAL({precision},{scale})"
-    if function == "avg":
-        read = "x" if of is not None else name if component is None else f"{component}.{name}"
-        do = f"Write cast(sum({read}) as DOUBLE) / count({component or read})."
-        return Wrong("must be a BIGINT or DOUBLE inside avg", got, do)
     if precision + MORE_DIGITS > MAX_DIGITS:
-        must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside sum"
-        return Wrong(must, got, "Declare fewer digits in the schema.")
+        must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside {function}"
+        do = "Declare fewer digits in the schema." if of is None else FEWER
+        return Wrong(must, f"DECIMAL({precision},{scale})", do)
+    if function == "avg":
+        return Aggregate("avg", component, name, f"DECIMAL({precision},{scale})", of)
     return Aggregate("sum", component, name, f"DECIMAL({precision + MORE_DIGITS},{scale})", of)

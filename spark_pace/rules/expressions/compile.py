@@ -11,10 +11,13 @@ from typing import Any
 from sqlglot import exp
 
 from spark_pace.core.expr import Call, Expr, Literal, decimal_digits
+from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.aggregates import aggregate
+from spark_pace.rules.expressions.calendar import part, with_unit
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
+from spark_pace.rules.expressions.digits import averaged
 from spark_pace.rules.expressions.functions import (
     AGGREGATES,
     ELSEWHERE,
@@ -25,7 +28,7 @@ from spark_pace.rules.expressions.functions import (
     require_type,
     with_constant_text,
 )
-from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value
+from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value, signed
 from spark_pace.rules.expressions.names import name_of, no_list, whole
 from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
@@ -135,6 +138,7 @@ class _Compiler:
             exp.TryCast: self._cast,
             exp.Anonymous: self._function,
             exp.Interval: constant_interval,
+            exp.Extract: lambda tree: self._apply(lambda of: part(tree.name, of[0]), [tree.expression]),
         }
 
     def value(self, tree: exp.Expr) -> Expr | None:
@@ -216,10 +220,17 @@ class _Compiler:
             return value
         return require_type(value, "a condition") or Call("not", (convert(value, "BOOLEAN"),), "BOOLEAN")
 
-    def _negative(self, tree: exp.Neg) -> Expr | Wrong | None:
+    def _negative(self, tree: exp.Neg) -> Expr | Interval | Wrong | None:
         if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
             return number_literal("-" + str(tree.this.this))
-        return self._apply(lambda values: arithmetic("negate", values), [tree.this])
+        return self._signed("negate", tree.this)
+
+    def _signed(self, name: str, tree: exp.Expr) -> Expr | Interval | Wrong | None:
+        """Compile ``-x`` and ``abs(x)``, which may be a length of time."""
+        value = self.node(tree)
+        if value is None or isinstance(value, Interval):
+            return value and signed(name, value)
+        return arithmetic(name, [value])
 
     def _is(self, tree: exp.Is) -> Expr | Wrong | None:
         if isinstance(tree.expression, exp.Null):
@@ -297,10 +308,13 @@ class _Compiler:
                 return constant
         return self._apply(lambda values: cast_to(values[0], kind), [tree.this])
 
-    def _function(self, tree: exp.Anonymous) -> Expr | Wrong | None:
+    def _function(self, tree: exp.Anonymous) -> Expr | Interval | Wrong | None:
         name = str(tree.this).lower()
+        if name == "abs" and len(tree.expressions) == 1:
+            return self._signed(name, tree.expressions[0])
         if name in AGGREGATES:
-            return aggregate(name, tree.expressions, self._scope, self._inside)
+            found = aggregate(name, tree.expressions, self._scope, self._inside)
+            return None if found is None else averaged(found)
         if name == PREV:
             return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
@@ -308,13 +322,13 @@ class _Compiler:
             return Wrong("must be a known function", quote(name), advice)
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
-            return Wrong(f"must be {function.usage}", _count(len(tree.expressions)), "Correct the arguments.")
-        return self._apply(function.build, tree.expressions)
+            return Wrong(
+                f"must be {function.usage}",
+                counted(len(tree.expressions), "argument"),
+                "Correct the arguments.",
+            )
+        return self._apply(function.build, with_unit(name, tree.expressions))
 
     def _inside(self, tree: exp.Expr, scope: Scope) -> Expr | None:
         """What an aggregate is computed of."""
         return _Compiler(self._scalar, scope, self._report).value(tree)
-
-
-def _count(arguments: int) -> str:
-    return "1 argument" if arguments == 1 else f"{arguments} arguments"

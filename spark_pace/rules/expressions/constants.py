@@ -10,7 +10,7 @@ from decimal import Decimal
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
 from spark_pace.core.expr.time_functions import FIRST_US, LAST_US, RANGES
 from spark_pace.rules.document.report import quote
-from spark_pace.rules.expressions.types import BIGINT_DIGITS, MAX_DIGITS, Wrong, constant_digits
+from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong, constant_digits
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})")
@@ -38,6 +38,7 @@ _CASTS: dict[ExprType, tuple[ExprType, ...]] = {
     "TIMESTAMP": ("DATE",),
     "DATE": ("TIMESTAMP",),
 }
+_OF_DECIMAL = ("DOUBLE", "BIGINT", "STRING")
 
 
 def number_literal(text: str) -> Literal | Wrong:
@@ -101,7 +102,7 @@ def cast_to(value: Expr, kind: str) -> Expr | Wrong:
         return Literal(float(value.value or 0), "DOUBLE")
     if digits and isinstance(value, Literal) and value.type in ("BIGINT", "DOUBLE"):
         return decimal_literal(str(value.value), target)
-    if target not in _CASTS.get(value.type, ("DOUBLE",)) and not (digits and _holds(digits, value.type)):
+    if target not in _CASTS.get(value.type, _OF_DECIMAL) and not (digits and _is_exact(value.type)):
         possible = _possible(value.type)
         return Wrong(
             "must be a conversion that means the same everywhere",
@@ -134,20 +135,19 @@ def _fits(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
     return inner[1] <= outer[1] and inner[0] - inner[1] <= outer[0] - outer[1]
 
 
-def _holds(outer: tuple[int, int], kind: ExprType) -> bool:
-    """Tell whether a DECIMAL holds every value of a type."""
-    inner = BIGINT_DIGITS if kind == "BIGINT" else decimal_digits(kind)
-    return inner is not None and _fits(inner, outer)
+def _is_exact(kind: ExprType) -> bool:
+    """Tell whether the values of a type have digits that a DECIMAL can be rounded to."""
+    return kind == "BIGINT" or decimal_digits(kind) is not None
 
 
 def _possible(kind: ExprType) -> str:
     """To which types a type converts, in words."""
     if decimal_digits(kind):
-        return "DOUBLE or to a DECIMAL with as many digits on both sides of the point"
+        return " or ".join((*_OF_DECIMAL, "another DECIMAL"))
     if kind == "TIMESTAMP":
         return "DATE; unix_seconds(...) and unix_micros(...) make it a number"
-    wide = ("a DECIMAL with 20 digits before the point",) if kind == "BIGINT" else ()
-    return " or ".join((*_CASTS[kind], *wide)) or "nothing else"
+    decimal = ("a DECIMAL",) if kind == "BIGINT" else ()
+    return " or ".join((*_CASTS[kind], *decimal)) or "nothing else"
 
 
 def no_type(got: str) -> Wrong:

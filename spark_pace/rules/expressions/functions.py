@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+from spark_pace.rules.expressions import calendar
 from spark_pace.rules.expressions.arrays import array_contains, element_at, size
-from spark_pace.rules.expressions.types import Wrong, constant_text, convert, show_types, unify
+from spark_pace.rules.expressions.digits import rounded
+from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong, constant_text, convert, show_types, unify
 
 Built: TypeAlias = "Expr | Wrong"
 Build = Callable[[list[Expr]], Built]
 
 MAX_POSITION = 1_000_000
 LENGTHS = "Write a length as an interval, as in t + interval '5' minutes, or unix_seconds(t) for a number."
-TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
 
 _ACCEPTED: dict[str, tuple[ExprType, ...]] = {
     "a number": ("BIGINT", "DOUBLE"),
@@ -50,7 +51,7 @@ def require_type(expr: Expr, kind: str) -> Wrong | None:
     if decimal_digits(expr.type):
         if kind == "a value":
             return None
-        do = "A DECIMAL can be compared, chosen and aggregated; to compute, write cast(... as DOUBLE)."
+        do = "Write cast(... as DOUBLE): of a DECIMAL there are + - * / %, abs, round, and comparisons."
     return Wrong(f"must be {kind}", expr.type, do)
 
 
@@ -82,12 +83,30 @@ def _rounding(name: str, result: ExprType) -> Build:
     return lambda arguments: arguments[0] if arguments[0].type == "BIGINT" else build_double(arguments)
 
 
+def _round(arguments: list[Expr]) -> Built:
+    """``round(x)``, of a DECIMAL to a number of digits behind the point as well."""
+    value, *places = arguments
+    if not decimal_digits(value.type) and places:
+        do = "Write for example round(x * 100) / 100."
+        return Wrong("must be a DECIMAL to be rounded to digits", value.type, do)
+    if not decimal_digits(value.type):
+        return _rounding("round", "DOUBLE")(arguments)
+    digits = places[0].value if places and isinstance(places[0], Literal) else None if places else 0
+    if not isinstance(digits, int) or not 0 <= digits <= MAX_DIGITS:
+        return Wrong(
+            f"must be a constant from 0 to {MAX_DIGITS}", "another value", "Write for example round(x, 2)."
+        )
+    return rounded(value, digits)
+
+
 def _abs(arguments: list[Expr]) -> Built:
     return arithmetic("abs", arguments)
 
 
 def arithmetic(name: str, arguments: Sequence[Expr], fallback: ExprType = "BIGINT") -> Built:
     """An operation on numbers whose result has the arguments' common type."""
+    if len(arguments) == 1 and decimal_digits(arguments[0].type):
+        return Call(name, tuple(arguments), arguments[0].type)
     for argument in arguments:
         if wrong := require_type(argument, "a number"):
             return wrong
@@ -173,30 +192,6 @@ def _substring(arguments: list[Expr]) -> Built:
     return Call("substring", (convert(arguments[0], "STRING"), *arguments[1:]), "STRING")
 
 
-def _date_trunc(arguments: list[Expr]) -> Built:
-    unit = (constant_text(arguments[0]) or "").lower()
-    if unit not in TRUNCATED:
-        must, do = "must be a constant unit of time in quotes", f"Use one of: {', '.join(TRUNCATED)}."
-        return Wrong(must, unit or "another value", do)
-    if wrong := require_type(arguments[1], "a TIMESTAMP or DATE"):
-        return wrong
-    return Call("date_trunc", (Literal(unit, "STRING"), convert(arguments[1], "TIMESTAMP")), "TIMESTAMP")
-
-
-def _datediff(arguments: list[Expr]) -> Built:
-    for argument in arguments:
-        if wrong := require_type(argument, "a TIMESTAMP or DATE"):
-            return wrong
-    later, sooner = (convert(argument, "DATE") for argument in arguments)
-    return Call("datediff", (later, sooner), "BIGINT")
-
-
-def _timestamp_micros(arguments: list[Expr]) -> Built:
-    if arguments[0].type not in ("BIGINT", "NULL"):
-        return Wrong("must be a BIGINT", arguments[0].type, "Microseconds are whole numbers.")
-    return Call("timestamp_micros", (convert(arguments[0], "BIGINT"),), "TIMESTAMP")
-
-
 def _tests(name: str) -> Function:
     return Function(f"{name}(text, 'constant')", 2, 2, lambda arguments: with_constant_text(name, arguments))
 
@@ -209,13 +204,23 @@ def _part(name: str, kind: str) -> Function:
     return Function(f"{name}(time)", 1, 1, _typed(name, kind, "TIMESTAMP", "BIGINT"))
 
 
+def _difference(name: str) -> Function:
+    usage = f"{name}(end, start) or {name}(UNIT, start, end)"
+    return Function(usage, 2, 3, calendar.difference)
+
+
+def _added(name: str) -> Function:
+    usage = f"{name}(date, days) or {name}(UNIT, number, time)"
+    return Function(usage, 2, 3, calendar.added)
+
+
 _MANY = 100
 
 FUNCTIONS: dict[str, Function] = {
     "abs": Function("abs(number)", 1, 1, _abs),
     "ceil": Function("ceil(number)", 1, 1, _rounding("ceil", "BIGINT")),
     "floor": Function("floor(number)", 1, 1, _rounding("floor", "BIGINT")),
-    "round": Function("round(number)", 1, 1, _rounding("round", "DOUBLE")),
+    "round": Function("round(number), or round(decimal, digits)", 1, 2, _round),
     "sqrt": Function("sqrt(number)", 1, 1, _double("sqrt", "DOUBLE")),
     "isnan": Function("isnan(number)", 1, 1, _double("isnan", "BOOLEAN")),
     "greatest": Function("greatest(a, b, ...)", 2, _MANY, _extreme("greatest")),
@@ -244,11 +249,22 @@ FUNCTIONS: dict[str, Function] = {
     "second": _part("second", "a TIMESTAMP"),
     "quarter": _part("quarter", "a TIMESTAMP or DATE"),
     "dayofyear": _part("dayofyear", "a TIMESTAMP or DATE"),
-    "date_trunc": Function("date_trunc('unit', time)", 2, 2, _date_trunc),
-    "datediff": Function("datediff(end, start)", 2, 2, _datediff),
-    "date_diff": Function("date_diff(end, start)", 2, 2, _datediff),
-    "timestamp_micros": Function("timestamp_micros(number)", 1, 1, _timestamp_micros),
+    "weekday": _part("weekday", "a TIMESTAMP or DATE"),
+    "weekofyear": _part("weekofyear", "a TIMESTAMP or DATE"),
+    "date_trunc": Function("date_trunc('unit', time)", 2, 2, calendar.date_trunc),
+    "trunc": Function("trunc(date, 'unit')", 2, 2, calendar.trunc),
+    "last_day": Function("last_day(date)", 1, 1, calendar.last_day),
+    "date_part": Function("date_part('unit', time)", 2, 2, calendar.date_part),
+    "datediff": _difference("datediff"),
+    "date_diff": _difference("date_diff"),
+    "timestampdiff": Function("timestampdiff(UNIT, start, end)", 3, 3, calendar.difference),
+    "date_add": _added("date_add"),
+    "dateadd": _added("dateadd"),
+    "date_sub": Function("date_sub(date, days)", 2, 2, calendar.subtracted),
+    "timestampadd": Function("timestampadd(UNIT, number, time)", 3, 3, calendar.added),
+    "timestamp_micros": Function("timestamp_micros(number)", 1, 1, calendar.timestamp_micros),
     "unix_micros": _part("unix_micros", "a TIMESTAMP"),
+    "unix_millis": _part("unix_millis", "a TIMESTAMP"),
     "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
 }
 
@@ -265,6 +281,14 @@ ELSEWHERE = {
     "ceiling": "Write ceil.",
     "regexp_like": "Write text rlike 'pattern'.",
     "to_timestamp": "Write cast(... as TIMESTAMP).",
+    "to_date": "Write cast(... as DATE).",
+    "add_months": "Write timestampadd(MONTH, number, time).",
+    "months_between": "Write timestampdiff(MONTH, start, end), which counts whole months.",
+    "date_format": "Write the parts as numbers, such as hour(t), or date_trunc('day', t).",
+    "from_unixtime": "Write timestamp_micros(seconds * 1000000).",
+    "unix_timestamp": "Write unix_seconds(t).",
+    "week": "Write weekofyear.",
+    "dayofmonth": "Write day.",
     "now": "A rule knows no clock: name the event time.",
     "current_timestamp": "A rule knows no clock: name the event time.",
 }

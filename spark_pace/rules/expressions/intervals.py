@@ -21,6 +21,23 @@ _UNITS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
     "DAY": 86_400_000_000, "WEEK": 604_800_000_000,
 }  # fmt: skip
+_SHORT = {
+    "US": "MICROSECOND",
+    "MS": "MILLISECOND",
+    "S": "SECOND",
+    "SEC": "SECOND",
+    "M": "MINUTE",
+    "MIN": "MINUTE",
+    "H": "HOUR",
+    "D": "DAY",
+}  # as rule files write them elsewhere
+_CLOCK = {
+    "DAY": 1 << 30,
+    "HOUR": 24,
+    "MINUTE": 60,
+    "SECOND": 60,
+}  # each with the number that it does not reach
+_CLOCK_TEXT = re.compile(r"[+-]?(\d{1,7} )?\d{1,9}(:\d{1,2})*(\.\d{1,6})?")
 MOST_US = 36_500 * _UNITS["DAY"]  # of a constant: a hundred years
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d{1,6})?)\s*([A-Za-z]+)")
 _EXAMPLE = "Write for example interval '5' minutes."
@@ -43,7 +60,9 @@ def constant_interval(tree: exp.Interval) -> Interval | Wrong:
     if isinstance(tree.this, exp.Neg) and isinstance(tree.this.this, exp.Literal):
         sign, text = "-", tree.this.this.name
     unit = tree.args.get("unit")
-    if not text or isinstance(unit, exp.IntervalSpan):
+    if text and isinstance(unit, exp.IntervalSpan):
+        return _clock(sign + text, unit)
+    if not text:
         return Wrong("must be a number and a unit of time", quote(tree.sql("spark")), _EXAMPLE)
     told = f"{sign}{text} {unit.name}" if unit is not None else text
     total, at = Fraction(0), 0
@@ -60,23 +79,57 @@ def constant_interval(tree: exp.Interval) -> Interval | Wrong:
     return Interval(Literal(int(total), "BIGINT"))
 
 
+def _clock(text: str, span: exp.IntervalSpan) -> Interval | Wrong:
+    """``interval '1 02:30:00.5' day to second`` and its like: from a larger unit to a smaller one."""
+    first, last = (unit.name.upper().removesuffix("S") for unit in (span.this, span.expression))
+    if first in ("YEAR", "MONTH"):
+        return _no_fixed_length(f"{first.lower()} to {last.lower()}")
+    names = list(_CLOCK)
+    units = names[names.index(first) : names.index(last) + 1] if {first, last} <= {*names} else []
+    parts = text.lstrip("+-").replace(" ", ":").split(":")
+    known = _CLOCK_TEXT.fullmatch(text) is not None and len(parts) == len(units) > 1
+    known = known and (" " in text) == (first == "DAY") and ("." not in text or last == "SECOND")
+    if not known or any(float(part) >= _CLOCK[unit] for part, unit in zip(parts[1:], units[1:], strict=True)):
+        got = quote(f"{text} {first.lower()} to {last.lower()}")
+        do = "Write for example interval '1 02:30:00' day to second, or interval '90' minutes."
+        return Wrong("must be a length from a larger unit to a smaller one", got, do)
+    total = sum(Fraction(part) * _UNITS[unit] for part, unit in zip(parts, units, strict=True))
+    return Interval(Literal(int(-total if text[0] == "-" else total), "BIGINT"))
+
+
+def unit_in_words(unit: str) -> str | None:
+    """The unit of time that a word means, such as ``minutes`` by ``min``; None where it means none."""
+    name = unit.upper()
+    meant = _SHORT.get(name, name.removesuffix("S"))
+    return f"{meant.lower()}s" if meant in _UNITS else None
+
+
 def _size(unit: str) -> int | Wrong:
     name = unit.upper()
     size = _UNITS.get(name) or _UNITS.get(name.removesuffix("S"))
     if size is not None:
         return size
     if name.removesuffix("S") in ("MONTH", "YEAR", "QUARTER"):
-        return Wrong("must have the same length always", unit, "Write days, as in interval '30' days.")
+        return _no_fixed_length(unit)
     return Wrong(
         "must be a unit of time", quote(unit), nearest(name.lower(), [one.lower() for one in _UNITS])
     )
 
 
+def _no_fixed_length(unit: str) -> Wrong:
+    return Wrong("must have the same length always", unit, "Write days, as in interval '30' days.")
+
+
 def calculate(name: str, values: Sequence[Expr | Interval]) -> Expr | Interval | Wrong | None:
-    """Times and lengths added or subtracted; None if there is neither among the two values."""
+    """Compute with times and lengths; return None if none of the two values is one."""
     left, right = values
-    if name not in "+-" or not any(isinstance(value, Interval) or value.type in _TIMES for value in values):
-        return _refused(name, values) if any(isinstance(value, Interval) for value in values) else None
+    lengths = [value for value in values if isinstance(value, Interval)]
+    if not lengths and not any(value.type in _TIMES for value in values):
+        return None
+    if name == "*" and len(lengths) == 1:
+        return _multiplied(lengths[0], next(value for value in values if not isinstance(value, Interval)))
+    if name not in "+-":
+        return _refused(name, values) if lengths else None
     if isinstance(left, Interval) and isinstance(right, Interval):
         return Interval(Call(name, (left.micros, right.micros), "BIGINT"))
     if name == "-" and not isinstance(left, Interval) and not isinstance(right, Interval):
@@ -88,12 +141,27 @@ def calculate(name: str, values: Sequence[Expr | Interval]) -> Expr | Interval |
         return Call("timestamp_micros", (Call(name, (_micros(time), length.micros), "BIGINT"),), "TIMESTAMP")
     if not isinstance(time, Interval) and time.type == "DATE" and isinstance(length, Interval):
         return Wrong("must be a TIMESTAMP beside an interval", "DATE", "Write cast(... as TIMESTAMP).")
-    return _refused(name, values) if any(isinstance(value, Interval) for value in values) else None
+    return _refused(name, values) if lengths else None
+
+
+def _multiplied(length: Interval, number: Expr) -> Interval | Wrong:
+    """A length times a number; times a DOUBLE it is rounded to whole microseconds, half away from zero."""
+    if number.type in ("BIGINT", "NULL"):
+        return Interval(Call("*", (length.micros, convert(number, "BIGINT")), "BIGINT"))
+    if number.type != "DOUBLE":
+        return _refused("*", (length, number))
+    product = Call("*", (convert(length.micros, "DOUBLE"), number), "DOUBLE")
+    return Interval(Call("cast", (Call("round", (product,), "DOUBLE"),), "BIGINT"))
+
+
+def signed(name: str, length: Interval) -> Interval:
+    """``abs(length)``, or ``-length`` by the name ``negate``."""
+    return Interval(Call(name, (length.micros,), "BIGINT"))
 
 
 def _refused(name: str, values: Sequence[Expr | Interval]) -> Wrong:
     got = f" {name} ".join(value.type for value in values)
-    do = "Add it to a TIMESTAMP or to an interval, or compare it with one."
+    do = "Add it to a TIMESTAMP or to an interval, multiply it by a number, or compare it with an interval."
     return Wrong("must compute with times and intervals only where it means something", got, do)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_pace.core.expr import Call, Expr
+from spark_pace.rules.expressions.digits import computed_decimal, has_decimal
 from spark_pace.rules.expressions.functions import arithmetic, case, require_type
 from spark_pace.rules.expressions.intervals import Interval, compared
 from spark_pace.rules.expressions.types import Wrong, convert, unify
@@ -48,7 +49,9 @@ def case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Exp
 
 
 def computed(name: str, values: Sequence[Expr]) -> Expr | Wrong:
-    """``/`` always works on DOUBLEs."""
+    """Arithmetic; ``/`` of numbers that are no DECIMALs always works on DOUBLEs."""
+    if has_decimal(values):
+        return computed_decimal(name, values)
     built = arithmetic(name, values, "DOUBLE" if name == "/" else "BIGINT")
     if name == "/" and isinstance(built, Call):
         return Call("/", tuple(convert(value, "DOUBLE") for value in built.arguments), "DOUBLE")

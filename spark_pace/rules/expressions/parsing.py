@@ -17,6 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 from spark_pace.rules.document.document import Broken, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section
+from spark_pace.rules.expressions.intervals import unit_in_words
 
 MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
@@ -54,11 +55,11 @@ class RuleDialect(Spark):
     """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
 
     class Parser(SparkParser):
-        """Leaves functions alone, but for the two that have their own syntax."""
+        """Leaves functions alone, but for those that have their own syntax."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST")
+            key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST", "EXTRACT")
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -138,6 +139,8 @@ def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str
     if at is not None:
         do = _IN_WORDS.get(tokens[at].text) or _element(tokens, at, text) or ONLY_THIS_LANGUAGE
         return tokens[at], "must be an expression of the rule language", quote(tokens[at].text), do
+    if (bare := _bare_length(tokens)) is not None:
+        return bare
     for before, token in pairwise(tokens):
         written = text[token.start : token.end + 1]
         is_pattern = before.token_type == TokenType.RLIKE and token.token_type == TokenType.STRING
@@ -147,6 +150,19 @@ def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str
     if (second := _other_order(tokens)) is not None:
         must = "must have parentheses where a comparison stands inside another"
         return second, must, f"{quote(second.text)} in {quote(text)}", _SET_PARENTHESES
+    return None
+
+
+def _bare_length(tokens: list[sqlglot.Token]) -> tuple[sqlglot.Token, str, str, str] | None:
+    """The first length of time that lacks the word interval, as in ``b.t - a.t > 5 minutes``."""
+    for at, (number, unit) in enumerate(pairwise(tokens)):
+        name = unit_in_words(unit.text)
+        if name is None or number.token_type not in (TokenType.NUMBER, TokenType.STRING):
+            continue
+        before = tokens[max(0, at - 2) : at]
+        if all(token.token_type != TokenType.INTERVAL for token in before):
+            got, do = quote(f"{number.text} {unit.text}"), f"Write interval '{number.text}' {name}."
+            return number, "must be an interval where it is a length of time", got, do
     return None
 
 

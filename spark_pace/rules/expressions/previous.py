@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from spark_pace.core.expr import Column, Previous, is_single
+from spark_pace.errors import counted
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.attributes import ONE_VALUE
 from spark_pace.rules.expressions.names import name_of
@@ -25,7 +26,7 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
         do = "Only the condition of a component (when) looks at the events before: write it there."
         return Wrong("must not use prev", "prev(...)", do)
     if not 1 <= len(arguments) <= 2:
-        return Wrong(_USAGE, f"{len(arguments)} arguments", _EXAMPLE)
+        return Wrong(_USAGE, counted(len(arguments), "argument"), _EXAMPLE)
     name = arguments[0]
     parts = name_of(name, scope)
     if parts is None and _is_previous(name):

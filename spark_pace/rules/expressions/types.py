@@ -87,10 +87,10 @@ def _common_decimal(exprs: Sequence[Expr]) -> ExprType | Wrong:
             continue
         digits = decimal_digits(expr.type)
         if digits is None and isinstance(expr, Literal) and expr.type in ("BIGINT", "DOUBLE"):
-            digits = constant_digits(str(expr.value))
-            if expr.type == "DOUBLE" and len(Decimal(str(expr.value)).as_tuple().digits) > EXACT_DIGITS:
-                got, do = str(expr.value), f"Write cast('{expr.value}' as DECIMAL(p,s)) for more digits."
-                return Wrong(f"must be a constant of at most {EXACT_DIGITS} digits beside a DECIMAL", got, do)
+            found = digits_of_constant(expr)
+            if isinstance(found, Wrong):
+                return found
+            digits = found
         elif digits is None and expr.type == "BIGINT":
             digits = BIGINT_DIGITS
         if digits is None:
@@ -99,8 +99,23 @@ def _common_decimal(exprs: Sequence[Expr]) -> ExprType | Wrong:
         whole, scale = max(whole, digits[0] - digits[1]), max(scale, digits[1])
     if whole + scale > MAX_DIGITS:
         must = f"must have at most {MAX_DIGITS} digits together, before and behind the point"
-        return Wrong(must, show_types(exprs), "Write cast(... as DOUBLE).")
+        do = "Write cast(... as DECIMAL(p,s)) with fewer digits, or cast(... as DOUBLE)."
+        return Wrong(must, show_types(exprs), do)
     return f"DECIMAL({whole + scale},{scale})"
+
+
+def digits_of_constant(number: Literal) -> tuple[int, int] | Wrong:
+    """The digits of a constant beside a DECIMAL, in all and behind the point, as it is written."""
+    if number.type == "DOUBLE" and len(Decimal(str(number.value)).as_tuple().digits) > EXACT_DIGITS:
+        got, do = str(number.value), f"Write cast('{number.value}' as DECIMAL(p,s)) for more digits."
+        return Wrong(f"must be a constant of at most {EXACT_DIGITS} digits beside a DECIMAL", got, do)
+    digits = constant_digits(str(number.value))
+    if digits[0] > MAX_DIGITS:
+        do = "Write cast(... as DOUBLE) around the DECIMAL."
+        return Wrong(
+            f"must be a constant of at most {MAX_DIGITS} digits beside a DECIMAL", str(number.value), do
+        )
+    return digits
 
 
 def constant_digits(text: str) -> tuple[int, int]:

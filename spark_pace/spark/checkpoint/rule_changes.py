@@ -81,6 +81,15 @@ def change_of(
     return Change(before, after, planned, same_rules=set(begun) == set(kept) == set(parts))
 
 
+def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Layout:
+    """Return the layout without the rules that start anew; see `change_of` for the arguments.
+
+    Once it is in the checkpoint, they start anew with the next batch, also if the job is stopped before.
+    """
+    anew = _with_readers(reset, rules)
+    return replace(layout, rules={name: rule for name, rule in layout.rules.items() if name not in anew})
+
+
 def _with_readers(reset: Collection[str], rules: Sequence[Rule]) -> set[str]:
     """The names of these rules, of rules that read their matches, and of those that hand events to them."""
     anew = readers_of(reset, rules)

@@ -8,6 +8,7 @@ sessions ignore.
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import re
 import subprocess
@@ -142,8 +143,11 @@ def _first_failure(log: str) -> str:
 
 def main() -> int:
     """Fetch a job's jars, or a broker's with the argument ``broker``; print a failure as one line."""
+    parser = argparse.ArgumentParser(description="Fetch the jars that jobs need, or those of a Kafka broker.")
+    parser.add_argument("whose", nargs="?", choices=["broker"])
+    of_broker = parser.parse_args().whose is not None
     try:
-        jars = fetch_broker() if sys.argv[1:] == ["broker"] else fetch(JAR_DIRECTORY)
+        jars = fetch_broker() if of_broker else fetch(JAR_DIRECTORY)
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1

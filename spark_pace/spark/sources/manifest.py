@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from spark_pace.errors import StateError
+from spark_pace.errors import StateError, counted
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.file_access import RESTORE, digest
 from spark_pace.spark.sources.listing import Listing
@@ -125,7 +125,7 @@ def require_known(path: Path, read: int) -> Manifest:
     manifest = Manifest(path)
     known = len(manifest.entries)
     if known < read:
-        raise StateError(f"{path} — must know the {read} files that were read; got {known}. {RESTORE}")
+        raise StateError(f"{path} — must know of {counted(read, 'file')} read; got {known}. {RESTORE}")
     return manifest
 
 

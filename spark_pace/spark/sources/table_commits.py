@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_pace.errors import StateError
+from spark_pace.errors import StateError, counted
 from spark_pace.io.delta_log import Commit, DeltaLog, Stamp, TableFile
 from spark_pace.spark.checkpoint.file_access import read_json, write_json
 
@@ -153,7 +153,7 @@ class TableCommits:
         if commit.metadata is not None and commit.metadata.table_id != self._table_id:
             raise another_table(self._log, self._table_id, commit.metadata.table_id)
         if commit.removed:
-            got = f"{commit.operation}, which takes {len(commit.removed)} files out of it"
+            got = f"{commit.operation}, which takes {counted(len(commit.removed), 'file')} out of it"
             do = f"{_FRESH}; from_version: {commit.version + 1} goes on behind it."
             raise self._log.refusal(commit.version, "must only append to the table", got, do)
 

@@ -75,6 +75,7 @@ def intake_rows(
                 elif isinstance(found, InputFile):
                     file = found.read
                     yield from intake.take(file.events, file.bad, file.bad_rows, found.entry)
+                    intake.note(file.lacking)
                 else:
                     yield from intake.take(found.events, found.bad, found.bad_rows)
         yield from intake.rows_at_end(finish)
@@ -104,6 +105,7 @@ class TaskIntake:
     _waiting_bytes: int = 0
     _progress: list[Progress] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
+    _lacking: dict[str, str] = field(default_factory=dict)
 
     def take(
         self,
@@ -140,6 +142,10 @@ class TaskIntake:
         if self._waiting_rows >= FRAME_EVENTS or self._waiting_bytes >= FRAME_BYTES:
             yield from self._frames()
 
+    def note(self, lacking: Mapping[str, str]) -> None:
+        """Note what the header of a file lacks, for each attribute once (see `EventsRead`)."""
+        self._lacking = {**lacking, **self._lacking}
+
     def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
         """Yield rows of the remaining frames, and the same progress row for every slot.
 
@@ -150,7 +156,7 @@ class TaskIntake:
         """
         yield from self._frames()
         progress = asdict(replace(together(self._progress), finish=finish))
-        body = json.dumps({"progress": progress, "counts": self._counts}).encode()
+        body = json.dumps({"progress": progress, "counts": self._counts, "lacking": self._lacking}).encode()
         yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
 
     def _frames(self) -> Iterator[Row]:

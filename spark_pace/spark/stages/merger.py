@@ -266,6 +266,7 @@ class MergerHost:
             slowest_source=slowest[0] if slowest else None,
             waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),
+            lacking=first.get("lacking", {}),
         )
 
 
@@ -278,7 +279,7 @@ def _told_of_waiting(stats: list[dict[str, Any]]) -> dict[int, list[Waiting]]:
     """What all slots tell of the matches that wait, by the rule's place in the plan."""
     told: dict[int, list[Waiting]] = {}
     for slot in stats:
-        for index, stored in slot.get("waiting", []):
+        for index, stored in slot.get("matches_waiting", []):
             told.setdefault(index, []).append(Waiting.of(stored))
     return told
 

@@ -21,6 +21,7 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Floats, Price, price_of, sums_of_calls, sums_of_lane
+from spark_pace.errors import counted
 
 _PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selection, event]}
 _KEPT = 0.5  # the weight of earlier measurements is halved with each batch
@@ -116,9 +117,11 @@ def over_bound(plan: Plan, work: Sequence[Mapping[str, Any]], slots: int) -> str
     known = [lane for lane in work if lane["predicted_seconds"] is not None]
     total = sum(lane["predicted_seconds"] for lane in known)
     if total > bound * slots:
-        return f"{total:,.4g} s predicted for operators, more than {bound:,.4g} s on each of {slots:,} slots"
+        most = f"{bound:,.4g} s on each of {counted(slots, 'slot')}"
+        return f"{total:,.4g} s predicted for operators, more than {most}"
     longest = max(known, key=lambda lane: lane["predicted_seconds"], default=None)
     if longest is None or longest["predicted_seconds"] <= bound * (1 + 1e-6):
         return None
-    of = f"a lane of {longest['selections']:,} selections of {plan.rules[longest['rule_index']].rule.name}"
+    rule = plan.rules[longest["rule_index"]].rule.name
+    of = f"a lane of {counted(longest['selections'], 'selection')} of {rule}"
     return f"{longest['predicted_seconds']:,.4g} s predicted for {of}, more than {bound:,.4g} s"

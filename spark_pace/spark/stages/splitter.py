@@ -81,15 +81,23 @@ class SplitterHost:
             "chunks": splitter.stored(),
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
-            "waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
+            "matches_waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
         }
         rows = lanes.rows(slot, self.parts)
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
         if slot == 0:  # every slot knows all tasks' progress, so one reports it
-            counts = sum((Counter(report["counts"]) for report in reports), Counter())
-            stats |= {"counts": counts, "slowest": output.slowest, "reached": output.reached}
+            stats |= _of_all_tasks(reports)
+            stats |= {"slowest": output.slowest, "reached": output.reached}
             stats["late_files"] = [asdict(file) for file in output.late_files]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
         rows.append((0, STATS, json.dumps(stats).encode()))
         yield pd.DataFrame(rows, columns=["part", "kind", "body"]).astype({"part": "int32"})
+
+
+def _of_all_tasks(reports: list[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of all tasks, and what they tell of the headers of CSV files."""
+    return {
+        "counts": sum((Counter(report["counts"]) for report in reports), Counter()),
+        "lacking": {name: told for report in reports for name, told in report["lacking"].items()},
+    }

@@ -9,6 +9,8 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
+import click
+
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
@@ -41,5 +43,13 @@ def run(
     return 0
 
 
+@click.command()
+@click.argument("job")
+@click.argument("kill", nargs=-1, metavar="[WHOM MOMENT SKIP]")
+def main(job: str, kill: tuple[str, ...]) -> None:
+    """Run the JOB; kill WHOM at a MOMENT, but not the first SKIP times that it comes."""
+    sys.exit(run(read_job(job), kill))
+
+
 if __name__ == "__main__":
-    sys.exit(run(read_job(sys.argv[1]), sys.argv[2:]))
+    main()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from spark_pace.errors import counted
 from tests.long.chaos.check import Tables, total
 from tests.long.chaos.series import Outcome
 
@@ -46,11 +47,11 @@ def as_text(summary: dict[str, Any]) -> str:
     lines = [f"{'killed':10} {'moment':20} {'survived':>8}"]
     lines += [f"{kill['whom']:10} {kill['moment']:20} {kill['survived']:8}" for kill in summary["kills"]]
     lines.append(
-        f"{summary['survived']} kills in {summary['minutes']} minutes; "
-        f"{summary['starts']} starts of the job, {summary['batches']} batches"
+        f"{counted(summary['survived'], 'kill')} in {summary['minutes']} minutes; "
+        f"{counted(summary['starts'], 'start')} of the job, {counted(summary['batches'], 'batch')}"
     )
     lines.append(
-        f"{summary['produced']:,} records produced; in the metrics: "
+        f"{counted(summary['produced'], 'record')} produced; in the metrics: "
         + ", ".join(f"{name} {summary[name]:,}" for name in _COUNTS)
     )
     if summary["seconds_to_recover"]:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from examples.kafka.broker import Broker
+from spark_pace.errors import counted
 from spark_pace.job_file import read_job
 from tests.long.chaos.check import against, differences, tables_of
 from tests.long.chaos.job import ORDERINGS
@@ -61,7 +62,7 @@ def _compare(folder: Path, broker: Broker, arguments: argparse.Namespace) -> boo
     batch = arguments.records // arguments.batches
     stream = make_stream(arguments.records, PARTITIONS, 2 * batch, by_source=arguments.ordering == "sources")
     source_of = produce(broker, TOPIC, stream)
-    print(f"{arguments.records:,} records produced; now a run that nobody disturbs", flush=True)
+    print(f"{counted(arguments.records, 'record')} produced; now a run that nobody disturbs", flush=True)
     # by sources no row may depend on how the input is cut, so this run cuts it otherwise
     own_batch = batch * 3 if arguments.ordering == "sources" else batch
     reference = write_topic_job(folder / "reference", broker, TOPIC, own_batch, arguments.ordering)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from spark_pace.errors import counted
 from tests.long.differential.chunk import RULES, STREAMS, Tally, run_chunk
 from tests.long.differential.table import as_text, empty_cells, taken_though_impossible
 
@@ -57,7 +58,7 @@ def main(pairs: int, seed: int, first: int, rules: int, processes: int) -> None:
 
 def _told(tally: Tally) -> str:
     share = 100 * tally.matched / max(1, tally.pairs)
-    return f"{tally.pairs:,} pairs, {share:.0f} % with a match, {len(tally.differing)} differ"
+    return f"{counted(tally.pairs, 'pair')}, {share:.0f} % with a match, {len(tally.differing)} differ"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 from spark_pace import ways
 from spark_pace.cli.kernels import compile_searches
 from spark_pace.core.match.search.compiled.compilation import KEPT
+from spark_pace.errors import counted
 from tests.long.differential.aims import full_run
 from tests.long.differential.choices import WAYS
 from tests.long.differential.forms import FORMS
@@ -27,7 +28,7 @@ def test_no_pair_differs_and_every_cell_that_can_be_is_filled_with_a_match(
         compile_searches()
     before = compiled_anew()
     tally = full_run(start=0, rules=2, tries=60)
-    print(f"{tally.pairs} pairs, {tally.matched} with a match\n{as_text(tally.taken)}")
+    print(f"{counted(tally.pairs, 'pair')}, {tally.matched} with a match\n{as_text(tally.taken)}")
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
     assert not empty_cells(tally.taken)

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from spark_pace.errors import counted
 from tests.long.fuzz.targets import CORPUS, TARGETS, Target
 from tests.long.fuzz.worker import SLOT_BYTES, at_hand, work
 
@@ -56,7 +57,10 @@ def main(inputs: int, seed: int, names: tuple[str, ...]) -> None:
     }
     (OUT / "report.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
     _print(report)
-    print(f"{summary['inputs']:,} inputs in {seconds:.0f} s, {findings} findings: {OUT / 'report.json'}")
+    print(
+        f"{counted(summary['inputs'], 'input')} in {seconds:.0f} s, "
+        f"{counted(findings, 'finding')}: {OUT / 'report.json'}"
+    )
     sys.exit(1 if findings else 0)
 
 
@@ -113,8 +117,8 @@ def _run_worker(target: Target, inputs: int, seed: int, slot: str, before: int) 
         if (done := before + tally["inputs"]) // 20_000 > said:
             said = done // 20_000
             print(
-                f"{target.name}: {done:,} inputs, {tally['outcomes']} outcomes, "
-                f"{len(tally['findings'])} findings",
+                f"{target.name}: {counted(done, 'input')}, {counted(tally['outcomes'], 'outcome')}, "
+                f"{counted(len(tally['findings']), 'finding')}",
                 flush=True,
             )
     worker.kill()
@@ -134,8 +138,8 @@ def _keep(target: Target, finding: dict[str, str]) -> None:
 def _print(report: dict[str, dict[str, Any]]) -> None:
     for name, tally in report.items():
         print(
-            f"{name}: {tally['inputs']:,} inputs in {tally['seconds']:.0f} s, "
-            f"{tally['outcomes']} outcomes, {len(tally['findings'])} findings, "
+            f"{name}: {counted(tally['inputs'], 'input')} in {tally['seconds']:.0f} s, "
+            f"{counted(tally['outcomes'], 'outcome')}, {counted(len(tally['findings']), 'finding')}, "
             f"slowest {tally['slowest_seconds']:.2f} s, peak {tally['peak_bytes'] >> 20} MiB"
         )
 

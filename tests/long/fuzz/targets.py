@@ -24,7 +24,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.plan.structs import json_rows
-from spark_pace.errors import Problem
+from spark_pace.errors import Problem, counted
 from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import check_files
@@ -36,6 +36,7 @@ from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.rule_file import read_rules
 from spark_pace.spark.spark_filter import to_spark_filter
 from tests.support import expression_cases
+from tests.support.expression_texts import texts
 
 ROOT = Path(__file__).parents[3]
 CORPUS = Path(__file__).parent / "corpus"
@@ -92,7 +93,7 @@ def read_rule_file(text: bytes, folder: Path) -> str:
         rules = read_rules([path], None, report)
     if report.clean:
         build_plan(rules, order=OrderSpec(), slots=2, buckets=2)
-        return f"{len(rules)} rules, {sum(len(explain(rule)) for rule in rules)} lines"
+        return f"{counted(len(rules), 'rule')}, {counted(sum(len(explain(rule)) for rule in rules), 'line')}"
     return _kinds(report.problems)
 
 
@@ -169,7 +170,7 @@ def _read_records(text: bytes, folder: Path, format: str, schema: EventSchema) -
         alone = _read(header + records[row], folder, format, schema)
         _same(alone.events, together.events.filter(pc.equal(together.events["@offset"], row)))
         assert alone.bad.num_rows == pc.sum(pc.equal(together.bad["offset"], row), min_count=0).as_py(), row
-    return f"{min(together.events.num_rows, 3)} events, {_reasons(together)}"
+    return f"{counted(min(together.events.num_rows, 3), 'event')}, {_reasons(together)}"
 
 
 def read_log_records(text: bytes, folder: Path) -> str:
@@ -183,7 +184,7 @@ def read_log_records(text: bytes, folder: Path) -> str:
     assert read.read_rows == len(values)
     for row, value in enumerate(values[:MOST_LINES_COMPARED] if len(values) > 1 else ()):
         _same(_read_values([value], format).events, read.events.filter(pc.equal(read.events["@offset"], row)))
-    return f"{format} {min(read.events.num_rows, 3)} events, {_reasons(read)}"
+    return f"{format} {counted(min(read.events.num_rows, 3), 'event')}, {_reasons(read)}"
 
 
 def _read_values(values: list[bytes], format: str) -> EventsRead:
@@ -275,7 +276,7 @@ def _job_seeds() -> list[bytes]:
 
 
 def _expression_seeds() -> list[bytes]:
-    return [text.encode() for text in expression_cases.texts()]
+    return [text.encode() for text in texts()]
 
 
 TARGETS = (

@@ -9,6 +9,8 @@ import pickle
 import sys
 from pathlib import Path
 
+import click
+
 from tests.long.chaos.driver import run
 from tests.support.graph_jobs import GraphJob
 
@@ -19,6 +21,14 @@ def keep(job: GraphJob, path: Path) -> Path:
     return path
 
 
+@click.command()
+@click.argument("job", type=click.Path(path_type=Path))
+@click.argument("kill", nargs=-1, metavar="[WHOM MOMENT SKIP]")
+def main(job: Path, kill: tuple[str, ...]) -> None:
+    """Run the JOB; kill WHOM at a MOMENT, but not the first SKIP times that it comes."""
+    kept: GraphJob = pickle.loads(job.read_bytes())
+    sys.exit(run(kept.spec, kill, kept.change))
+
+
 if __name__ == "__main__":
-    kept: GraphJob = pickle.loads(Path(sys.argv[1]).read_bytes())
-    sys.exit(run(kept.spec, sys.argv[2:], kept.change))
+    main()

@@ -7,12 +7,12 @@ tenths of a second.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import click
 from pyspark import SparkContext
 
 from spark_pace.job import run_job
@@ -21,12 +21,15 @@ from spark_pace.job_file import read_job
 HEAP_FILE = "heap.jsonl"
 
 
-def main(job: Path, *, finish: bool) -> int:
-    """Run the job of a file: as it says, or to the end of what is there."""
+@click.command()
+@click.argument("job", type=click.Path(path_type=Path))
+@click.argument("end", required=False, type=click.Choice(["finish"]))
+def main(job: Path, end: str | None) -> None:
+    """Run the JOB of a file: as it says, or, with ``finish``, to the end of what is there."""
     spec = read_job(job)
-    if finish:
+    if end is not None:
         run_job(replace(spec, trigger_us="available_now", finish=True))
-        return 0
+        return
     over = threading.Event()
     watch = threading.Thread(target=watch_heap, args=(job.parent / HEAP_FILE, over), daemon=True)
     watch.start()
@@ -34,7 +37,6 @@ def main(job: Path, *, finish: bool) -> int:
         run_job(spec)
     finally:
         over.set()
-    return 0
 
 
 def watch_heap(path: Path, over: threading.Event, every_seconds: float = 30) -> None:
@@ -54,4 +56,4 @@ def watch_heap(path: Path, over: threading.Event, every_seconds: float = 30) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), finish=sys.argv[2:] == ["finish"]))
+    main()

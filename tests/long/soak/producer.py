@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+import click
 from kafka import KafkaProducer
 
 from tests.long.soak.settings import TOPIC, Settings
@@ -79,8 +80,14 @@ def produce(settings: Settings, send: Send) -> int:
     return sent
 
 
-def main(servers: str, described: str) -> int:
-    """Run; 1 if the broker did not take every record, at the offset that the ledger says."""
+@click.command()
+@click.argument("servers")
+@click.argument("described")
+def main(servers: str, described: str) -> None:
+    """Send the records of the settings DESCRIBED, in JSON, to SERVERS.
+
+    Exits with 1 if the broker did not take every record, at the offset that the ledger says.
+    """
     settings = Settings(**{**json.loads(described), "out": Path(json.loads(described)["out"])})
     settings.ledger(0).parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as files:
@@ -89,7 +96,7 @@ def main(servers: str, described: str) -> int:
             for partition in range(settings.partitions)
         ]
         lines, offsets = _produce_to(servers, settings, ledgers)
-    return 0 if offsets == [count - 1 for count in lines] else 1
+    sys.exit(0 if offsets == [count - 1 for count in lines] else 1)
 
 
 def _produce_to(servers: str, settings: Settings, ledgers: Sequence[BinaryIO]) -> tuple[list[int], list[int]]:
@@ -125,4 +132,4 @@ def command(servers: str, settings: Settings) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main()

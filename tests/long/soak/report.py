@@ -14,6 +14,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from spark_pace import read_table
+from spark_pace.errors import counted
 from spark_pace_bench.report import page, svg
 from spark_pace_bench.trend import WARM_UP, Trend, trend_of
 from tests.long.soak.check import Account
@@ -162,9 +163,9 @@ def as_text(result: Result) -> str:
     """The same numbers for a terminal."""
     account = result["account"]
     lines = [
-        f"produced {account['produced']:,} = {account['events']:,} events + {account['late']:,} late "
-        f"+ {account['bad']:,} bad; "
-        f"{account['matches']:,} matches; differences: {len(account['differences'])}",
+        f"produced {account['produced']:,} = {counted(account['events'], 'event')} + {account['late']:,} late"
+        f" + {account['bad']:,} bad; "
+        f"{counted(account['matches'], 'match')}; differences: {len(account['differences'])}",
         f"{'':36} {'median':>12} {'greatest':>12}  median and trend after second "
         f"{result['judged_from_second']:.0f}, greatest of all",
     ]
@@ -175,7 +176,7 @@ def as_text(result: Result) -> str:
     for rule, latency in result["latency_by_rule"].items():
         lines.append(
             f"latency of {rule}: p50 {latency['p50']:.2f} s, p95 {latency['p95']:.2f} s, "
-            f"p99 {latency['p99']:.2f} s over {latency['matches']:,} matches"
+            f"p99 {latency['p99']:.2f} s over {counted(latency['matches'], 'match')}"
         )
     if result["burst"]:
         lines.append(

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 
+import click
+
 from benchmarks.jobs import ROOT
 from examples.kafka.broker import Broker
 from tests.long.soak import producer, report
@@ -123,13 +125,14 @@ def soak(settings: Settings, tolerance: Tolerance) -> list[str]:
     return [*account.differences, *result["grows"]]
 
 
-def main() -> int:
-    """Run with MINUTES, RATE and BURST of the environment."""
+@click.command()
+def main() -> None:
+    """Keep a job under load, and report it, with MINUTES, RATE and BURST of the environment."""
     problems = soak(from_environment(), Tolerance(share=0.05, least_mb=32))
     for problem in problems:
         print(problem, file=sys.stderr)
-    return 1 if problems else 0
+    sys.exit(1 if problems else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -48,8 +48,11 @@ CONTEXTS = by_name([
     ALL_SELECTED,
 ])  # fmt: skip
 
-# names that people try, and the context they mean: what uses nothing up takes all anyway
-MISNAMED = {"all, zero": EACH_ZERO}
+# names that people try, and what there is instead
+MISNAMED = {
+    "all, zero": f'"{EACH_ZERO.value}" with "close: window" gives every candidate; '
+    f'"{ALL_SELECTED.value}" gathers all events in one match.'
+}
 
 
 def context_of(pattern: Pattern) -> ParameterContext:

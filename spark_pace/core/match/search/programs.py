@@ -65,7 +65,7 @@ def is_program(expr: Expr, components: Mapping[str | None, int]) -> bool:
     elif expr.function == "cast":
         known = (*kinds, expr.type) == ("BIGINT", "DOUBLE")
     else:
-        known = expr.function in _CODES
+        known = expr.function in _CODES and kinds <= {"BIGINT", "DOUBLE", "BOOLEAN"}
     return known and all(is_program(side, components) for side in expr.arguments)
 
 

@@ -1,0 +1,126 @@
+"""The work of the functions that the package exports: check the arguments, then call the right part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from spark_pace import job_file
+from spark_pace import rules as rule_files
+from spark_pace.arguments import in_python, listed, of_one_stream, require, require_number
+from spark_pace.core.plan.lower_rules import input_schema
+from spark_pace.core.plan.rule import EventSchema, Rule
+from spark_pace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from spark_pace.io.html.timeline import Timeline
+    from spark_pace.io.replay import Replay
+    from spark_pace.reasons import Why
+
+_SOURCES = (str, Path, dict)
+_OF_A_SINK = "Name the `path` of a job's sink."
+
+
+def load_rules(paths: object, events: EventSchema | None) -> tuple[Rule, ...]:
+    """Do what `spark_pace.load_rules` says."""
+    files = listed(paths, _SOURCES)
+    if events is not None:
+        do = "Take the `schema` of a rule that was loaded."
+        require("events", events, EventSchema, "an EventSchema", do)
+    is_file = len(files) == 1 and not isinstance(files[0], dict) and "\n" not in str(files[0])
+    if not is_file or not job_file.is_job(files[0]):
+        return rule_files.load_rules(files, events=events)
+    if events is not None:
+        must = (
+            "must be loaded without `events`, "
+            "for a job and its rule files say themselves what an event looks like"
+        )
+        raise ConfigError.of(str(files[0]), must, "both", "Leave `events` out.")
+    return job_file.read_job(files[0]).rules
+
+
+def checked(rules: object) -> tuple[Rule, ...]:
+    """Return the rules that are given, or read them from the files, texts or dicts that are given."""
+    given = listed(rules, (Rule, *_SOURCES))
+    if all(isinstance(one, Rule) for one in given):
+        return of_one_stream(given)
+    return load_rules(rules, None)
+
+
+def replay(rules: object, events: object) -> Replay:
+    """Do what `spark_pace.replay` says."""
+    from spark_pace.io.replay import replay_files, replay_table
+
+    if isinstance(events, (str, Path)):
+        return replay_files(checked(rules), Path(events))
+    return replay_table(checked(rules), events)
+
+
+def why(rules: object, events: object, rule: str, at: int | str, key: str | None) -> Why:
+    """Do what `spark_pace.why` says."""
+    from spark_pace.io.data_frames import table_of
+    from spark_pace.reasons import why as why_of
+
+    given = checked(rules)
+    require("rule", rule, str, "the name of a rule", "Give its `name`.")
+    require("at", at, (int, str), "a seq or source:offset", "Take it from the events of a match.")
+    require("key", key, (str, type(None)), "the text of a JSON object", "Write it by json.dumps.")
+    is_path = isinstance(events, (str, Path))
+    read = Path(str(events)) if is_path else table_of(events, input_schema(given).own)
+    with in_python():
+        return why_of(given, read, rule=rule, at=at, key=key)
+
+
+def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Table:
+    """Do what `spark_pace.read_table` says."""
+    from spark_pace.io import query
+
+    require("out", out, (str, Path), "a path", _OF_A_SINK)
+    require("name", name, str, "the name of a table", f"Use one of: {', '.join(query.TABLES)}.")
+    require("columns", columns, (list, tuple, type(None)), "a list of names", "Leave it out to have all.")
+    return query.read_table(str(out), name, columns)
+
+
+def timeline(matches: Any, title: object) -> Timeline:
+    """Do what `spark_pace.timeline` says."""
+    from spark_pace.io.html.timeline import Timeline
+    from spark_pace.io.match_frame import Matches
+
+    do = "Give the matches of a replay, or read_table(out, 'matches')."
+    require("matches", matches, (Matches, pa.Table), "a table of matches", do)
+    require("title", title, str, "a text", "Leave it out to have the heading matches.")
+    return Timeline(matches.table if isinstance(matches, Matches) else matches, str(title))
+
+
+def create_views(spark: Any, out: object, rules: object) -> tuple[str, ...]:
+    """Do what `spark_pace.create_views` says."""
+    from pyspark.sql import SparkSession
+
+    from spark_pace.io.delta_tables import create_views as create
+
+    do = "Build one by SparkSession.builder, with Delta's extension and catalog."
+    require("spark", spark, SparkSession, "a SparkSession", do)
+    require("out", out, (str, Path), "a path", _OF_A_SINK)
+    return create(spark, str(out), () if rules == () else checked(rules))
+
+
+def detect(
+    df: DataFrame, rules: object, delay_us: int, tie_break: Sequence[str], slots: int | None
+) -> DataFrame:
+    """Do what `spark_pace.detect` says."""
+    from pyspark.sql import DataFrame
+
+    from spark_pace.spark.detect import detect as detect_in
+
+    do = "Read one by spark.readStream; for a table in memory there is replay."
+    require("df", df, DataFrame, "a streaming DataFrame", do)
+    require_number("delay_us", delay_us, 0, "Give microseconds, such as 60_000_000.")
+    require("tie_break", tie_break, (list, tuple), "a list of attributes", "Leave it out to order by all.")
+    if slots is not None:
+        require_number("slots", slots, 1, "Leave it out to have one for each shuffle partition.")
+    return detect_in(df, checked(rules), delay_us=delay_us, tie_break=tie_break, slots=slots)

@@ -1,0 +1,98 @@
+"""Checks of the arguments of the Python API; each refuses a wrong one in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from spark_pace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from spark_pace.core.plan.rule import Rule
+
+_FROM_LOAD = "Give what load_rules gave, a path, a text of several lines, a dict, or a list of one of these."
+
+
+def require(name: str, value: object, kinds: type | tuple[type, ...], must: str, do: str) -> None:
+    """Refuse an argument that is of none of these types.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if not isinstance(value, kinds):
+        raise wrong(name, must, value, do)
+
+
+def wrong(name: str, must: str, value: object, do: str) -> ConfigError:
+    """Return the error for an argument of a wrong type."""
+    return ConfigError.of(name, f"must be {must}", type(value).__name__, do)
+
+
+def listed(rules: Any, kinds: tuple[type, ...]) -> list[Any]:
+    """Return rules, or their files, as a list with at least one element, each of one of these types.
+
+    Raises:
+        ConfigError: they are something else.
+    """
+    if isinstance(rules, kinds):
+        return [rules]
+    if not isinstance(rules, (list, tuple)):
+        raise wrong("rules", "rules, or what says them", rules, _FROM_LOAD)
+    if not rules:
+        raise ConfigError.of(
+            "rules", "must be one rule at least", f"an empty {type(rules).__name__}", _FROM_LOAD
+        )
+    other = next((one for one in rules if not isinstance(one, kinds)), None)
+    if other is not None:
+        got = f"a list that holds {type(other).__name__}"
+        raise ConfigError.of("rules", "must be rules, or what says them", got, _FROM_LOAD)
+    return list(rules)
+
+
+def require_number(name: str, value: object, least: int, do: str) -> None:
+    """Refuse an argument that is no whole number, or one below the least.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong(name, "a whole number", value, do)
+    if value < least:
+        raise ConfigError.of(name, f"must be at least {least}", str(value), do)
+
+
+def of_one_stream(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Return rules that were loaded if they can run together.
+
+    Raises:
+        ConfigError: they are over events of several schemas, or two have one name.
+    """
+    from spark_pace.core.plan.lower_rules import every_rule
+
+    do = "Load them together, by load_rules([...])."
+    schemas = {rule.schema for rule in every_rule(rules) if not rule.reads}
+    if len(schemas) > 1:
+        raise ConfigError.of("rules", "must be over one schema of events", f"{len(schemas)} schemas", do)
+    names = [rule.name for rule in rules]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError.of("rules", "must have names of their own", f"{twice} twice", "Leave one out.")
+    return tuple(rules)
+
+
+@contextmanager
+def in_python() -> Iterator[None]:
+    """Let messages raised inside name arguments of Python instead of options of the command."""
+    try:
+        yield
+    except ConfigError as error:
+        problems = (replace(one, where=_argument(one.where), do=_argument(one.do)) for one in error.problems)
+        raise ConfigError(tuple(problems)) from error
+
+
+def _argument(text: str) -> str:
+    for name in ("rule", "at", "key"):
+        text = text.replace(f"--{name}", name)
+    return text

@@ -1,0 +1,90 @@
+"""The matches of a replay, as a table that a notebook can show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.errors import counted
+from spark_pace.io.html.table import html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Matches:
+    """The matches of a replay: a `pyarrow.Table`, which a notebook shows as a table.
+
+    It has all that such a table has: ``matches["field"]``, ``matches.num_rows``,
+    ``matches.to_pylist()``, ``matches.schema``. Polars and other libraries make frames from it.
+
+    Attributes:
+        table: the `pyarrow.Table` itself, in output order. Its columns are `rule` and `key` (string; the key
+            as JSON, null without `partition_by`), `out_seq`, `selection_id` and `seq` (int64), `opened_at`
+            and `matched_at` (timestamp[us, UTC]); then the fields of each rule's `emit` and the attributes of
+            its key, in the types that the rule gives them, null in the matches of other rules; then `events`,
+            a list of structs of `component` (string), `seq` (int64), `event_time` (timestamp[us, UTC]),
+            `source` (string) and `offset` (int64).
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}, emit: {x: a.x}}]
+        ... '''
+        >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 9.0}]
+        >>> matches = spark_pace.replay(rules, events).matches
+        >>> matches
+        1 match: high 1
+        >>> matches["x"].to_pylist()
+        [9.0]
+        >>> matches.to_pandas()["matched_at"][0].isoformat()
+        '2024-01-01T00:00:00+00:00'
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        """Take the table."""
+        self.table = table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the matches as a pandas frame with the columns of `table`."""
+        return self.table.to_pandas()
+
+    @property
+    def by_rule(self) -> dict[str, int]:
+        """The number of matches of each rule that has any."""
+        counts = pc.value_counts(self.table["rule"]).to_pylist()
+        return {count["values"]: count["counts"] for count in counts}
+
+    def equals(self, other: Matches | pa.Table) -> bool:
+        """Tell whether both have the same columns and values."""
+        return bool(self.table.equals(other.table if isinstance(other, Matches) else other))
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the attribute of the table."""
+        if name == "table" or name.startswith("__"):  # not there while a copy is made
+            raise AttributeError(name)
+        return getattr(self.table, name)
+
+    def __getitem__(self, place: str | int) -> pa.ChunkedArray:
+        """The column of that name or number."""
+        return self.table[place]
+
+    def __len__(self) -> int:
+        """The number of matches."""
+        return int(self.table.num_rows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return an Arrow stream, from which other libraries make frames."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """The counts in one line."""
+        by_rule = ", ".join(f"{rule} {count:,}" for rule, count in self.by_rule.items())
+        return counted(len(self), "match") + (f": {by_rule}" if by_rule else "")
+
+    def _repr_html_(self) -> str:
+        """The first matches as a table of HTML; texts from events are escaped."""
+        return html_table(self.table, repr(self))

@@ -1,0 +1,54 @@
+"""The examples in docstrings that need Spark, or a job that has run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import spark_pace
+from spark_pace.job import run_job
+from tests.spark.jobs import job, random_events, write_files
+from tests.support.examples import tried
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_examples_run_after_a_job(tmp_path: Path, spark: SparkSession) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(1), 1)
+    run_job(spec)
+    folder = tmp_path / "events"
+    folder.mkdir()
+    for second, x in enumerate((9.0, 7.0)):
+        event = {"time": f"2024-01-01T00:00:0{second}Z", "x": x}
+        (folder / f"{second}.json").write_text(json.dumps(event), encoding="utf-8")
+    values = {"spark": spark, "out": spec.sink_path, "folder": str(folder)}
+    for documented in (spark_pace.read_table, spark_pace.create_views, spark_pace.detect):
+        assert tried(documented, dict(values)) > 2
+    for query in spark.streams.active:
+        query.stop()
+
+
+def test_the_recipe_for_notebooks_shows_matches(tmp_path: Path, spark: SparkSession) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    (snippet,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    (first,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"spark": spark}
+    exec(first, names)  # its rules are those of the recipe
+    events = names["frame"].assign(time=names["frame"]["time"].astype(str))
+    later = events.tail(1).assign(time="2024-01-01 00:05:00")
+    (tmp_path / "events").mkdir()
+    for number, part in enumerate((events, later)):
+        part.to_json(tmp_path / "events" / f"{number}.json", orient="records", lines=True)
+    *recipe, shown = snippet.replace('"events"', f'"{tmp_path}/events"').strip().splitlines()
+    exec("\n".join(recipe), names)
+    assert eval(shown, names)["tries"].tolist() == [3]
+    names["query"].stop()
+    matches = spark_pace.detect(names["events"], names["rules"])
+    assert matches._repr_html_() is None
+    assert repr(matches).startswith("DataFrame[rule: string, key: string, selection_id: bigint")
