@@ -13,7 +13,7 @@ COMPILED := spark_pace/cli/kernels.py $(wildcard $(SEARCH)/compiled/*.py) $(SEAR
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test browser chaos kills differential levels fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test site browser chaos kills differential levels fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ cluster-demo: setup  ## The same on a cluster: a master and workers on this mach
 test: setup jars/kafka/.ready  ## Run every test, lint and types included
 	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 30
 
+site: $(VENV)/.ready  ## Make a site of the documents in site/ (to read it with its search: .venv/bin/mkdocs serve)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 differential: $(VENV)/.ready  ## Compare the core with the oracle on random rules and streams, whichever ways it takes (PAIRS=100000 SEED=0)
 	$(BIN)/python -m tests.long.differential --pairs $(or $(PAIRS),100000) --seed $(or $(SEED),0)
 
@@ -114,8 +117,8 @@ ordering: setup  ## Compare the two orderings on a fast and a slow producer: wha
 compared: $(VENV)/.ready  ## Run the patterns of docs/compared.md in Flink CEP, Esper and Flink SQL (needs Maven and JDK 17)
 	$(BIN)/python -m benchmarks.compared
 
-clean:  ## Remove what runs produced (data, out, caches)
-	rm -rf data out benchmarks/peers/target spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## Remove what runs produced (data, out, site, caches)
+	rm -rf data out site benchmarks/peers/target spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean  ## Remove the set-up as well
 	rm -rf $(VENV) jars *.egg-info

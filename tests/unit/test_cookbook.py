@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_docs import ROOT, fences, run
+from tests.support.documents import fences
+from tests.unit.test_docs import ROOT, run
 
 EXAMPLES = sorted((ROOT / "examples" / "cookbook").iterdir())
 COOKBOOK = ROOT / "docs" / "cookbook.md"

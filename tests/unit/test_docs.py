@@ -4,7 +4,6 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,30 +11,15 @@ import yaml
 
 from spark_pace.job_file import events, reader, source
 from spark_pace.rules.schema import SCHEMA_KEYS
+from tests.support.documents import fences
 from tests.support.golden_cases import golden_cases, parse_events, parse_matches
 from tests.support.written import write_tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 NAMED = re.compile(r"`((?:spark_pace|spark_pace_bench|tests|conf|jobs|examples|benchmarks)/[\w/.-]*)`")
 CASES = {case.name: case for case in golden_cases()}
-
-
-@dataclass(frozen=True)
-class Fence:
-    """A fenced block: its language, the name of the file it stands for, if any, and its text."""
-
-    language: str
-    file: str
-    text: str
-
-
-def fences(document: Path) -> list[Fence]:
-    return [
-        Fence(*found.groups(default="")) for found in FENCE.finditer(document.read_text(encoding="utf-8"))
-    ]
 
 
 def table_rows(document: Path, first_header: str) -> list[dict[str, str]]:

@@ -16,7 +16,8 @@ from spark_pace.errors import ConfigError
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.job_file import JobSpec, read_job
 from tests.support.commands import ROOT, spark_pace
-from tests.unit.test_docs import fences, run, table_rows
+from tests.support.documents import fences
+from tests.unit.test_docs import run, table_rows
 
 JOB = ROOT / "conf" / "jobs" / "flights.yaml"
 OPTIONS: dict[str, Any] = {"queue": 8, "probability": 0.99, "rate": None, "seconds": None, "slots": None}

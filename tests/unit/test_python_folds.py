@@ -22,7 +22,8 @@ from spark_pace.core.functions.python_fold import FoldRuns, Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.fold_process import FoldProcess
-from tests.unit.test_docs import ROOT, fences
+from tests.support.documents import fences
+from tests.unit.test_docs import ROOT
 
 HERE = "tests.unit.test_python_folds"
 TIMEOUT_US = 1_000_000
