@@ -13,7 +13,8 @@ from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.span_patterns import Inside
-from spark_pace.core.plan.rule import CountSpan, PythonFold, Rule
+from spark_pace.core.plan.fold import PythonFold
+from spark_pace.core.plan.rule import CountSpan, Rule
 from spark_pace.core.tables import with_column
 from spark_pace.reasons.aggregate_spans import aggregated
 from spark_pace.reasons.answer import Candidate, FoldStep, Why

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from spark_pace.core.columns import NOTHING_US
-from spark_pace.core.plan.rule import Rule, StateMachine
+from spark_pace.core.plan.fold import StateMachine
+from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.folds import columns_of_states, walk
 from spark_pace.reasons.answer import FoldStep, Why
 from spark_pace.reasons.condition_tests import move_names, tests_beside

@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from spark_pace.core.plan.rule import Rule, StateMachine
+from spark_pace.core.plan.fold import StateMachine
+from spark_pace.core.plan.rule import Rule
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.stream import Placed, Stream
 

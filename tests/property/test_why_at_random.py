@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.plan.rule import PredicateSpan, PythonFold, Rule, StateMachine
+from spark_pace.core.plan.fold import PythonFold, StateMachine
+from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer import ComponentTest, ConditionTest
 from spark_pace.reasons.selections import MOST_SPANS

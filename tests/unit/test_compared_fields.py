@@ -11,6 +11,7 @@ import pytest
 
 from spark_pace.core.expr import Call, Column, Expr
 from spark_pace.core.plan import rule as rules
+from spark_pace.core.plan.fold import Move, PythonFold, StateMachine
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.core.plan.rule import (
     Component,
@@ -21,15 +22,12 @@ from spark_pace.core.plan.rule import (
     EventSchema,
     Field,
     GridSpan,
-    Move,
     Pattern,
     PredicateSpan,
-    PythonFold,
     RecordForm,
     Rule,
     SessionSpan,
     SideTable,
-    StateMachine,
     Times,
     Within,
 )

@@ -12,8 +12,8 @@ from spark_pace.core.expr import ARROW_TYPES, Aggregate, evaluate
 from spark_pace.core.match.release import at_rows
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.match_table import Labels, event_matches
+from spark_pace.core.plan.fold import STATE_AFTER, STATE_BEFORE, STATE_SINCE, StateMachine
 from spark_pace.core.plan.plan import Plan, RulePlan
-from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, StateMachine
 from spark_pace.core.split.folds import ROW, SELECTION
 from spark_pace.core.split.lanes import Lane
 

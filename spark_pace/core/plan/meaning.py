@@ -14,15 +14,14 @@ from functools import lru_cache
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.plan.conditions import of_other_events
+from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.rule import (
     Component,
     EmitField,
     EventSchema,
-    Fold,
     GridSpan,
     Pattern,
     PredicateSpan,
-    PythonFold,
     Rule,
     SessionSpan,
     Span,

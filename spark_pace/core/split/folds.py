@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from spark_pace.core.columns import NOTHING_US, Ints
 from spark_pace.core.functions.python_fold import Runs
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine
+from spark_pace.core.plan.fold import STATE_AFTER, STATE_BEFORE, STATE_SINCE, StateMachine
+from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import nested
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered

@@ -24,15 +24,14 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.technique import Begin, How
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import (
     CountSpan,
-    Fold,
     GridSpan,
     Pattern,
     PredicateSpan,
-    PythonFold,
     Rule,
     SessionSpan,
 )

@@ -10,14 +10,13 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
+from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.rule import (
     Component,
     CountSpan,
-    Fold,
     GridSpan,
     Pattern,
-    PythonFold,
     Rule,
     SessionSpan,
     Span,

@@ -7,6 +7,7 @@ from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
+from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.previous_tests import looking_back
 from spark_pace.core.plan.rule import (
@@ -14,7 +15,6 @@ from spark_pace.core.plan.rule import (
     GridSpan,
     Pattern,
     PredicateSpan,
-    PythonFold,
     Rule,
     SessionSpan,
 )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spark_pace.core.expr import Column
-from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, EventSchema
+from spark_pace.core.plan.fold import STATE_AFTER, STATE_BEFORE, STATE_SINCE
+from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.attributes import find_type
 from spark_pace.rules.expressions.types import Wrong

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.frames import TableStore, decode, encode
 from spark_pace.core.order.progress import Progress, together
+from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.plan import Plan
-from spark_pace.core.plan.rule import PythonFold
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
