@@ -1,7 +1,7 @@
 """What can run for as long as you like, each part by a command of its own.
 
 - `browser` (`make browser`) opens pages with matches on a time axis in Chromium. No part of it is in CI,
-  which has no browser; `tests/unit/test_timeline.py` checks what the pages are given.
+  which has no browser; `tests/unit/io/html/test_timeline.py` checks what the pages are given.
 - `chaos` (`make chaos`) kills a job on Kafka again and again, and compares its tables with those of an
   undisturbed run. `tests/integration/test_kills.py` is a short round of it.
 - `differential` (`make differential`) compares the core with the oracle on random rules and streams,

@@ -1,7 +1,7 @@
 """Says what a rule costs, in counts and how they grow, not in times.
 
 `spark_pace.core.match.search.technique` chooses how matches are searched, and `METHODS` describes each
-choice; `tests/unit/test_cost.py` compares them with what a run calls.
+choice; `tests/unit/rules/explanation/test_cost.py` compares them with what a run calls.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ import pytest
 from spark_pace import ways
 
 NEVER, ALWAYS, CHANGING = "never", "always", "changing"
-# said of tasks and of readers, where no rule is; tests/spark/test_stages.py, tests/unit/test_handover.py and
-# tests/property/test_plain_json.py, tests/unit/test_frames.py force both ways
+# choices of tasks and readers, where there is no rule; tests/spark/test_stages.py,
+# tests/unit/spark/stages/test_handover.py, tests/property/test_plain_json.py and
+# tests/unit/core/test_frames.py force both ways
 ELSEWHERE = {"is_handed_over", "is_compressed", "is_read_by_columns", "is_loaded", "is_worth_compiling"}
 CHOICES = tuple(
     name

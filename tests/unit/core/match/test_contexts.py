@@ -1,0 +1,128 @@
+"""A parameter context is one object: nothing else in the package knows it by its name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from spark_pace.core.local_run import run
+from spark_pace.core.match.contexts import CONTEXTS, by_name
+from spark_pace.core.match.contexts.context import ParameterContext
+from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Context, Rule
+from spark_pace.rules import load_rules
+from tests.support.golden_cases import SCHEMA, parse_events
+from tests.support.results import from_core, table_of
+
+PACKAGE = Path(__file__).parents[4] / "spark_pace"
+POLICIES = {"each", "latest", "next", "earliest", "all", "zero", "selected"}
+EACH_ZERO = CONTEXTS["each, zero"]
+NAMES = [name for name, context in CONTEXTS.items() if name == str(context.value)]
+STREAM = (
+    "a1=1 a2=2 b1=2 c1=2 a3@5=1 b2@5=1 b3=1 c2=1 a4=2 a5=2 "
+    "b4=1 c3=1 b5=2 c4=2 a6=1 c5@40=1 a7=1 b6=1 c6=1 a8@70=1"
+)
+WHERE = {"where": "a.x = b.x", "within": "10 s"}
+
+
+def load(directory: Path, context: str, more: dict[str, str]) -> Rule:
+    components = [{name: f"type = '{name}'"} for name in "abc"]
+    rule = {"name": "r", "pattern": {"sequence": components}, "context": context, **more}
+    path = directory / "rules.yaml"
+    path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [rule]}), encoding="utf-8")
+    (loaded,) = load_rules(path)
+    return loaded
+
+
+@pytest.mark.parametrize("more", [{"within": "10 s"}, WHERE, {**WHERE, "merge": "detection"}], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_of_a_context_under_another_name_gives_the_same_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, more: dict[str, str]
+) -> None:
+    copy = replace(CONTEXTS[name], value=Context("copied", "policy"), snoop_name=None)
+    monkeypatch.setitem(CONTEXTS, "copied, policy", copy)
+    results = []
+    for context in (name, "copied, policy"):
+        rule = load(tmp_path, context, more)
+        events = table_of(rule, parse_events(STREAM))
+        plan = build_plan([rule], order=OrderSpec(), lanes=3, least_lane_rows=1)
+        for rows in (events.num_rows, 1):
+            batches = [events.slice(first, rows) for first in range(0, events.num_rows, rows)]
+            results.append(from_core(rule, run(plan, batches).matches))
+    assert results[0] and results == [results[0]] * 4
+
+
+def test_a_copy_may_close_by_its_window_if_the_context_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = replace(EACH_ZERO, value=Context("copied", "policy"))
+    monkeypatch.setitem(CONTEXTS, "copied, policy", copy)
+    pattern = load(tmp_path, "copied, policy", {"within": "10 s", "close": "window"}).pattern
+    assert pattern is not None and pattern.close == "window"
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ParameterContext)])
+def test_a_context_must_say_everything(name: str) -> None:
+    said = {field.name: getattr(EACH_ZERO, field.name) for field in fields(ParameterContext)}
+    assert ParameterContext(**said) == EACH_ZERO
+    del said[name]
+    with pytest.raises(TypeError, match=name):
+        ParameterContext(**said)
+
+
+def test_a_context_must_say_what_it_carries_without_a_window() -> None:
+    with pytest.raises(ValueError, match="earliest, zero — must have a tail or need within; got neither"):
+        replace(CONTEXTS["earliest, zero"], why_within=None)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [replace(EACH_ZERO, snoop_name="every"), replace(CONTEXTS["recent"], value=Context("last", "zero"))],
+    ids=["by policies", "by Snoop's name"],
+)
+def test_two_contexts_of_one_name_are_refused(other: ParameterContext) -> None:
+    with pytest.raises(ValueError, match="must have names of their own"):
+        by_name([EACH_ZERO, CONTEXTS["recent"], other])
+
+
+def compared(tree: ast.AST) -> Iterator[str]:
+    """The texts in comparisons, in cases, and in the keys of a mapping."""
+    for node in ast.walk(tree):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            parts = [node.value]
+        elif isinstance(node, ast.Dict):
+            parts = [key for key in node.keys if key is not None]
+        for part in parts:
+            for inner in ast.walk(part):
+                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                    yield from (word.strip() for word in inner.value.split(","))
+
+
+@pytest.mark.parametrize(
+    "code", ["x.selection == 'each'", "x in ('next', y)", "str(x) != 'next, selected'", "{'latest': 1}[x]"]
+)
+def test_a_comparison_with_a_policy_is_found(code: str) -> None:
+    assert POLICIES & set(compared(ast.parse(code)))
+
+
+def test_only_the_contexts_know_their_names() -> None:
+    others = [
+        path
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if PACKAGE / "core" / "match" / "contexts" not in path.parents
+    ]
+    found = {
+        str(path.relative_to(PACKAGE)): POLICIES & set(compared(ast.parse(path.read_text(encoding="utf-8"))))
+        for path in others
+    }
+    assert len(others) > 100
+    assert {name: words for name, words in found.items() if words} == {}

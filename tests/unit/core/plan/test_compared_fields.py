@@ -1,0 +1,166 @@
+"""Every field of a rule shows in the parts that checkpoints compare, or stands here with a reason why not."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+
+from spark_pace.core.expr import Call, Column, Expr
+from spark_pace.core.plan import fold as folds
+from spark_pace.core.plan import rule as rules
+from spark_pace.core.plan.fold import Move, PythonFold, StateMachine
+from spark_pace.core.plan.meaning import rule_parts
+from spark_pace.core.plan.rule import (
+    Component,
+    Conjunct,
+    Context,
+    CountSpan,
+    EmitField,
+    EventSchema,
+    Field,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    RecordForm,
+    Rule,
+    SessionSpan,
+    SideTable,
+    Times,
+    Within,
+)
+
+NOT_COMPARED = {
+    "Rule.name": "checkpoints keep the parts under the name: with another name it is another rule",
+    "Rule.description": "it is for people",
+    "Pattern.strategy": "every strategy finds the same matches",
+    "Conjunct.components": "they follow from the expression",
+    **{
+        f"RecordForm.{name}": "it says how events are written"
+        for name in (
+            "regex",
+            "ignores_unmatched",
+            "has_json",
+            "time_formats",
+            "year",
+            "zone",
+            "newest_us",
+            "empty_is_null",
+        )
+    },
+    "EventSchema.side_tables": "their columns are fields of the schema",
+    "SideTable.name": "the names of fields of the schema begin with it",
+    "SideTable.path": "events keep the rows that they were joined with when they were read",
+    "SideTable.on": "events keep the rows that they were joined with when they were read",
+    "SideTable.refresh_us": "events keep the rows that they were joined with when they were read",
+}
+NESTED = {
+    "EventSchema.form",
+    "Rule.schema",
+    "Rule.pattern",
+    "Rule.span",
+    "Pattern.within",
+    "Pattern.context",
+    "Component.times",
+    "Rule.fold",
+    "SideTable.columns",
+}  # their fields are changed
+
+X = Column(None, "x", "BIGINT")
+HOLDS = Call(">", (X, X), "BOOLEAN")
+BOTH = Call(">", (Column("a", "x", "BIGINT"), Column("b", "x", "BIGINT")), "BOOLEAN")
+PATTERN = Pattern(
+    components=(Component("a", HOLDS), Component("b", HOLDS)),
+    where=(Conjunct(BOTH, (0, 1)),),
+    within=Within(time_us=60_000_000),
+    context=Context("each", "zero"),
+)
+RULE = Rule(
+    name="pair",
+    schema=EventSchema((Field("t", "BIGINT"), Field("x", "BIGINT")), "t", ("x",), "s"),
+    filter=HOLDS,
+    partition_by=("x",),
+    pattern=PATTERN,
+    span=PredicateSpan(HOLDS, HOLDS, (BOTH,), 1_000_000),
+    operator=None,
+    merge="selection",
+    emit=(EmitField("rise", "BIGINT", Column("a", "x", "BIGINT")),),
+    description="rises",
+)
+GROUPED = Pattern(
+    components=(Component("a", HOLDS, Times(2, 5)), Component("b", HOLDS)),
+    where=(Conjunct(BOTH, (0, 1)),),
+    within=Within(time_us=60_000_000),
+    context=Context("each", "zero"),
+)
+MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),))
+FORM = RecordForm(".*", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1)
+SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
+SAMPLES = (
+    RULE,
+    replace(RULE, schema=replace(RULE.schema, side_tables=(SIDE,))),
+    replace(RULE, schema=replace(RULE.schema, form=FORM)),
+    replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
+    replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
+    replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
+    replace(RULE, pattern=replace(PATTERN, strategy="queues")),
+    replace(RULE, span=SessionSpan(1_000_000, 2_000_000)),
+    replace(RULE, span=CountSpan(5, 10), pattern=None, operator="operators:total"),
+    replace(RULE, span=GridSpan(1_000_000, 2_000_000), pattern=None, having=HOLDS),
+    replace(RULE, span=None, pattern=None, fold=MACHINE),
+    replace(RULE, span=None, pattern=None, fold=PythonFold("folds:total", 2)),
+    replace(RULE, reads=(replace(RULE, name="lower"),)),
+)
+
+
+def changes(value: Any) -> Iterator[tuple[str, Any]]:
+    """(class and name of a field, the value with that field changed) for each of its fields and theirs."""
+    for field in fields(value):
+        for name, changed in changed_values(
+            f"{type(value).__name__}.{field.name}", getattr(value, field.name)
+        ):
+            yield name, replace(value, **{field.name: changed})
+
+
+def changed_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, typing.get_args(Expr)):
+        yield name, Call("not", (value,), "BOOLEAN")
+    elif is_dataclass(value):
+        yield from changes(value)
+    elif isinstance(value, str):
+        yield name, f"{value}x"
+    elif isinstance(value, bool):
+        yield name, not value
+    elif isinstance(value, int):
+        yield name, value + 1
+    elif isinstance(value, tuple) and value:
+        yield name, value[1:]
+        first = () if name == "Rule.reads" else value[0]  # the rules that are read have parts of their own
+        yield from ((found, (changed, *value[1:])) for found, changed in changed_values(name, first))
+    else:
+        assert value in (None, ()), f"{name} is of a kind that this test does not know"
+
+
+CHANGED = [
+    pytest.param(sample, name, changed, id=f"{number}-{name}")
+    for number, sample in enumerate(SAMPLES)
+    for name, changed in changes(sample)
+]
+
+
+@pytest.mark.parametrize(("sample", "name", "changed"), CHANGED)
+def test_a_change_of_a_field_shows_in_the_parts(sample: Rule, name: str, changed: Rule) -> None:
+    assert (rule_parts(changed) == rule_parts(sample)) == (name in NOT_COMPARED)
+
+
+def test_every_field_was_changed() -> None:
+    kinds = [
+        kind
+        for kind in {**vars(rules), **vars(folds)}.values()
+        if is_dataclass(kind) and (kind.__module__ in (rules.__name__, folds.__name__) or kind is RecordForm)
+    ]
+    known = {f"{kind.__name__}.{field.name}" for kind in kinds for field in fields(kind)}
+    assert {name for sample in SAMPLES for name, _ in changes(sample)} == known - NESTED

@@ -1,0 +1,171 @@
+"""What the documents show is what happens: snippets run, tables equal the golden cases, named files exist."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from spark_pace.job_file import events, reader, source
+from spark_pace.rules.schema import SCHEMA_KEYS
+from tests.support.documents import fences
+from tests.support.golden_cases import golden_cases, parse_events, parse_matches
+from tests.support.written import write_tables
+
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+NAMED = re.compile(r"`((?:spark_pace|spark_pace_bench|tests|conf|jobs|examples|benchmarks)/[\w/.-]*)`")
+CASES = {case.name: case for case in golden_cases()}
+
+
+def table_rows(document: Path, first_header: str) -> list[dict[str, str]]:
+    """The rows of every table whose first header is that, as header to cell."""
+    rows: list[dict[str, str]] = []
+    header: list[str] = []
+    for line in document.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if not header:
+            header = cells if cells[:1] == [first_header] else []
+        elif not cells:
+            header = []
+        elif not set(cells[0]) <= {"-"}:
+            rows.append(dict(zip(header, cells, strict=True)))
+    return rows
+
+
+SHOWN = table_rows(ROOT / "docs" / "semantics.md", "case")
+
+
+def test_the_snippets_of_the_readme_run(tmp_path: Path):
+    commands = 0
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+        elif fence.language == "console":
+            command, _, output = fence.text.partition("\n")
+            assert run(command.removeprefix("$ "), tmp_path) == output
+            commands += 1
+        elif fence.language == "python":
+            subprocess.run([sys.executable, "-c", fence.text], cwd=tmp_path, check=True)
+            commands += 1
+    assert commands == 2
+
+
+def test_the_sessions_of_the_rules_run(tmp_path: Path):
+    """With the files of the README."""
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+    shown = [fence for fence in fences(ROOT / "docs" / "rules.md") if fence.language == "console"]
+    assert len(shown) == 2
+    for fence in shown:
+        command, _, output = fence.text.partition("\n")
+        assert run(command.removeprefix("$ "), tmp_path) == output
+
+
+def test_the_job_of_the_readme_is_right(tmp_path: Path):
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+    assert run("spark-pace check job.yaml", tmp_path) == "1 file: no problems\n"
+
+
+def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
+    """They are those that a job with the README's rules writes of its events."""
+    for fence in fences(ROOT / "README.md"):
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+    write_tables(tmp_path / "out" / "cards", tmp_path / "rules.yaml", tmp_path / "events.json")
+    shown = [
+        fence for fence in fences(ROOT / "docs" / "operations.md") if fence.language in ("console", "python")
+    ]
+    for fence in shown:
+        if fence.language == "python":
+            subprocess.run([sys.executable, "-c", fence.text], cwd=tmp_path, check=True)
+        else:
+            command, _, output = fence.text.partition("\n")
+            assert run(command.removeprefix("$ "), tmp_path) == output
+    assert [fence.language for fence in shown] == ["console", "console", "python"]
+
+
+def test_the_snippets_for_python_run(tmp_path: Path):
+    (snippet,) = [fence.text for fence in fences(ROOT / "docs" / "python.md") if fence.language == "python"]
+    subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, check=True)
+
+
+def run(command: str, directory: Path) -> str:
+    program, *arguments = shlex.split(command)
+    return subprocess.run(
+        [Path(sys.executable).parent / program, *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: row["case"])
+def test_a_row_of_the_semantics_is_a_golden_case(row: dict[str, str]):
+    for header, cell in row.items():
+        if header in ("case", "rule", "stream"):
+            continue
+        if header == "fields":
+            assert yaml.safe_load(f"[{cell}]") == CASES[row["case"]].beside["fields"]
+            continue
+        context = "" if header == "matches" else "-" + header.replace(", ", "-").replace(" ", "-")
+        case = CASES[row["case"] + context]
+        assert case.events == parse_events(row["stream"])
+        shown = parse_matches(cell)
+        assert [events for _, events in shown] == [events for _, events in case.matches]
+        assert all(
+            said in (None, selection) for (said, _), (selection, _) in zip(shown, case.matches, strict=True)
+        )
+
+
+def test_the_semantics_show_all_contexts():
+    assert len(SHOWN) > 10
+    assert len([name for name in SHOWN[0] if name not in ("case", "stream")]) == 10
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_document_names_only_what_exists(document: Path):
+    text = document.read_text(encoding="utf-8")
+    missing = [link for link in LINK.findall(text) if not (document.parent / link).exists()]
+    missing += [name for name in NAMED.findall(text) if "*" not in name and not (ROOT / name).exists()]
+    assert missing == []
+
+
+def test_the_architecture_names_every_folder_of_the_package():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = (ROOT / name for name in ("spark_pace", "spark_pace_bench"))
+    folders = [path.parent.relative_to(ROOT) for package in packages for path in package.rglob("__init__.py")]
+    assert len(folders) > 15
+    assert [str(folder) for folder in folders if f"`{folder}/`" not in text] == ["spark_pace"]
+
+
+def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split("| to change | open first | then |")[1].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    first = [re.findall(r"`((?:spark_pace|spark_pace_bench|benchmarks)/[\w/.]+)`", row[1]) for row in rows]
+    assert len(rows) >= 12 and all(first)
+    assert [name for names in first for name in names if not (ROOT / name).exists()] == []
+
+
+def test_a_table_of_the_rules_has_every_key_of_a_job():
+    text = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    keys = {
+        *reader._JOB_KEYS,
+        *events._KEYS,
+        *SCHEMA_KEYS,
+        *source._FILES_KEYS,
+        *source._KAFKA_KEYS,
+        *source._DELTA_KEYS,
+        *reader.PARALLELISM_KEYS,
+    }
+    assert len(keys) > 35
+    assert [key for key in sorted(keys) if not re.search(rf"^\|.*`{key}[`:]", text, re.MULTILINE)] == []

@@ -1,0 +1,162 @@
+"""House rules: sizes, words, style, types, and versions that must agree."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("spark_pace", "spark_pace_bench", "jobs", "examples", "benchmarks", "docs", "tests")
+SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+MOST_LINES = 350
+MOST_FUNCTION_LINES = 40
+# the last numpy for Python 3.10 declares other shapes of arrays than the ones that the code is checked
+# against everywhere else
+OLD_NUMPY = ("--no-warn-unused-ignores", "--disable-error-code=assignment", "--disable-error-code=arg-type")
+
+# left-overs, and names that say nothing
+FORBIDDEN = re.compile(
+    r"\b("
+    + "TO"
+    + r"DO|FIX"
+    + r"ME|XX"
+    + r"X)\b|NotImplemented"
+    + r"Error|time\.sl"
+    + r"eep|mark\.sk"
+    + r"ip|mark\.xf"
+    + r"ail"
+    r"|to_pyarrow_(table|data"
+    + r"set)"  # a script that reads a table so is aborted at its end, often: read_table
+    r"|\bclass \w*(Manager|Helper|Utils|Impl|Factory)\b|\bclass Base\w*"
+)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_file_is_short(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_function_is_short(path: Path):
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    assert [
+        node.name for node in functions if (node.end_lineno or 0) - node.lineno >= MOST_FUNCTION_LINES
+    ] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_file_has_no_leftovers(path: Path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [f"{number}: {line}" for number, line in enumerate(lines, 1) if FORBIDDEN.search(line)] == []
+
+
+def test_a_module_of_tests_has_a_name_of_its_own():
+    names = [path.name for path in SOURCES if path.name.startswith("test_")]
+    assert len(names) > 100
+    assert {name for name in names if names.count(name) > 1} == set()
+
+
+def test_the_style_is_clean():
+    run("ruff", "check", ".")
+
+
+def test_the_types_are_clean():
+    run("mypy", *OLD_NUMPY * (sys.version_info < (3, 11)))
+
+
+def run(module: str, *arguments: str) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    found = (re.match(r"([\w.-]+)==([\w.]+)", line) for line in lines)
+    return {match[1]: match[2] for match in found if match}
+
+
+def test_every_direct_dependency_is_pinned_and_has_its_reason():
+    setup = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    lists = [
+        node.value for node in setup.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
+    ]
+    names = {re.split(r"[<>=!]", element)[0] for value in lists for element in ast.literal_eval(value)}
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert len(names) > 10
+    assert {name for name in names if name.lower() not in pins()} == set()
+    assert {
+        name
+        for name in names
+        if not re.search(rf"^\|.*\b{re.escape(name)}\b.*\|", contributing, re.MULTILINE)
+    } == set()
+
+
+def test_docker_compose_uses_the_pinned_versions():
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    services = compose["services"]
+    assert set(services) == {"kafka", "spark-master", "spark-worker", "data", "producer", "job"}
+    for name in sorted(set(services) - {"kafka"}):
+        image = re.search(
+            r"FROM apache/spark:([\d.]+)-scala([\d.]+)-java(\d+)",
+            services[name]["build"]["dockerfile_inline"],
+        )
+        assert image is not None
+        assert image[1] == pins()["pyspark"]
+        assert image[2] == scala_of_the_jars()
+        assert int(image[3]) in (17, 21)
+
+
+def test_docker_compose_runs_files_that_exist():
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    named = re.findall(r"\b(?:jobs|conf)/[\w/.-]+", compose["services"]["job"]["command"])
+    assert len(named) == 3
+    image = compose["x-spark"]["build"]["dockerfile_inline"]
+    copied = re.findall(r"^COPY (\S+)", image, re.MULTILINE)
+    assert copied == ["requirements.txt", "spark_pace"]
+    modules = re.findall(
+        r"python3 -m ([\w.]+)",
+        image + "".join(service.get("command", "") for service in compose["services"].values()),
+    )
+    assert sorted(modules) == [
+        "examples.flights.prepare",
+        "examples.flights.producer",
+        "spark_pace.spark.java.jars",
+    ]
+    named += [*copied, *(f"{module.replace('.', '/')}.py" for module in modules)]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_docker_compose_has_the_broker_of_the_tests():
+    from spark_pace.spark.java.jars import KAFKA_VERSION
+
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
+
+
+def scala_of_the_jars() -> str:
+    from spark_pace.spark.java.jars import SCALA
+
+    return SCALA
+
+
+def test_the_license_is_apache_2():
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert (
+        "Apache License" in text
+        and "Version 2.0, January 2004" in text
+        and "END OF TERMS AND CONDITIONS" in text
+    )

@@ -1,0 +1,258 @@
+"""Which part may import which, and how much may stand in a folder.
+
+The table is the architecture; the tests hold the code to it.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+ENGINE, DRIVER = "spark_pace", "spark_pace_bench"
+MOST_ENTRIES = 20
+NO_MODULES = {"__pycache__", "py.typed"}
+
+PACKAGES_OF_SPARK = {"delta", "numpy", "pandas", "pyarrow", "pyspark"}
+# part -> what it may import besides the standard library and itself; the longest fitting name counts
+ALLOWED = {
+    "spark_pace": set(),
+    "spark_pace.errors": set(),
+    "spark_pace.arguments": {"spark_pace.errors", "spark_pace.core"},
+    "spark_pace.api": {"spark_pace", "pyarrow", "pyspark"},
+    "spark_pace.ways": set(),
+    "spark_pace.preflight": {"spark_pace.errors"},
+    "spark_pace.core": {"spark_pace.errors", "spark_pace.ways", "numpy", "pyarrow"},
+    "spark_pace.core.match.search.compiled": {"spark_pace.core", "numba", "numpy"},
+    "spark_pace.rules": {
+        *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
+    },
+    "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
+    "spark_pace.io.text.compiled_reader": {"spark_pace.ways", "spark_pace.io.text", "llvmlite"},
+    "spark_pace.io.text.scan": {"spark_pace.io.text", "numba"},
+    "spark_pace.io.text.scan_values": {"numba", "numpy"},
+    "spark_pace.io.delta_tables": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "delta", "pyarrow", "deltalake"),
+    },
+    "spark_pace.io.delta_check": {"spark_pace.errors", "spark_pace.io.sink_owner", "pyarrow", "deltalake"},
+    "spark_pace.io.sink_owner": {"spark_pace.errors", "pyarrow", "pyspark", "deltalake"},
+    "spark_pace.io.delta_file": {"deltalake", "numpy", "pyarrow"},
+    "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
+    "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
+    "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
+    "spark_pace.spark": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
+        *PACKAGES_OF_SPARK,
+    },
+    "spark_pace.spark.internals": {"spark_pace.errors", "py4j", "pyarrow", "pyspark"},
+    "spark_pace.spark.sources": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
+        *("spark_pace.spark.checkpoint", "spark_pace.spark.java", "spark_pace.spark.stages"),
+        "spark_pace.spark.internals",
+        *PACKAGES_OF_SPARK,
+    },
+    "spark_pace.spark.stages": {
+        *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
+        *("spark_pace.spark.checkpoint", "spark_pace.spark.internals", *PACKAGES_OF_SPARK),
+    },
+    "spark_pace.spark.pipeline": {
+        *("spark_pace.ways", "spark_pace.core", "spark_pace.spark.checkpoint"),
+        *("spark_pace.spark.stages", "pyspark"),
+    },
+    "spark_pace.degree": {"numpy"},
+    "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
+    "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
+    "spark_pace_bench": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.rules"),
+        *("spark_pace.spark.checkpoint", "jinja2", "markupsafe", "matplotlib", "numpy", "psutil", "pyarrow"),
+    },
+    "spark_pace_bench.command": {"spark_pace.errors", "spark_pace.job_file", "spark_pace_bench", "rich"},
+}
+# Spark behind its documented face, which one module touches
+INSIDE = "spark_pace.spark.internals"
+PRIVATE = re.compile(
+    r"\bpy4j\b|\borg\.apache\.spark\.|\bpyspark\.(daemon|java_gateway|worker|sql\.(classic|pandas|worker))\b"
+    r"|\bstreaming\.sql\.|\b_PYSPARK_"
+)
+OWN = {"cls", "os", "self"}  # `os._exit` is documented
+# the core has no clock, no log and no chance in it
+FORBIDDEN_IN_CORE = {
+    *("logging", "os", "random", "secrets", "socket"),
+    *("subprocess", "threading", "time", "uuid"),
+}
+
+
+def modules() -> list[Path]:
+    return sorted(path for package in (ENGINE, DRIVER) for path in (ROOT / package).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part_of(name: str) -> str:
+    return max((part for part in ALLOWED if name == part or name.startswith(f"{part}.")), key=len)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """What is imported with this module: at its top, not in functions, not for type checking only."""
+    waiting: list[ast.AST] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            waiting += ast.iter_child_nodes(node)
+
+
+def folders() -> list[Path]:
+    return sorted({path.parent for path in modules()})
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """Of every module, the other modules of the package that it imports."""
+    names = {module_name(path) for path in modules()}
+
+    def module_of(name: str) -> str:
+        return name if name in names else module_of(name.rpartition(".")[0])
+
+    return {
+        module_name(path): {
+            module_of(name) for name in imported(path) if covers(ENGINE, name) or covers(DRIVER, name)
+        }
+        - {module_name(path)}
+        for path in modules()
+    }
+
+
+def imports_of_rooms(folder: Path) -> dict[str, set[str]]:
+    """Of every room of a folder, a sub-folder or a file, the other rooms that it imports from."""
+    inside = module_name(folder)
+
+    def room_of(name: str) -> str:
+        return name.removeprefix(inside).split(".")[1] if name != inside else "__init__"
+
+    rooms: dict[str, set[str]] = {}
+    for name, others in imports().items():
+        if covers(inside, name):
+            found = {room_of(other) for other in others if covers(inside, other)}
+            rooms.setdefault(room_of(name), set()).update(found - {room_of(name)})
+    return rooms
+
+
+def circles(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What is left when names that import nobody, or that nobody imports, are taken away again and again."""
+    kept = {name for name, others in graph.items() if others} & set().union(*graph.values())
+    if kept == set(graph):
+        return graph
+    return circles({name: graph[name] & kept for name in kept})
+
+
+def private_touches(path: Path) -> list[str]:
+    """Where a module names what is Spark's own, or takes what may be Spark's and has an underscore."""
+    text = path.read_text(encoding="utf-8")
+    named = [f"{path}:{number}" for number, line in enumerate(text.splitlines(), 1) if PRIVATE.search(line)]
+    if "pyspark" not in text and "spark" not in path.relative_to(ROOT).parts:
+        return named
+    taken = [
+        f"{path}:{node.lineno}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+        and re.match("_[a-z]", node.attr)
+        and not (isinstance(node.value, ast.Name) and node.value.id in OWN)
+    ]
+    return named + taken
+
+
+def covers(allowed: str, name: str) -> bool:
+    return name == allowed or name.startswith(f"{allowed}.")
+
+
+def strangers(path: Path) -> list[str]:
+    part = part_of(module_name(path))
+    allowed = ALLOWED[part] | {part} if part != "spark_pace" else ALLOWED[part]
+    return sorted(
+        name
+        for name in imported(path)
+        if name.split(".")[0] not in sys.stdlib_module_names and not any(covers(a, name) for a in allowed)
+    )
+
+
+@pytest.mark.parametrize("path", modules(), ids=module_name)
+def test_a_module_imports_only_what_its_part_may(path: Path):
+    assert strangers(path) == []
+
+
+def test_the_engine_imports_the_load_driver_where_the_command_begins_and_nowhere_else():
+    engine = [path for path in modules() if covers(ENGINE, module_name(path))]
+    assert [module_name(path) for path in engine if DRIVER in path.read_text(encoding="utf-8")] == [
+        "spark_pace.cli.main"
+    ]
+    main = ast.parse((ROOT / "spark_pace" / "cli" / "main.py").read_text(encoding="utf-8"))
+    (bench,) = (node for node in main.body if isinstance(node, ast.FunctionDef) and node.name == "bench")
+    assert f"from {DRIVER}.command import bench_command" in map(ast.unparse, bench.body)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in modules() if covers("spark_pace.core", module_name(path))], ids=module_name
+)
+def test_the_core_has_no_clock_no_log_and_no_chance(path: Path):
+    assert {name.split(".")[0] for name in imported(path)} & FORBIDDEN_IN_CORE == set()
+    attributes = {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+    assert attributes & {"now", "utcnow", "today"} == set()
+
+
+@pytest.mark.parametrize("path", [*modules(), *sorted((ROOT / "jobs").glob("*.py"))], ids=module_name)
+def test_one_module_alone_touches_what_is_private_to_spark(path: Path):
+    assert bool(private_touches(path)) == (module_name(path) == INSIDE)
+
+
+@pytest.mark.parametrize("folder", folders(), ids=module_name)
+def test_a_folder_has_few_entries(folder: Path):
+    entries = sorted(path.name for path in folder.iterdir() if path.name not in NO_MODULES)
+    assert len(entries) <= MOST_ENTRIES, entries
+
+
+def test_modules_import_each_other_in_no_circle():
+    assert circles(imports()) == {}
+
+
+@pytest.mark.parametrize("folder", folders(), ids=module_name)
+def test_the_rooms_of_a_folder_import_each_other_in_no_circle(folder: Path):
+    assert circles(imports_of_rooms(folder)) == {}
+
+
+def test_a_circle_is_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}
+    assert circles(graph) == {"b": {"c"}, "c": {"b"}}
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import spark_pace", ("pyspark", "pandas", "pyarrow", "numpy", "yaml", "click")),
+        ("import spark_pace.cli", ("pyspark", "pandas", "pyarrow", "numpy", "rich")),
+        ("import spark_pace.core.local_run", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
+        ("import spark_pace.cli.replay_command", ("pyspark", "pandas", "deltalake")),
+    ],
+)
+def test_an_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]):
+    code = f"{statement}; import sys; print([name for name in {absent!r} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,245 @@
+"""Operators that attack their process: each costs its own selection at most, and ends in time."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import resource
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_pace.core.operate.python_operator import Span
+from spark_pace.spark.stages.operator_process import OperatorProcess
+from tests.support.operator_process import answer, first, spans
+
+HERE = "tests.unit.spark.stages.test_hostile_operators"
+TIMEOUT_US = 1_500_000
+MOST_FILES = 1024  # the process is a copy of one that may have many open
+BROKEN = (
+    "the operator wrote into, closed or replaced a descriptor that is not its own: "
+    "its process has lost its connection"
+)
+SILENT = "the operator did not return within 1.5 s"
+ENDED = "the operator's process ended with "
+PERHAPS = ""  # what it leaves behind may hit itself first, or nobody
+
+
+def each_descriptor(act: Callable[[int], Any], first: int = 3) -> None:
+    for number in range(first, MOST_FILES):
+        with suppress(OSError):
+            act(number)
+
+
+def write_everywhere() -> None:
+    each_descriptor(lambda number: os.write(number, b"\xff" * 100))
+
+
+def read_everywhere() -> None:
+    each_descriptor(lambda number: os.read(number, 1 << 20))
+
+
+def let_none_wait() -> None:
+    each_descriptor(lambda number: os.set_blocking(number, False))
+
+
+def close_all() -> None:
+    os.closerange(3, MOST_FILES)
+
+
+def ignore_signals() -> None:
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def end() -> None:
+    os._exit(3)
+
+
+def replace_all() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    each_descriptor(lambda number: os.fstat(number) and os.dup2(nothing, number))
+
+
+def trickle() -> None:
+    for _ in range(100):
+        each_descriptor(lambda number: os.write(number, b"\0"))
+        threading.Event().wait(0.1)
+
+
+def hang() -> None:
+    threading.Event().wait(20)
+
+
+def in_a_thread(act: Callable[[], Any]) -> None:
+    """Act again and again while the neighbours are at work."""
+
+    def later() -> None:
+        while not threading.Event().wait(0.02):
+            act()
+
+    threading.Thread(target=later, daemon=True).start()
+
+
+def fork_and(in_copy: Callable[[], Any], here: Callable[[], Any] = lambda: None, leave: bool = False) -> None:
+    if os.fork() == 0:
+        if leave:
+            os.setsid()
+        in_copy()
+        os._exit(0)
+    here()
+
+
+def interrupt(number: int, frame: object) -> None:
+    raise TimeoutError("an alarm that nobody set")
+
+
+def set_alarms() -> None:
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+
+
+def lose_the_directory() -> None:
+    folder = tempfile.mkdtemp()
+    os.chdir(folder)
+    os.rmdir(folder)
+
+
+def shut_down() -> None:
+    for number in range(3, MOST_FILES):
+        with suppress(OSError):
+            socket.socket(fileno=os.dup(number)).shutdown(socket.SHUT_RDWR)
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+class OfItsOwn(BaseException):
+    pass
+
+
+def limit(kind: int, most: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(kind, (most, most))
+
+
+# what it does, and how the reason in quarantine begins; None: it returns, and its row counts
+WAYS: dict[str, tuple[Callable[[], Any], str | None]] = {
+    "writes into every descriptor": (write_everywhere, BROKEN),
+    "writes into every descriptor and hangs": (lambda: (write_everywhere(), hang()), BROKEN),
+    "writes a byte now and then": (trickle, BROKEN),
+    "closes every descriptor": (lambda: os.closerange(0, MOST_FILES), BROKEN),
+    "closes every descriptor and hangs": (lambda: (os.closerange(0, MOST_FILES), hang()), BROKEN),
+    "puts another file in the place of each": (replace_all, BROKEN),
+    "shuts the connection down": (shut_down, BROKEN),
+    "lets descriptors not wait": (let_none_wait, PERHAPS),
+    "forks and returns in both": (os.fork, None),
+    "forks and raises in the copy": (lambda: fork_and(lambda: 1 // 0), None),
+    "leaves a copy behind": (lambda: fork_and(hang), None),
+    "leaves a copy behind and ends": (lambda: fork_and(hang, end), ENDED + "exit code 3"),
+    "leaves a daemon behind and ends": (lambda: fork_and(hang, end, leave=True), ENDED + "exit code 3"),
+    "leaves a daemon behind that writes": (lambda: fork_and(trickle, leave=True), PERHAPS),
+    "a thread closes every descriptor later": (lambda: in_a_thread(close_all), PERHAPS),
+    "a thread writes into every descriptor later": (lambda: in_a_thread(write_everywhere), PERHAPS),
+    "a thread takes what comes": (lambda: in_a_thread(read_everywhere), PERHAPS),
+    "a thread ends the process later": (lambda: in_a_thread(lambda: os._exit(4)), PERHAPS),
+    "ends its process group": (lambda: os.kill(0, signal.SIGTERM), ENDED + "signal 15 (SIGTERM)"),
+    "stops itself": (lambda: os.kill(os.getpid(), signal.SIGSTOP), SILENT),
+    "ignores signals and hangs": (lambda: (ignore_signals(), hang()), SILENT),
+    "leaves alarms behind": (set_alarms, PERHAPS),
+    "leaves a last alarm behind": (lambda: signal.setitimer(signal.ITIMER_REAL, 0.01), PERHAPS),
+    "loses its directory": (lose_the_directory, None),
+    "takes all files from itself": (limit(resource.RLIMIT_NOFILE, 0), PERHAPS),
+    "takes all memory from itself": (limit(resource.RLIMIT_AS, 1 << 20), PERHAPS),
+    "takes stdout away": (lambda: setattr(sys, "stdout", None), None),
+    "closes stdout": (lambda: sys.stdout.close(), None),
+    "takes a function from Python": (lambda: setattr(builtins, "print", None), None),
+    "allows no recursion": (lambda: sys.setrecursionlimit(60), PERHAPS),
+    "raises KeyboardInterrupt": (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+    "raises SystemExit": (raising(SystemExit("bye")), "SystemExit: bye"),
+    "raises GeneratorExit": (raising(GeneratorExit("out")), "GeneratorExit: out"),
+    "raises an exception of its own": (raising(OfItsOwn("mine")), f"{HERE}.OfItsOwn: mine"),
+    "raises RecursionError": (lambda: recurse(0), "RecursionError: maximum recursion depth exceeded"),
+    "raises MemoryError": (raising(MemoryError("full")), "MemoryError: full"),
+}  # fmt: skip
+NAMES = list(WAYS)
+
+
+def recurse(depth: int) -> int:
+    return recurse(depth + 1) + 1
+
+
+def hostile(span: Span) -> Iterator[dict[str, Any]]:
+    """A number below 1,000 names a way to attack.
+
+    Other numbers need what the ways take away: a file, stdout, a directory, memory and some time.
+    """
+    if first(span) < 1000:
+        WAYS[NAMES[first(span)]][0]()
+    else:
+        threading.Event().wait(0.03)
+        print("here", flush=True)
+        assert os.getcwd()
+        with tempfile.TemporaryFile() as file:
+            file.write(b"x" * (32 << 20))
+    yield {"n": first(span)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_operator_costs_its_own_selection_at_the_most(
+    tmp_path: Path, process: OperatorProcess, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its neighbours' answers wait unsent, or they come after it; all is done within two time limits."""
+    values = [1000, 1001, NAMES.index(name), 1002, 1003]
+    begun = time.monotonic()
+    rows, failed = answer(process, spans(tmp_path, hostile, values), TIMEOUT_US)
+    seconds = time.monotonic() - begun
+    reason = WAYS[name][1]
+    if reason != PERHAPS:
+        assert list(failed) == ([] if reason is None else [2])
+        assert failed.get(2, "").startswith(reason or "")
+    assert set(failed) <= {2}
+    assert [row["n"] for row in rows] == [value for place, value in enumerate(values) if place not in failed]
+    assert seconds < 2 * (TIMEOUT_US / 1e6 + 2) + 4
+
+
+def after_many(span: Span) -> Iterator[dict[str, Any]]:
+    """0 fails and says where, 1 takes all files from its process as well; the others need one."""
+    if first(span) < 2:
+        if first(span):
+            limit(resource.RLIMIT_NOFILE, 0)()
+        raise ValueError(f"process {os.getpid()}")
+    with tempfile.TemporaryFile():
+        yield {"n": first(span)}
+
+
+def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(
+    tmp_path: Path, process: OperatorProcess
+) -> None:
+    innocent = list(range(10, 20))
+    rows, failed = answer(process, spans(tmp_path, after_many, [0] * 20 + [1, *innocent, 0, 1, *innocent]))
+    assert list(failed) == [*range(21), 31, 32]
+    assert [row["n"] for row in rows] == innocent * 2
+
+
+def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(
+    tmp_path: Path, process: OperatorProcess
+) -> None:
+    innocent = list(range(10, 310))
+    rows, failed = answer(process, spans(tmp_path, after_many, [0] * 999 + [1, *innocent]))
+    assert len(set(failed.values())) < 130  # processes
+    assert list(failed) == list(range(len(failed)))
+    assert 1000 <= len(failed) < 1000 + 1000 // 20
+    assert [row["n"] for row in rows] == innocent[len(failed) - 1000 :]
