@@ -305,10 +305,8 @@ def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
             must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
             report.add(item.place, must, got, "Use a BIGINT or STRING attribute.")
         elif not _IDENTIFIER.fullmatch(column) or column.lower() in FIXED_COLUMNS:
-            must, do = (
-                "must be usable as a column of the matches",
-                "Rename the attribute (letters, digits and _).",
-            )
+            must, taken = "must be usable as a column of the matches", ", ".join(FIXED_COLUMNS)
+            do = f"Rename the attribute: letters, digits and _, but none of {taken}."
             report.add(item.place, must, quote(name), do)
         elif column in map(column_name, found):
             report.add(item.place, "must name an attribute once", quote(name), "Remove one.")

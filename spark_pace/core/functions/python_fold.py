@@ -192,7 +192,8 @@ def _by_table(function: Any, runs: Runs, at: _At) -> Folded:
         if not isinstance(table, pa.Table):
             raise TypeError(f"the rows must be a pyarrow.Table; got {type(table).__name__}")
         causes.append(first + _causes(table, count))
-        tables.append(_table_of(table, causes[-1], runs.rule, at))
+        if table.num_rows:  # columns of an empty table may have no types
+            tables.append(_table_of(table, causes[-1], runs.rule, at))
         states.append(state_text(state))
     return Folded(np.concatenate(causes), pa.concat_tables(tables), states)
 
@@ -202,6 +203,8 @@ def _causes(table: pa.Table, events: int) -> Ints:
     if ROW not in table.column_names:
         names = ", ".join(table.column_names) or "none"
         raise ValueError(f'the table must have a column "{ROW}"; got {names}')
+    if not table.num_rows:
+        return np.zeros(0, np.int64)
     column = table[ROW]
     whole = pa.types.is_integer(column.type) and not column.null_count
     rows = pc.cast(column, pa.int64()).to_numpy() if whole else np.array([-1])

@@ -214,6 +214,7 @@ def tables(state: Any, events: pa.Table) -> tuple[Any, Any]:
         6: pa.table({"row": [-1]}),
         7: pa.table({"row": pa.array([None], pa.int64())}),
         8: pa.table({"row": [0], "n": ["a"]}),
+        9: pa.table({"row": [], "n": []}),
     }
     return None, given[events["x"][0].as_py()]
 
@@ -234,7 +235,7 @@ OF_TABLES = {
 @pytest.mark.parametrize("number", OF_TABLES)
 def test_a_table_says_which_event_causes_each_row(tmp_path: Path, number: int) -> None:
     with pytest.raises(OperatorError) as caught:
-        fold_here(runs(tmp_path, "tables", [0, 0, number, 0], (None, None)))
+        fold_here(runs(tmp_path, "tables", [9, 0, number, 0], (None, None)))  # 9: no rows, so no types
     assert f"seq 102 — its fold {HERE}:tables must return; got {OF_TABLES[number]}. " in str(caught.value)
 
 
