@@ -16,7 +16,7 @@ from tests.support.graph_jobs import Graph, drawn_graphs, make_graph_job
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 JOBS = 10
-FILES, EVENTS = 4, 40
+FILES, EVENTS = 4, 24
 
 
 @pytest.fixture(scope="module")
