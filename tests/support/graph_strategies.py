@@ -69,7 +69,8 @@ def in_time(rule: Rule) -> Rule:
     if delay_us(rule) is None and isinstance(rule.span, CountSpan):
         rule = replace(rule, span=GridSpan(2 * SECOND, 5 * SECOND))
     elif delay_us(rule) is None and rule.pattern is not None:
-        most_us = min(5 * SECOND, rule.forget_key_after_us or 5 * SECOND)
+        forget_us = rule.forget_key_after_us  # no rule has a longer window
+        most_us = 5 * SECOND if forget_us is None else min(5 * SECOND, forget_us)
         rule = replace(rule, pattern=replace(rule.pattern, within=Within(time_us=most_us)))
     return rule
 
