@@ -96,9 +96,7 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
 
 def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
-    counts = {rule.name: 0 for rule in rules}
-    for entry in replayed.result.matches["rule"].value_counts().to_pylist():
-        counts[entry["values"]] = entry["counts"]
+    counts = {rule.name: 0 for rule in rules} | replayed.matches.by_rule
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     click.echo(f"{counted(replayed.read_rows, 'record')}; matches: {found}", err=True)
     for told in replayed.lacking.values():

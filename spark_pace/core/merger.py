@@ -18,7 +18,7 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
-from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
+from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS, matched_us
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
@@ -125,12 +125,8 @@ def _gone_out(planned: RulePlan, matches: pa.Table, passed_us: int) -> Waiting:
     """The matches that have waited and go out now, as they wait no longer."""
     if not waits_for_sure(planned.rule):
         return NOTHING_WAITS
-    matched_us = _matched_us(matches)
-    return Waiting.change(matched_us[:0], matched_us[matched_us < passed_us])
-
-
-def _matched_us(matches: pa.Table) -> Ints:
-    return array(matches, "matched_at").view(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+    times = matched_us(matches)
+    return Waiting.change(times[:0], times[times < passed_us])
 
 
 def _in_order(failed: pa.Table) -> pa.Table:
@@ -173,7 +169,7 @@ def _lifted(results: list[Result], *, awaited: bool) -> tuple[list[pa.Table], Wa
             time = np.maximum(numbers(matches, "@release_us"), base)
             out = time < header.frontier_us
             if awaited:
-                waiting.append(come_to_wait(_matched_us(matches), out, header.passed_us, header.frontier_us))
+                waiting.append(come_to_wait(matched_us(matches), out, header.passed_us, header.frontier_us))
             now = (time >= header.passed_us) & out
             matches = matches if now.all() else matches.filter(boolean(now))
         tables.append(matches)

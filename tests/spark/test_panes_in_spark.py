@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from spark_pace.job import run_job
-from spark_pace.job_file import read_job
-from tests.spark.jobs import in_core, job, matches, random_events, table, write_files
+from tests.spark.jobs import in_core, job, matches, random_events, stopped_job, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -32,15 +31,7 @@ rules:
 
 
 def test_a_query_stopped_between_batches_gives_the_cores_matches(tmp_path: Path) -> None:
-    spec = job(tmp_path, finish=False, rules=RULES)
-    events = random_events(11)
-    write_files(tmp_path, events[:120], 3)
-    run_job(spec)
-    write_files(tmp_path, events[120:], 2, first=3)
-    run_job(read_job(tmp_path / "job.yaml"))
-    text = (tmp_path / "job.yaml").read_text()
-    (tmp_path / "job.yaml").write_text(text.replace("finish: false", "finish: true"))
-    run_job(read_job(tmp_path / "job.yaml"))
+    spec = stopped_job(tmp_path, RULES, seed=11)
     found = matches(spec)
     assert found == in_core(spec).matches.to_pylist()
     assert {row["rule"] for row in found} == {"short", "long", "all"}

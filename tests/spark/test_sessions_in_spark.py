@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_pace.job import run_job
-from spark_pace.job_file import read_job
-from tests.spark.jobs import in_core, job, matches, random_events, write_files
+from tests.spark.jobs import in_core, matches, stopped_job
 from tests.support.results import micros
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -49,15 +47,7 @@ FROM read_files GROUP BY k, session_window(t, '4 seconds')
 def test_a_query_stopped_between_batches_gives_the_cores_sessions_and_those_of_spark(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    spec = job(tmp_path, finish=False, rules=RULES)
-    events = random_events(21)
-    write_files(tmp_path, events[:120], 3)
-    run_job(spec)
-    write_files(tmp_path, events[120:], 2, first=3)
-    run_job(read_job(tmp_path / "job.yaml"))
-    text = (tmp_path / "job.yaml").read_text()
-    (tmp_path / "job.yaml").write_text(text.replace("finish: false", "finish: true"))
-    run_job(read_job(tmp_path / "job.yaml"))
+    spec = stopped_job(tmp_path, RULES, seed=21)
     found = matches(spec)
     assert found == in_core(spec).matches.to_pylist()
     assert {row["rule"] for row in found} == {"plain", "short", "inside", "sums", "long_ones"}

@@ -31,7 +31,7 @@ from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.aggregates import SharedAggregates, SpanAggregates, aggregate_spans
 from spark_pace.core.operate.fold_fields import fold_matches
-from spark_pace.core.operate.match_table import Labels, pattern_matches, span_matches
+from spark_pace.core.operate.match_table import Labels, matched_us, pattern_matches, span_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans, waiting_in_spans
@@ -102,8 +102,7 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
         waiting = NOTHING_WAITS
         if is_awaited(first):  # the lane has spans of which only this is to be known
             out = numbers(matches, "@release_us") < header.frontier_us
-            matched_us = array(matches, "matched_at").view(pa.int64()).to_numpy()
-            waiting = come_to_wait(matched_us, out, header.passed_us, header.frontier_us)
+            waiting = come_to_wait(matched_us(matches), out, header.passed_us, header.frontier_us)
             matches = matches.filter(boolean(out))
         return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start), waiting)]
     grids, known = lane.column("grid"), dict[Aggregate, pa.Array]()

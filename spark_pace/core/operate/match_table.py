@@ -66,6 +66,11 @@ class Labels:
     release: Positions
 
 
+def matched_us(matches: pa.Table) -> Ints:
+    """int64[m], the column `matched_at` of matches, in microseconds since 1970."""
+    return array(matches, "matched_at").view(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+
+
 def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found, labels: Labels) -> pa.Table:
     """The matches of a pattern as a table."""
     columns = _head(plan, planned, stream, labels, found.first)

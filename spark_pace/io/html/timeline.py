@@ -117,8 +117,7 @@ def _told(matches: pa.Table) -> dict[str, Any]:
 
 def _events(matches: pa.Table) -> dict[str, Any]:
     """The first events of the matches, and how many there are in all."""
-    column = matches["events"]
-    lists = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    lists = matches["events"].combine_chunks()
     events = pc.list_flatten(lists)
     of_match = pc.list_parent_indices(lists)
     shown = events.slice(0, MOST_EVENTS)
