@@ -24,8 +24,8 @@ from benchmarks.rows import Row, Sizes, processor, require
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Ranges, candidates
+from spark_pace.core.match.compiled import sets
 from spark_pace.core.match.contexts.earliest_selected import earliest_selected
-from spark_pace.core.match.search.compiled import sets
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start

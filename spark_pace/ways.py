@@ -17,8 +17,7 @@ from __future__ import annotations
 SMALL = 4096  # rows: one more chunk to look into, or one more file to write, costs more than so few rows
 LARGEST = 1 << 21  # rows of a merged chunk: merging needs three times its size in memory
 MUCH = 2  # much is carried if it is more than this many times the new events
-FEW_COMBINATIONS = 100_000  # combinations of rows that are tested sooner than the compiled code is loaded
-MANY_EVENTS = 20_000  # with fewer, compiled code takes longer to load than it saves
+FEW_NUMBERS = 50_000  # a search over this many has run sooner than machine code is made for it
 MANY_TIMES = 8  # counting this many rows takes less time than looking one up
 MANY_CONSTANTS = 32  # or predicates that share a conjunct: testing fewer of them together gains nothing
 HERE_SECONDS = 0.4  # lanes that take less than this together gain nothing from a second task
@@ -82,14 +81,13 @@ def is_rid_of_closed(closed: int, kept: int) -> bool:
 # ---------------------------------------------------------------- the search for matches
 
 
-def is_compiled(combinations: int) -> bool:
-    """True if compiled code searches this many combinations of rows; else numpy tests them as columns."""
-    return combinations > FEW_COMBINATIONS
+def is_made_now(numbers: int) -> bool:
+    """True if machine code that is not kept is made for a search over so much; else its source runs as it is.
 
-
-def is_decided_compiled(rows: int) -> bool:
-    """True if compiled code decides *earliest, selected* of plain sequences; else queues or a loop do."""
-    return rows >= MANY_EVENTS
+    To make it takes seconds, once on a machine that can keep it. To try a rule on a few events, where nobody
+    has compiled anything ahead, takes a hundredth of that without it.
+    """
+    return numbers > FEW_NUMBERS
 
 
 def is_counted(asked: int, rows: int) -> bool:
@@ -169,7 +167,6 @@ def is_worth_compiling(read_bytes: int) -> bool:
 
 PIECE_ROWS = 1 << 20  # rows of a piece of a join, about
 USING_UP_ROWS = 1 << 16  # the same if matches use rows up: later pieces leave out what earlier ones used
-UNITED_ROWS = 1 << 20  # events, times sets of events, whose masks are united at a time, about
 PART_ROWS = 1 << 20  # rows read at a time where all that is carried is read
 FIRST_OPENINGS = 64  # initiators for which a closing event is sought first; then ever more
 FIRST_UNRESOLVED = 1  # the same if much is carried and matches wait for each other

@@ -1,4 +1,4 @@
-"""Short streams that are handled as long ones are: carries of several chunks, and compiled searches."""
+"""Short streams that are handled as long ones are: carries of several chunks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from spark_pace import ways
 
 @contextmanager
 def as_with_many_events() -> Iterator[None]:
-    """Let the carry of a short stream have several chunks, and let compiled code search it."""
+    """Let the carry of a short stream have several chunks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "SMALL", 0)
         patch.setattr(ways, "LARGEST", 12)
         patch.setattr(ways, "PART_ROWS", 5)
-        patch.setattr(ways, "FEW_COMBINATIONS", 0)
         patch.setattr(ways, "FIRST_OPENINGS", 1)
         yield

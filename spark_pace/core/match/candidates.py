@@ -63,6 +63,29 @@ def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
     )
 
 
+def candidates_ending(search: Search, terminators: Ints, start: Ints) -> Iterator[Ints]:
+    """All candidates that end with terminators, in pieces.
+
+    Args:
+        search: the pattern over a stream.
+        terminators: int64[m], ascending.
+        start: int64[m], the first row that the candidates of each may have, ascending.
+    """
+    if isinstance(search, AnyOrder):
+        yield from search.ending_with(terminators, start)
+        return
+    anchors = search.members[0]
+    reach = np.searchsorted(start, anchors, "right") - 1
+    anchors, reach = anchors[reach >= 0], reach[reach >= 0]
+    end = terminators[reach] + 1
+    anchors, end = anchors[end > anchors], end[end > anchors]
+    for piece in candidates(search, Ranges(anchors, anchors, end)):
+        place = np.searchsorted(terminators, piece[:, -1])
+        ends = place < len(terminators)
+        ends[ends] = terminators[place[ends]] == piece[ends, -1]
+        yield piece[ends]
+
+
 def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
     """All candidates of each search of a conjunction, in pieces; see `candidates`."""
     if ranges.last is not None:

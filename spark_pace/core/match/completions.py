@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import Ints, has_bit
+from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, candidates
-from spark_pace.core.match.first import depth_first, nearest
-from spark_pace.core.match.search.any_order import AnyOrder
-from spark_pace.core.match.search.nearest_sets import nearest_sets
+from spark_pace.core.match.first import nearest
+from spark_pace.core.match.kernels import kernels_of
 from spark_pace.core.match.search.search import Search
 
 
@@ -24,45 +23,21 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     Returns:
         int64[m]; -1 where no row does.
     """
-    if isinstance(search, AnyOrder):
-        return _in_any_order(search, starts, end)
     technique = search.techniques.completion
     if technique.how == "nearest":
         rows = starts
         for level in range(1, search.steps):
             rows = search.following(level, rows)
         return np.where(rows < end, rows, -1)
-    closes = np.full(len(starts), -1, np.int64)
-    ranges = Ranges(starts, starts, end)
+    if technique.how != "walk" and technique.compiled:
+        found: Ints = kernels_of(search).completing(search, starts, end)
+        return found
+    closes, ranges = np.full(len(starts), -1, np.int64), Ranges(starts, starts, end)
     if technique.how == "walk":
         index, matrix = nearest(search, ranges)
         closes[index] = matrix[:, -1]
-    elif technique.compilable and search.many:
-        index, matrix = depth_first(search, ranges, shorten=True)
-        closes[index] = matrix[:, -1]
     else:
         _within_horizons(search, ranges, closes)
-    return closes
-
-
-def _in_any_order(search: AnyOrder, starts: Ints, end: Ints) -> Ints:
-    """The completions of a conjunction; see `completions`.
-
-    Where each order of its components is searched as a sequence, the first completion of all orders counts.
-    """
-    rows, how = search.stream.rows, search.techniques.completion.how
-    if how == "nearest set":
-        closes = search.lasts(nearest_sets(search, starts, starts, backwards=False))
-        return np.where(closes < end, closes, -1)
-    closes = np.full(len(starts), -1, np.int64)
-    if how == "all candidates":
-        _within_horizons(search, Ranges(starts, starts, end), closes)
-        return closes
-    for order in search.orders:
-        mine = np.flatnonzero(has_bit(search.stream.mask[starts], order[0]))
-        found = completions(search.in_sequence(order), starts[mine], end[mine])
-        least = np.minimum(*(np.where(one < 0, rows, one) for one in (found, closes[mine])))
-        closes[mine] = np.where(least < rows, least, -1)
     return closes
 
 

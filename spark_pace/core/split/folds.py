@@ -7,7 +7,6 @@ last state of each key, and no events.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NOTHING_US, Ints
 from spark_pace.core.functions.python_fold import Runs
+from spark_pace.core.match.compiled.state_machine import Moves, Walk, walk_states
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.fold import STATE_AFTER, STATE_BEFORE, STATE_SINCE, StateMachine
 from spark_pace.core.plan.rule import Rule
@@ -23,9 +23,6 @@ from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, numbered
 from spark_pace.core.split.task import Split, SplitTask
 from spark_pace.core.tables import array
-
-if TYPE_CHECKING:
-    from spark_pace.core.match.search.compiled.state_machine import Walk
 
 STATE = "@state"  # large_string, of a key: the name of its state, or the state of a Python function as JSON
 ROW, SELECTION = (
@@ -67,16 +64,14 @@ def walk(stream: Stream, machine: StateMachine, last_values: Mapping[str, pa.Arr
         machine: the states and moves.
         last_values: the values that each segment's key has kept (`columns_of_states`).
     """
-    from spark_pace.core.match.search.compiled.compilation import normal
-    from spark_pace.core.match.search.compiled.state_machine import Moves, Walk, walk_states
-
     names = pa.array(machine.states, pa.large_string())
     known = pc.fill_null(pc.index_in(last_values[STATE], value_set=names), 0)
     since = pc.fill_null(last_values[STATE_SINCE], NOTHING_US)
     before, before_since, taken = (np.empty(stream.rows, np.int64) for _ in range(3))
-    walked = Walk(normal(known.to_numpy()), normal(since.to_numpy()), before, before_since, taken)
+    state, entered = (np.array(column.to_numpy(), np.int64) for column in (known, since))
+    walked = Walk(state, entered, before, before_since, taken)
     bounds, mask = np.append(stream.starts, stream.rows), stream.mask.astype(np.int64)
-    walk_states(Moves(*_moves(machine)), normal(bounds), normal(mask), normal(stream.time), walked)
+    walk_states(Moves(*_moves(machine)), bounds, mask, np.ascontiguousarray(stream.time), walked)
     return walked
 
 

@@ -117,15 +117,11 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: In
 def _plain_keep(stream: Stream, way: UsingUp, search: Search, spent: Ints, still_open: Ints) -> Bools:
     """bool[n], the rows that a plain sequence without a window carries: those that later matches can use.
 
-    If these cannot be told (`UsingUp.waiting`), it carries the unused rows of each segment from its first
-    unused initiator on. `still_open` are the rows that have opened the open selections.
+    `still_open` are the rows that opened the selections which are open.
     """
     keep = np.zeros(stream.rows, np.bool_)
     waiting_initiators = still_open[spent[still_open] == UNUSED]
     if not len(waiting_initiators):
         return keep
-    waiting = way.waiting(search.stream, search)
-    if waiting is None:
-        return from_first(stream, waiting_initiators) & (spent == UNUSED)  # type: ignore[no-any-return]
-    keep[waiting] = True
+    keep[way.waiting(search.stream, search)] = True
     return keep

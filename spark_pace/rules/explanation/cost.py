@@ -19,7 +19,8 @@ from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.comparison import is_comparison
+from spark_pace.core.match.search.comparison import is_comparison, is_equality
+from spark_pace.core.match.search.row_tables import names_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.technique import Begin, How
 from spark_pace.core.match.stream import Stream
@@ -44,7 +45,7 @@ METHODS: dict[How, str] = {
     "first candidate": "depth first, with second thoughts, up to the first candidate",
     "all candidates": "all candidates are made, step by step, and compared",
     "nearest set": "the nearest events that stand for all components",
-    "all orders": "each order of the components is searched as a sequence",
+    "any order": "components in any order, depth first, with second thoughts",
     "in order": "each step takes the earliest event that is not used up",
     "in turn": "terminators one after the other, each among the events that are not used up",
     "queues": "each event serves the partial candidate that has waited longest, by columns",
@@ -143,34 +144,39 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
         return SearchCost(each, "nearest", False, ())
     if pattern.order == "conjunction":
         return SearchCost(technique.each, technique.how, False, ())
-    if technique.each == "terminator" and pattern.context == LATEST_ZERO.value:
-        search = search.mirrored()
-    elif technique.each == "terminator" and technique.how in ("walk", "first candidate", "all candidates"):
-        search = search.rotated()
-    return SearchCost(technique.each, technique.how, technique.compilable, _steps(search))
+    order, last, latest = [*range(search.steps)], search.steps - 1, pattern.context == LATEST_ZERO.value
+    if technique.each == "terminator" and technique.how in ("walk", "first candidate", "all candidates"):
+        if not search.simple:
+            order = order[::-1] if latest else [last, *order[:-1]]
+        else:
+            search = search.mirrored() if latest else search.rotated()
+    return SearchCost(technique.each, technique.how, technique.compiled, _steps(search, order))
 
 
-def _steps(search: Search) -> tuple[StepCost, ...]:
-    """The steps of a search after the first one."""
-    return tuple(_step(search, level) for level in range(1, search.steps))
+def _steps(search: Search, order: list[int]) -> tuple[StepCost, ...]:
+    """The steps of a search after the first one, if it places the anchors in this order."""
+    negated = {k for k, component in enumerate(search.pattern.components) if component.negated}
+    asked = [one for one in search.pattern.where if negated.isdisjoint(one.components)]
+    found, placed = [], 1 << order[0]
+    for own in order[1:]:
+        placed |= 1 << own
+        names = [(one.expr, names_of(search, one.components)) for one in asked]
+        exprs = [expr for expr, mask in names if mask >> own & 1 and not mask & ~placed]
+        found.append(_step(search, own, exprs))
+    return tuple(found)
 
 
-def _step(search: Search, level: int) -> StepCost:
-    pattern, shape = search.pattern, search.between.shape
-    negated = {k for k, component in enumerate(pattern.components) if component.negated}
-    conjuncts = [c for c in pattern.where if shape.level(c) == level and negated.isdisjoint(c.components)]
-    exprs: list[Expr] = [conjunct.expr for conjunct in conjuncts]
+def _step(search: Search, own: int, exprs: list[Expr]) -> StepCost:
+    """The step that places an anchor, at which these conditions are tested."""
     compared = [expr for expr in exprs if is_comparison(expr, search.places)]
-    equality = None
-    if search.levels[level].equality is not None:
-        equality = next(expr for expr in compared if getattr(expr, "function", "") == "=")
+    equality = next((expr for expr in compared if is_equality(expr, search.places)), None)
     return StepCost(
-        component=pattern.components[shape.anchors[level]].name,
+        component=search.pattern.components[search.between.shape.anchors[own]].name,
         found="by place" if equality is None else "by equality",
         equality=None if equality is None else canonical_text(equality),
         ranked=tuple(canonical_text(expr) for expr in compared if expr != equality),
         evaluated=tuple(canonical_text(expr) for expr in exprs if expr not in compared),
-        between=search.levels[level].bound,
+        between=not search.simple,
     )
 
 

@@ -211,7 +211,7 @@ class SearchCost:
     Attributes:
         each: the event that a search begins with: "initiator" or "terminator".
         method: how it goes on; `METHODS` in `cost` describes each method.
-        compiled: True if compiled code searches when there are many combinations of events.
+        compiled: True if compiled code searches.
         steps: the steps of a search, in order; empty if one event is a match, and for conjunctions.
     """
 

@@ -192,7 +192,7 @@ def _cost(cost: Cost) -> Iterator[str]:
     yield f"each event: {_counted(cost.conditions_per_event, 'condition')} at the intake"
     yield f"each carried event: looked at {cost.carried}"
     if cost.search is not None and (cost.search.steps or cost.search.method != "nearest"):
-        compiled = " (compiled, where combinations are many)" if cost.search.compiled else ""
+        compiled = " (compiled)" if cost.search.compiled else ""
         yield f"each {cost.search.each}: {METHODS[cost.search.method]}{compiled}"
         for step in cost.search.steps:
             yield f"  {_step(step)}"

@@ -21,17 +21,11 @@ ROUND = 8  # rules that are drawn of each kind at once
 MOST_ROUNDS = 3
 ENOUGH = 3  # rules that fit a cell
 SEARCHED: Settings = {"is_much_carried": ALWAYS}
-BY_COLUMNS: Settings = {"is_compiled": NEVER}
 # what leads to where a choice is asked, or a size is read
 LEADING: dict[str, Settings] = {
     "is_rid_of_closed": SEARCHED,
     "FIRST_UNRESOLVED": SEARCHED,
     "is_shared": {"is_looked_up": ALWAYS},
-    "FIRST_ROWS": BY_COLUMNS,
-    "FIRST_HORIZON_ROWS": BY_COLUMNS,
-    "USING_UP_ROWS": BY_COLUMNS,
-    "UNITED_ROWS": BY_COLUMNS,
-    "BLOCK_BITS": {"is_compiled": ALWAYS},
 }
 
 

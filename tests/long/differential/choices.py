@@ -15,8 +15,12 @@ from spark_pace import ways
 NEVER, ALWAYS, CHANGING = "never", "always", "changing"
 # choices of tasks and readers, where there is no rule; tests/spark/test_stages.py,
 # tests/unit/spark/stages/test_handover.py, tests/property/test_plain_json.py and
-# tests/unit/core/test_frames.py force both ways
-ELSEWHERE = {"is_handed_over", "is_compressed", "is_read_by_columns", "is_loaded", "is_worth_compiling"}
+# tests/unit/core/test_frames.py force both ways. Whether machine code is made is forced by
+# tests/unit/machine_code/test_machine_code.py and tests/property/test_source_of_kernels.py
+ELSEWHERE = {
+    *("is_handed_over", "is_compressed", "is_read_by_columns", "is_loaded", "is_worth_compiling"),
+    "is_made_now",
+}
 CHOICES = tuple(
     name
     for name, made in vars(ways).items()
@@ -26,7 +30,6 @@ CHOICES = tuple(
 SIZES: dict[str, tuple[int, ...]] = {
     "PIECE_ROWS": (3, 7),
     "USING_UP_ROWS": (1, 4),
-    "UNITED_ROWS": (1, 16),
     "PART_ROWS": (1, 5),
     "FIRST_OPENINGS": (1,),
     "FIRST_UNRESOLVED": (2, 100),
@@ -40,7 +43,6 @@ WAYS = (*(f"{name}: {answer}" for name in CHOICES for answer in ("no", "yes")), 
 # choices that others are asked behind
 OFTEN = {
     "is_much_carried": (None, NEVER, ALWAYS, ALWAYS, ALWAYS, CHANGING),
-    "is_compiled": (None, NEVER, ALWAYS, ALWAYS, CHANGING),
 }
 
 Settings = dict[str, str | int]  # what is not named keeps its own answer, or size

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from spark_pace.core.expr import Call, Expr, Previous, walk
+from spark_pace.core.expr import Call, Expr, Literal, Previous, walk
 from spark_pace.core.plan.rule import (
     Conjunct,
     Context,
@@ -62,6 +62,34 @@ def with_sum(rule: Rule) -> Rule:
     return replace(rule, pattern=replace(pattern, where=(*pattern.where, more)))
 
 
+def with_coalesce(rule: Rule) -> Rule:
+    """The rule with a condition more of which compiled code has no operation: columns test it."""
+    pattern, span = rule.pattern, rule.span
+    if isinstance(span, PredicateSpan) and span.close_where and pattern is None:
+        told = Call("coalesce", (span.close_where[-1], Literal(False, "BOOLEAN")), "BOOLEAN")
+        return replace(rule, span=replace(span, close_where=(*span.close_where, told)))
+    if pattern is None or pattern.strategy is not None or (pattern.within is None and rule.span is None):
+        return rule
+    places = [k for k, one in enumerate(pattern.components) if not one.negated and one.times is None]
+    if pattern.where:
+        known, places = pattern.where[-1].expr, [*pattern.where[-1].components]
+    elif len(places) > 1:
+        places = places[:2]
+        first, second = (pattern.components[k].name for k in places)
+        known = condition("<=", column("x", first), column("y", second))
+    else:
+        return rule
+    told = Call("coalesce", (known, Literal(not pattern.where, "BOOLEAN")), "BOOLEAN")
+    more = Conjunct(told, tuple(places))
+    return replace(rule, pattern=replace(pattern, where=(*pattern.where, more)))
+
+
+def in_part_by_columns(rules: Rules) -> Rules:
+    """The rules, of which one in three has a condition that columns test."""
+    by_columns = st.sampled_from([False, False, True])
+    return st.builds(lambda rule, more: with_coalesce(rule) if more else rule, rules, by_columns)
+
+
 def with_values(rule: Rule) -> Rule:
     """The rule with a condition more, the same one on what opens and on what closes its spans."""
     assert isinstance(rule.span, PredicateSpan)
@@ -111,8 +139,11 @@ def drawn_rules() -> list[Rules]:
     found += [aggregate_rules(predicate_spans()).map(with_values)]
     found += [span_rules(predicate_spans(), operator=True).map(with_values)]
     found += [aggregate_rules(grid_spans()).flatmap(forgetful)]
+    found += [rules(CONTEXTS[-1], where=True).map(with_coalesce)]
+    found += [previous_rules([CONTEXTS[-1]]).map(with_coalesce)]
+    found += [span_rules(predicate_spans(), operator=True).map(with_coalesce)]
     found += [machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
-    return found
+    return [in_part_by_columns(each) for each in found]
 
 
 KINDS_OF_RULES = (
@@ -121,6 +152,7 @@ KINDS_OF_RULES = (
     "where",
     "arithmetic",
     "join",
+    "by columns",
     "repeated",
     "optional",
     "negated",
@@ -188,8 +220,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     for one in pattern.where:
         if any(_is_arithmetic(node) for node in walk(one.expr)):
             yield "arithmetic"
-        if isinstance(one.expr, Call) and one.expr.function == "=":
-            yield "join"
+        if isinstance(one.expr, Call) and one.expr.function in ("=", "coalesce"):
+            yield "join" if one.expr.function == "=" else "by columns"
     for component in pattern.components:
         if component.times is not None:
             yield "repeated" if component.times.least else "optional"

@@ -51,17 +51,9 @@ IMPOSSIBLE = (
         "it is for selections that close, and matches that wait",
     ),
     Impossible(
-        (
-            *("is_compiled", "is_decided_compiled", "FIRST_OPENINGS"),
-            *("FIRST_ROWS", "FIRST_HORIZON_ROWS", "UNITED_ROWS", "USING_UP_ROWS", "BLOCK_BITS"),
-        ),
+        (*("FIRST_OPENINGS", "FIRST_ROWS", "FIRST_HORIZON_ROWS", "USING_UP_ROWS", "BLOCK_BITS"),),
         ("close window",),
         "all candidates are made, nothing is chosen among them",
-    ),
-    Impossible(
-        ("is_decided_compiled",),
-        ("conjunction", "where", "arithmetic", "join", *NOT_SIMPLE, *WITHOUT_PATTERN, *ZERO, *ONE_OPEN),
-        "it is for *earliest, selected* of plain sequences",
     ),
     Impossible(
         ("USING_UP_ROWS",),
@@ -69,15 +61,14 @@ IMPOSSIBLE = (
         "it is for *earliest, selected* of simple sequences",
     ),
     Impossible(
-        ("UNITED_ROWS",),
-        ("sequence", *NOT_SIMPLE, *WITHOUT_PATTERN, *NEXT),
-        "it is for conjunctions",
-    ),
-    Impossible(("UNITED_ROWS",), ("arithmetic",), "conditions over several components tell events apart"),
-    Impossible(
         ("FIRST_OPENINGS",),
         (*WITHOUT_PATTERN, *ZERO, "earliest, selected"),
         "it is for one selection that is open at a time",
+    ),
+    Impossible(
+        ("FIRST_ROWS",),
+        ("conjunction", "earliest, selected"),
+        "it is for walks, of patterns and to what closes a span, and for sequences that use nothing up",
     ),
     Impossible(
         ("FIRST_HORIZON_ROWS",),
@@ -85,7 +76,7 @@ IMPOSSIBLE = (
         "it is for selections that the first completion closes",
     ),
     Impossible(
-        ("is_compiled", "is_counted", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
+        ("is_counted", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
         FOLDS,
         "nothing is searched for: events go through states one after the other",
     ),

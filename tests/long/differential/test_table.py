@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_pace import ways
-from spark_pace.cli.kernels import compile_searches
-from spark_pace.core.match.search.compiled.compilation import KEPT
+from spark_pace.cli.kernels import KERNELS, compile_searches
 from spark_pace.errors import counted
 from tests.long.differential.aims import full_run
 from tests.long.differential.choices import WAYS
@@ -14,27 +13,20 @@ from tests.long.differential.forms import FORMS
 from tests.long.differential.table import as_text, empty_cells, impossible, taken_though_impossible
 
 
-def compiled_anew() -> dict[str, int]:
-    """For how many kinds of arguments each function was compiled in this process."""
-    return {function.py_func.__name__: sum(function.stats.cache_misses.values()) for function in KEPT}
-
-
 def test_no_pair_differs_and_every_cell_that_can_be_is_filled_with_a_match(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(ways, "FEW_COMBINATIONS", -1)
-        patch.setattr(ways, "MANY_EVENTS", 0)
+        patch.setattr(ways, "FEW_NUMBERS", -1)
         compile_searches()
-    before = compiled_anew()
     tally = full_run(start=0, rules=2, tries=60)
     print(f"{counted(tally.pairs, 'pair')}, {tally.matched} with a match\n{as_text(tally.taken)}")
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
     assert not empty_cells(tally.taken)
     assert not taken_though_impossible(tally.taken)
-    assert before
-    assert compiled_anew() == before  # what is compiled ahead is all that is ever compiled
+    assert [len(one.layouts) for one in KERNELS] == [1] * len(KERNELS)  # made ahead is all that is ever made
+    assert all(one.is_machine_code for one in KERNELS)
 
 
 def test_no_cell_that_is_called_impossible_is_of_an_unknown_way_or_form() -> None:

@@ -28,7 +28,8 @@ ALLOWED = {
     "spark_pace.ways": set(),
     "spark_pace.preflight": {"spark_pace.errors"},
     "spark_pace.core": {"spark_pace.errors", "spark_pace.ways", "numpy", "pyarrow"},
-    "spark_pace.core.match.search.compiled": {"spark_pace.core", "numba", "numpy"},
+    "spark_pace.core.match.compiled": {"spark_pace.core", "spark_pace.machine_code", "numpy"},
+    "spark_pace.machine_code": {"spark_pace.ways", "llvmlite", "numba", "numpy"},
     "spark_pace.rules": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },

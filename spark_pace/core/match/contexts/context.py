@@ -96,12 +96,11 @@ class UsingUp:
 
     Attributes:
         match: the kernel.
-        waiting: for a plain sequence without window, the unused rows that later matches can still use; None
-            where that cannot be told.
+        waiting: for a plain sequence without window, the unused rows that later matches can still use.
     """
 
     match: Callable[[Stream, Pattern, Search], Found]
-    waiting: Callable[[Stream, Search], Ints | None]
+    waiting: Callable[[Stream, Search], Ints]
     work: ClassVar[Literal["matched"]] = "matched"
     every_initiator_opens: ClassVar[bool] = True
 

@@ -8,7 +8,7 @@ conditions join them, and each takes rows from the whole range that is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
 from functools import reduce
 from itertools import permutations
@@ -100,11 +100,6 @@ class AnyOrder(Search):
         compared = self.comparisons(one.expr for one in self.pattern.where if one.components == pair)
         return compared if first < last else [one.turned() for one in compared]
 
-    @property
-    def orders(self) -> Sequence[tuple[int, ...]]:
-        """All orders of components: each can be searched as a sequence."""
-        return list(permutations(range(self.steps)))
-
     def arranged(self, order: tuple[int, ...]) -> Search:
         """The sequence of the components in another order, over the same stream."""
         if order not in self._arranged:
@@ -116,13 +111,6 @@ class AnyOrder(Search):
             arranged.compared = {expr: one.placed(places) for expr, one in compared}
             self._arranged[order] = arranged
         return self._arranged[order]
-
-    def in_sequence(self, order: tuple[int, ...]) -> Search:
-        """The search with the components in this order, where candidates end with a terminator."""
-        arranged = self.arranged(order)
-        if not self.limited:
-            return arranged
-        return arranged.ending(np.intersect1d(arranged.terminators, self._lasts, assume_unique=True))
 
     def starting_with(self, rows: Ints, end: Ints) -> Iterator[Ints]:
         """All candidates that begin with each of m rows and end before row `end` (int64[m]), in pieces.

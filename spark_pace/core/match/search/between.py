@@ -50,6 +50,7 @@ class Between:
         shape: its shape.
         places: the level of each component that stands for one event, by its name; negated ones behind all.
         rows_of: the rows that match each repeated and each negated component, by its index.
+        before: how many of these stand before each row: int64[rows + 1].
         forbidding: the negated components.
     """
 
@@ -60,7 +61,7 @@ class Between:
         self.places = places_of(pattern)
         watched = [index for index, c in enumerate(components) if c.times is not None or c.negated]
         self.rows_of = {index: stream.matching(index) for index in watched}
-        self._before: dict[int, Ints] = {
+        self.before: dict[int, Ints] = {
             index: counted_before(rows, stream.rows).astype(np.int64) for index, rows in self.rows_of.items()
         }
         self._others: dict[int, Ints] = {}
@@ -77,7 +78,7 @@ class Between:
         """The group of a component in each candidate: a range of its `rows_of`, as two int64[m]."""
         gap = self.shape.gaps[self._gaps[component]]
         left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
-        before = self._before[component]
+        before = self.before[component]
         lo = before[left + (not gap.from_left)]
         hi = np.maximum(lo, before[right + gap.to_right])
         if capped and gap.times.most is not None and not gap.to_right:
@@ -129,15 +130,15 @@ class Between:
             for one in self.forbidding:
                 if one.gap == level - 1 and not one.conditions:
                     limit = np.minimum(
-                        limit, self._row_of(one.component, self._before[one.component][left + 1])
+                        limit, self._row_of(one.component, self.before[one.component][left + 1])
                     )
         elif gap.times.most is not None and not capped:
-            most = self._before[gap.group][left + (not gap.from_left)] + gap.times.most
+            most = self.before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
         if self.shape.strict:
             behind = left + 1
             if gap.group is not None:
-                behind = self._strangers(gap.group)[behind - self._before[gap.group][behind]]
+                behind = self._strangers(gap.group)[behind - self.before[gap.group][behind]]
             limit = np.minimum(limit, behind)
         return limit + 1
 
@@ -172,7 +173,7 @@ class Between:
 
     def _forbidden(self, one: Forbidding, matrix: Ints, *, capped: bool) -> Bools:
         after, until = self._region(one, matrix, capped=capped)
-        before = self._before[one.component]
+        before = self.before[one.component]
         lo = before[after + 1]
         hi = np.maximum(lo, before[until])
         if not one.conditions:

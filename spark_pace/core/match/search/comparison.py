@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -16,11 +18,12 @@ import pyarrow as pa
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
 from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, of_component, walk
+from spark_pace.core.match.compiled.operations import EQUAL, GREATER, LESS
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
+from spark_pace.core.plan.shape import places_of, shape_of
 from spark_pace.core.ranks import value_codes, value_orders
 
-LESS, EQUAL, GREATER = 1, 2, 4
 ACCEPTS = {
     "<": LESS,
     "<=": LESS | EQUAL,
@@ -29,6 +32,7 @@ ACCEPTS = {
     ">": GREATER,
     "<>": LESS | GREATER,
 }
+_WRITTEN = {accepts: function for function, accepts in ACCEPTS.items()}
 _COMPARE: dict[int, Callable[[Any, Any], Any]] = {
     LESS: np.less,
     LESS | EQUAL: np.less_equal,
@@ -132,26 +136,35 @@ def _numbered(columns: list[pa.Array]) -> list[Ints]:
     return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
 
 
-def implied(pattern: Pattern, components: Mapping[str | None, int]) -> list[Conjunct]:
-    """What equalities in a chain say of the last component: ``a.x = c.x`` if a.x = b.x and b.x = c.x."""
-    groups: list[list[Expr]] = []
-    exprs = [conjunct.expr for conjunct in pattern.where]
-    stated = [expr.arguments for expr in exprs if is_equality(expr, components)]
-    for sides in stated:
-        joined = [*sides, *(side for group in groups if not {*sides}.isdisjoint(group) for side in group)]
-        groups = [group for group in groups if {*sides}.isdisjoint(group)] + [list(dict.fromkeys(joined))]
-    last = len(pattern.components) - 1
+@lru_cache(maxsize=4096)
+def implied(pattern: Pattern) -> tuple[Conjunct, ...]:
+    """What comparisons in a chain say of two components more: ``a.x < c.x`` if a.x < b.x and b.x = c.x."""
+    steps = len(shape_of(pattern).anchors)
+    places = {name: place for name, place in places_of(pattern).items() if place < steps}  # not negated ones
+    says: dict[tuple[Expr, Expr], int] = {}  # of two sides that the first is less, equal, or either
+    for one in pattern.where:
+        if is_comparison(one.expr, places) and isinstance(one.expr, Call) and one.expr.function != "<>":
+            left, right = one.expr.arguments
+            accepts = ACCEPTS[one.expr.function]
+            if not accepts & GREATER:
+                says.setdefault((left, right), accepts)
+            if not accepts & LESS:
+                says.setdefault((right, left), _turned(accepts))
+    stated = [{*pair} for pair in says]
+    sides = list(dict.fromkeys(side for pair in says for side in pair))
+    for middle, left, right in product(sides, repeat=3):
+        if left != right and (left, middle) in says and (middle, right) in says:
+            both = says[left, middle], says[middle, right]
+            follows = EQUAL if both == (EQUAL, EQUAL) else (both[0] & both[1] & EQUAL) | LESS
+            says[left, right] = says.get((left, right), follows) & follows or follows
     found = []
-    for group in groups:
-        places = {side: min(components_of(side, components)) for side in group}
-        of_last = [side for side in group if places[side] == last][:1]
-        found += [
-            Conjunct(Call("=", (side, one), "BOOLEAN"), (places[side], last))
-            for one in of_last
-            for side in group
-            if places[side] < last and (side, one) not in stated and (one, side) not in stated
-        ]
-    return found
+    for (left, right), accepts in says.items():
+        two = (*components_of(left, places), *components_of(right, places))
+        if {left, right} not in stated and two[0] != two[1]:
+            comparison = Call(_WRITTEN[accepts], (left, right), "BOOLEAN")
+            found.append(Conjunct(comparison, (min(two), max(two))))
+            stated.append({left, right})
+    return tuple(found)
 
 
 def is_equality(expr: Expr, components: Mapping[str | None, int]) -> TypeGuard[Call]:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
 from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, of_component, walk
-from spark_pace.core.match.search import operations as do
+from spark_pace.core.match.compiled import operations as do
+from spark_pace.core.match.compiled.arguments import Programs
 from spark_pace.core.match.search.comparison import ACCEPTS, components_of
-from spark_pace.core.match.search.search_arguments import Programs
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.ranks import value_orders
 from spark_pace.core.tables import bools
@@ -75,26 +75,31 @@ def _is_column(expr: Expr, components: Mapping[str | None, int]) -> bool:
     return not grouped and len(components_of(expr, components)) < 2
 
 
-def programs_of(
-    exprs: Sequence[Sequence[Expr]],
-    components: Mapping[str | None, int],
-    stream: Stream,
-    gaps: Mapping[str | None, int] | None = None,
-) -> Programs:
-    """The programs of the conditions of each level.
+@dataclass(frozen=True)
+class Condition:
+    """A condition as it is tested in a search.
 
-    Args:
-        exprs: the conditions that are decided at each level.
-        components: the level of each component, by name.
-        stream: the stream.
-        gaps: the gap of each group, by name.
+    Attributes:
+        expr: the condition.
+        names: the mask of the anchors and the set that must be placed to test it.
+        places: the anchor or the set of each component, by its name.
+        gaps: the gap of each group, by its name.
     """
-    written = _Writing(components, stream, gaps or {})
+
+    expr: Expr
+    names: int
+    places: Mapping[str | None, int]
+    gaps: Mapping[str | None, int]
+
+
+def programs_of(conditions: Sequence[Condition], stream: Stream) -> Programs:
+    """The programs of some conditions over a stream."""
+    written = _Writing(stream)
     bounds, aggregate_bounds = [0], [0]
-    for of_level in exprs:
-        for expr in of_level:
-            written.add(expr)
-            written.lines.append((do.HOLDS, -1, -1, 0))
+    for condition in conditions:
+        written.condition = condition
+        written.add(condition.expr)
+        written.lines.append((do.HOLDS, -1, -1, 0))
         bounds.append(len(written.lines))
         aggregate_bounds.append(len(written.aggregates))
     ints = np.array(written.columns, np.int64).reshape(len(written.columns), stream.rows)
@@ -103,6 +108,7 @@ def programs_of(
     return Programs(
         lines=lines,
         bounds=np.array(bounds),
+        names=np.array([condition.names for condition in conditions], np.int64),
         ints=ints,
         doubles=ints.view(np.float64),
         nulls=np.array(written.nulls, np.bool_).reshape(ints.shape),
@@ -128,9 +134,8 @@ def _depth(lines: Ints) -> int:
 class _Writing:
     """Programs as they are written, and the columns that they need."""
 
-    components: Mapping[str | None, int]
     stream: Stream
-    gaps: Mapping[str | None, int]
+    condition: Condition | None = None
     lines: list[tuple[int, int, int, int]] = field(default_factory=list)
     columns: list[Ints] = field(default_factory=list)
     nulls: list[Bools] = field(default_factory=list)
@@ -142,14 +147,14 @@ class _Writing:
         if isinstance(expr, Aggregate):
             self._aggregate(expr)
             return
-        if _is_column(expr, self.components):
+        if self._is_column(expr):
             code = do.PUSH + do.OF_DOUBLES * (expr.type == "DOUBLE")
             self._push(code, expr, self._value(expr))
             return
         assert isinstance(expr, Call)
         *others, last = expr.arguments
         code, accepts = _CODES[expr.function], ACCEPTS.get(expr.function, 0)
-        if code == do.COMPARE and all(_is_column(side, self.components) for side in expr.arguments):
+        if code == do.COMPARE and all(map(self._is_column, expr.arguments)):
             left, right = self._orders(expr.arguments)
             self._push(do.PUSH, others[0], left)
             self._push(code, last, right, accepts)
@@ -158,7 +163,7 @@ class _Writing:
             code += do.OF_DOUBLES
         for side in others:
             self.add(side)
-        if _is_column(last, self.components):
+        if self._is_column(last):
             self._push(code, last, self._value(last), accepts)
         else:
             self.add(last)
@@ -166,7 +171,9 @@ class _Writing:
 
     def _aggregate(self, expr: Aggregate) -> None:
         """Write a line that pushes an aggregate, and which aggregate is to be written before."""
-        code, values, rows, gap = _AGGREGATES[expr.function], -1, self.stream.rows, self.gaps[expr.component]
+        assert self.condition is not None
+        code, values, rows = _AGGREGATES[expr.function], -1, self.stream.rows
+        gap = self.condition.gaps[expr.component]
         if expr.attribute is not None:
             kind = self.stream.attribute(expr.attribute).type
             values = self._value(Column(None, expr.attribute, expr.type))
@@ -177,8 +184,17 @@ class _Writing:
 
     def _push(self, code: int, expr: Expr, column: int, accepts: int = 0) -> None:
         """Write a line that pushes a column's value, and what it does then."""
-        level = min(components_of(expr, self.components), default=0)  # what is no component's is everywhere
-        self.lines.append((code, level, column, accepts))
+        assert self.condition is not None
+        places, names = self.condition.places, self.condition.names
+        named = min(
+            components_of(expr, places), default=None
+        )  # what is no component's is the same at any row
+        place = names.bit_length() - 1 if named is None else named
+        self.lines.append((code, place, column, accepts))
+
+    def _is_column(self, expr: Expr) -> bool:
+        assert self.condition is not None
+        return _is_column(expr, self.condition.places)
 
     def _value(self, expr: Expr) -> int:
         """The column of an expression's values."""

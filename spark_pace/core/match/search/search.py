@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
@@ -15,18 +14,18 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
+from spark_pace.core.match.compiled.operations import EQUAL
 from spark_pace.core.match.found_matches import Found, found_of
 from spark_pace.core.match.search.between import Between, CandidateColumns
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
-    EQUAL,
     Comparison,
     comparison_of,
     implied,
     is_comparison,
+    is_equality,
 )
 from spark_pace.core.match.search.level import Level
-from spark_pace.core.match.search.search_arguments import Levels, Programs
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import columns_of
@@ -54,7 +53,7 @@ class Search:
         structural: whether no trailing negation is tested.
         foresees: whether rows are left out that no row of a later level may follow.
         compared: comparisons of two components that are made, by the conditions.
-        levels_compiled: the levels as compiled code takes them, once they are made.
+        tables: what compiled code takes, once it is made.
         before: for some levels int64[n + 1], how many of its members stand before each row of the stream.
     """
 
@@ -74,7 +73,7 @@ class Search:
         self.walking = self.structural = False
         self.foresees = True
         self.compared: dict[Expr, Comparison] = {}
-        self.levels_compiled: tuple[Levels, Programs] | None = None
+        self.tables: dict[object, object] = {}
         self.before: dict[int, npt.NDArray[np.int32]] = {}
 
     @property
@@ -103,14 +102,14 @@ class Search:
         """Search with no other rows of anchor `level` than these, which ascend."""
         members = [*self.members[:level], rows, *self.members[level + 1 :]]
         made = ("levels", "fitting", "walker")
-        return self._with(*made, levels_compiled=None, members=members, before={})
+        return self._with(*made, members=members, before={})
 
     def _with(self, *anew: str, **values: object) -> Search:
         """Copy this search with other values, and let it make anew what it has made of the old ones."""
         other = copy(self)
         for name in anew:
             vars(other).pop(name, None)
-        vars(other).update(values)
+        vars(other).update(values, tables={})
         return other
 
     @cached_property
@@ -118,11 +117,6 @@ class Search:
         """True if no event matches two components."""
         mask = self.stream.mask & np.uint16((1 << len(self.pattern.components)) - 1)
         return not np.any(mask & (mask - (mask > 0)))
-
-    @property
-    def many(self) -> bool:
-        """True if compiled code searches what it can search: rows are many."""
-        return ways.is_compiled(math.prod(map(len, self.members)))
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -170,7 +164,7 @@ class Search:
     @cached_property
     def walker(self) -> Search:
         """This search for walks, which take a row that fits, whatever follows."""
-        return self._with("levels", "fitting", levels_compiled=None, foresees=False)
+        return self._with("levels", "fitting", foresees=False)
 
     def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
         """The comparisons of two components among some conditions."""
@@ -216,7 +210,9 @@ class Search:
 
         What a chain of equalities says of the given row is looked up from the second level on.
         """
-        pattern = replace(self.pattern, where=(*self.pattern.where, *implied(self.pattern, self.places)))
+        last = self.steps - 1
+        more = (c for c in implied(self.pattern) if is_equality(c.expr, self.places) and last in c.components)
+        pattern = replace(self.pattern, where=(*self.pattern.where, *more))
         order = [self.steps - 1, *range(self.steps - 1)]
         return Search(self.stream, rearranged(pattern, order), [self.members[k] for k in order])
 

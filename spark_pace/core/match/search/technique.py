@@ -18,14 +18,12 @@ from spark_pace.core.plan.shape import Shape, places_of, shape_of
 # `METHODS` in `spark_pace.rules.explanation.cost` says what each is
 How: TypeAlias = (
     Literal["nearest", "walk", "first candidate", "all candidates"]  # of sequences, step by step
-    | Literal["nearest set", "all orders"]  # of conjunctions
+    | Literal["nearest set", "any order"]  # of conjunctions
     | Literal["in order", "in turn"]  # without the events that are used up
     | Strategy
 )
 
 Begin: TypeAlias = Literal["initiator", "terminator"]
-
-MOST_IN_ORDERS = 3  # components of a conjunction of which all orders are searched one by one: six
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,12 @@ class Technique:
     Attributes:
         each: what a search begins with.
         how: how it goes on from there.
-        compilable: whether compiled code searches where rows are many.
+        compiled: whether compiled code searches.
     """
 
     each: Begin
     how: How
-    compilable: bool = False
+    compiled: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,43 +123,28 @@ def _of_walk(told: _Told) -> Technique:
 
 
 def _of_completion(told: _Told, walk: Technique) -> Technique:
-    if told.conjunction:
-        return _of_conjunction(told, "initiator")
-    if told.steps == 2:
+    if told.steps == 2 and not told.conjunction:
         return walk  # nothing comes after its second step
-    return _of_sequence(told, "initiator")
+    return _of_first(told, "initiator")
 
 
 def _of_best(told: _Told, walk: Technique) -> Technique:
-    if told.conjunction:
-        return _of_conjunction(told, "terminator")
-    if not told.simple:
-        return Technique("initiator", "all candidates")
-    if told.steps == 2:
+    if told.steps == 2 and told.simple:
         return replace(walk, each="terminator")
-    return _of_sequence(told, "terminator")
+    return _of_first(told, "terminator")
+
+
+def _of_first(told: _Told, each: Begin) -> Technique:
+    if told.plain:
+        return Technique(each, "nearest set", True) if told.conjunction else Technique(each, "nearest")
+    if told.runnable:
+        return Technique(each, "any order" if told.conjunction else "first candidate", True)
+    return Technique(each if told.simple or told.conjunction else "initiator", "all candidates")
 
 
 def _of_unused(told: _Told) -> Technique:
-    if told.conjunction:
-        orders = told.runnable and told.steps <= MOST_IN_ORDERS
-        return Technique("terminator", "in order" if told.plain else "in turn", told.plain or orders)
-    if not told.simple:
+    if told.plain:
+        return Technique("terminator", told.pattern.strategy or "in order", True)
+    if told.runnable or not told.simple:
         return Technique("terminator", "in turn", told.runnable)
-    if told.plain:
-        return Technique("terminator", told.pattern.strategy or "in order")
-    return _of_sequence(told, "terminator")
-
-
-def _of_sequence(told: _Told, each: Begin) -> Technique:
-    if told.plain:
-        return Technique(each, "nearest")
-    if told.simple and told.runnable:
-        return Technique(each, "first candidate", True)
-    return Technique(each, "all candidates")
-
-
-def _of_conjunction(told: _Told, each: Begin) -> Technique:
-    if told.plain:
-        return Technique(each, "nearest set")
-    return Technique(each, "all orders" if told.steps <= MOST_IN_ORDERS else "all candidates")
+    return Technique("terminator", "all candidates")

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace import ways
 from spark_pace.core.columns import MASK, NULL_ORDER, SEQ, TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, TypeName, evaluate_mask
 from spark_pace.core.match.completions import completions
-from spark_pace.core.match.contexts.earliest_selected import by_filtering
+from spark_pace.core.match.contexts.earliest_selected import earliest_selected
 from spark_pace.core.match.first import Ranges, greatest, least, walk
 from spark_pace.core.match.search.comparison import comparison_of, is_comparison
 from spark_pace.core.match.search.search import Search
@@ -40,12 +39,6 @@ VALUES: dict[TypeName, list[Any]] = {
     "DATE": [None, -719162, -1, 0, 1, 2932896],
 }
 ROLES: dict[str | None, int] = {"a": 0, "b": 1, "c": 2, "d": 3}
-
-
-@pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows are searched by compiled code too."""
-    monkeypatch.setattr(ways, "FEW_COMBINATIONS", 0)
 
 
 def drawn(generator: random.Random, kind: TypeName, rows: int) -> pa.Array:
@@ -157,6 +150,7 @@ def pattern_of(steps: int, where: Sequence[Conjunct], within: Within) -> Pattern
 def answers(stream: Stream, pattern: Pattern) -> dict[str, Any]:
     """What each way of searching finds."""
     search = Search(stream, pattern)
+    assert search.techniques.unused.compiled != any("coalesce" in str(one.expr) for one in pattern.where)
     starts, lasts = search.members[0], search.members[-1]
     end, start = window_end(stream, starts, pattern.within), window_start(stream, lasts, pattern.within)
     found, matrix = walk(search, Ranges(starts, starts, end))
@@ -165,7 +159,7 @@ def answers(stream: Stream, pattern: Pattern) -> dict[str, Any]:
         "completions": completions(search, starts, end).tolist(),
         "greatest": greatest(search, lasts, start)[0].tolist(),
         "least": least(search, lasts, start).tolist(),
-        "by filtering": by_filtering(stream, pattern, search).tolist(),
+        "without used events": earliest_selected(stream, pattern, search).members.tolist(),
     }
 
 
@@ -251,7 +245,7 @@ from spark_pace.rules import load_rules
 rules = load_rules(Path(sys.argv[1]))
 if len(sys.argv) > 2:
     from spark_pace import ways
-    ways.FEW_COMBINATIONS = 0
+    ways.FEW_NUMBERS = -1
 times = [datetime(2024, 1, 1) + timedelta(seconds=k) for k in range(6)]
 table = pa.table({"time": times, "type": list("aabbab"), "x": [1.0, 3.0, 2.0, 4.0, 5.0, 0.0]})
 matches = replay_table(rules, table).matches
@@ -284,34 +278,47 @@ def replayed(
     return tuple(answer.stdout.splitlines())
 
 
-@pytest.mark.parametrize("where", ["", "a.type < b.type and a.x < 10", "abs(a.x - b.x) >= 0"])
-def test_a_rule_without_comparisons_of_components_does_not_load_the_compiler(
-    tmp_path: Path, where: str
-) -> None:
-    assert replayed(tmp_path, where, "few")[-1] == ("True" if "a.type" in where else "False")
-
-
-def test_few_events_do_not_load_the_compiler(tmp_path: Path) -> None:
-    assert replayed(tmp_path, "b.x >= a.x") == ("[[0, 2], [1, 3]]", "False")
-
-
-def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path) -> None:
+def archived(tmp_path: Path) -> Path:
+    """The package in an archive, beside which nothing is kept."""
     archive = tmp_path / "spark_pace.zip"
     with zipfile.ZipFile(archive, "w") as file:
         for path in sorted((ROOT / "spark_pace").rglob("*.py")):
             file.write(path, path.relative_to(ROOT))
+    return archive
+
+
+def no_home(tmp_path: Path) -> str:
     home = tmp_path / "home"
-    home.write_text("no directory")
-    found = replayed(tmp_path, "b.x >= a.x", "few", package=archive, HOME=str(home))
+    home.write_text("no directory", encoding="ascii")
+    return str(home)
+
+
+@pytest.mark.parametrize("where", ["", "abs(a.x - b.x) >= 0"])
+def test_a_rule_without_comparisons_of_components_does_not_load_the_compiler(
+    tmp_path: Path, where: str
+) -> None:
+    told = replayed(tmp_path, where, "few", package=archived(tmp_path), HOME=no_home(tmp_path))
+    assert told[-1] == "False"
+
+
+def test_few_events_do_not_load_the_compiler(tmp_path: Path) -> None:
+    told = replayed(tmp_path, "b.x >= a.x", package=archived(tmp_path), HOME=no_home(tmp_path))
+    assert told == ("[[0, 2], [1, 3]]", "False")
+
+
+def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path) -> None:
+    found = replayed(tmp_path, "b.x >= a.x", "few", package=archived(tmp_path), HOME=no_home(tmp_path))
     assert found == ("[[0, 2], [1, 3]]", "True")
 
 
 def test_a_rule_works_where_compiled_code_that_was_kept_is_spoilt(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    expected = ("[[0, 2], [1, 3]]", "True")
-    assert replayed(tmp_path, "b.x >= a.x", "few", NUMBA_CACHE_DIR=str(kept)) == expected
-    files = [path for path in kept.rglob("*.nb*") if path.is_file()]
-    assert files
-    for path in files:
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert replayed(tmp_path, "b.x >= a.x", "few", NUMBA_CACHE_DIR=str(kept)) == expected
+    kept, package = tmp_path / "kept", archived(tmp_path)
+
+    def found(*more: str) -> tuple[str, ...]:
+        return replayed(tmp_path, "b.x >= a.x", *more, package=package, NUMBA_CACHE_DIR=str(kept))
+
+    assert found("few") == ("[[0, 2], [1, 3]]", "True")
+    assert found() == ("[[0, 2], [1, 3]]", "False")  # what is kept is loaded without the compiler
+    (path,) = kept.iterdir()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert found("few") == ("[[0, 2], [1, 3]]", "True")

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, USED, Ints
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
 from spark_pace.core.match.contexts.earliest_selected import earliest_selected
-from spark_pace.core.match.contexts.in_turn import in_turn
+from spark_pace.core.match.contexts.in_turn import in_turn, in_turn_by_columns
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
@@ -155,7 +154,7 @@ def told(found: Found) -> list[list[int] | None]:
 
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize("name", PATTERNS)
-def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_turns_equal_steps(name: str, overlapping: bool) -> None:
     components, where, contiguity = PATTERNS[name]
     matches = 0
     for seed in range(24):
@@ -164,10 +163,8 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: p
         pattern = Pattern(components, where, within, context, contiguity=contiguity)
         stream = stream_of(seed, len(components), overlapping=overlapping)
         search = Search(stream, pattern)
-        assert search.techniques.unused.compilable
-        monkeypatch.setattr(ways, "FEW_COMBINATIONS", 1 << 62)
-        expected = in_turn(search, search.initiators)
-        monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)
+        assert search.techniques.unused.compiled
+        expected = in_turn_by_columns(search, search.initiators)
         assert told(in_turn(search, search.initiators)) == told(expected), seed
         matches += expected.matches
     assert matches > 10
@@ -178,9 +175,7 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, monkeypatch: p
     "where", [(), (compared("<>", (0, "a"), (1, "b")),)], ids=["plain", "with a condition"]
 )
 @pytest.mark.parametrize("components", [2, 3, 4])
-def test_conjunctions_equal_steps(
-    components: int, where: tuple[Conjunct, ...], overlapping: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_conjunctions_equal_steps(components: int, where: tuple[Conjunct, ...], overlapping: bool) -> None:
     matches = 0
     for seed in range(24):
         within = Within(events=6 + seed % 9) if seed % 2 else Within(time_us=6 + seed % 9)
@@ -188,9 +183,9 @@ def test_conjunctions_equal_steps(
         pattern = Pattern((A, B, C, one("d"))[:components], where, within, context, order="conjunction")
         drawn = stream_of(seed, components, overlapping=overlapping)
         stream = Stream(drawn.events.drop_columns([SPENT]), drawn.starts)
-        monkeypatch.setattr(ways, "FEW_COMBINATIONS", 1 << 62)
-        expected = earliest_selected(stream, pattern, search_of(stream, pattern))
-        monkeypatch.setattr(ways, "FEW_COMBINATIONS", -1)
-        assert told(earliest_selected(stream, pattern, search_of(stream, pattern))) == told(expected), seed
+        search = search_of(stream, pattern)
+        assert search.techniques.unused.compiled
+        expected = in_turn_by_columns(search, search.initiators)
+        assert told(earliest_selected(stream, pattern, search)) == told(expected), seed
         matches += expected.matches
     assert matches > 10

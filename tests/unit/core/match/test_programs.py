@@ -5,18 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, TypeName, evaluate_mask
-from spark_pace.core.match.search.programs import is_program, programs_of
+from spark_pace.core.match.compiled.arguments import Placement, Programs
+from spark_pace.core.match.compiled.interpreter import first_that_holds
+from spark_pace.core.match.search.programs import Condition, is_program, programs_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Component, Context, Pattern, Within
+from spark_pace.machine_code.kernel import Kernel
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 HALF = 2**31
@@ -94,19 +100,38 @@ def search_of(stream: Stream) -> Search:
     return Search(stream, Pattern(components, (), Within(events=9), Context("next", "zero")))
 
 
+@pytest.fixture(autouse=True, params=["machine code", "source"])
+def _run_as(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Let programs be run by machine code, and by its source."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(ways, "FEW_NUMBERS", -1 if request.param == "machine code" else 1 << 62)
+    if request.param == "source":
+        monkeypatch.setattr(first_one, "_runs", {})
+    yield
+    assert not first_one.layouts or first_one.is_machine_code == (request.param == "machine code")
+
+
+@Kernel
+def first_one(programs: Programs, placement: Placement, count: int, place: Ints) -> None:
+    place[0] = first_that_holds(programs, placement, count)
+
+
 def said(exprs: list[Expr], stream: Stream, matrix: Ints) -> list[bool]:
     """What programs say of candidates; those of the same rows but for the last one are neighbours."""
-    from spark_pace.core.match.search.compiled.interpreter import first_that_holds
-
     level = matrix.shape[1] - 1
-    programs = programs_of([*[[]] * level, exprs], ROLES, stream)
+    before = (1 << level) - 1
+    programs = programs_of([Condition(expr, before | 1 << level, ROLES, {}) for expr in exprs], stream)
     found = np.zeros(len(matrix), np.bool_)
     at = 0
     while at < len(matrix):
         same = (matrix[at : at + len(programs.rows), :level] == matrix[at, :level]).all(axis=1)
         count = len(same) if same.all() else int(np.argmin(same))
         programs.rows[:count] = matrix[at : at + count, level]
-        held = first_that_holds(programs, level, matrix[at], count)
+        place = np.zeros(1, np.int64)
+        first_one(programs, Placement(level, before, matrix[at], 0), count, place)
+        held = int(place[0])
         at += held
         if held < count:
             found[at] = True
@@ -180,5 +205,7 @@ def test_what_is_said_of_one_component_may_be_anything() -> None:
 
 
 def test_a_stream_without_events_has_programs_too() -> None:
-    programs = programs_of([[], [Call("<", (A, B), "BOOLEAN")]], ROLES, stream_of(random.Random(1), 0))
+    programs = programs_of(
+        [Condition(Call("<", (A, B), "BOOLEAN"), 0b11, ROLES, {})], stream_of(random.Random(1), 0)
+    )
     assert programs.ints.shape == programs.doubles.shape == programs.nulls.shape == (2, 0)

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints
 from spark_pace.core.expr import Call, Column, Expr, Literal
 from spark_pace.core.match.candidates import Ranges, bounds_of, candidates
-from spark_pace.core.match.first import first, walk
+from spark_pace.core.match.completions import completions
+from spark_pace.core.match.first import walk
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -51,7 +51,6 @@ def tested(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return passes(self, level, matrix, looked_up=looked_up)
 
     monkeypatch.setattr(Search, "passes", counted)
-    monkeypatch.setattr(ways, "FEW_COMBINATIONS", 1 << 60)
     return numbers
 
 
@@ -120,11 +119,14 @@ def test_only_rows_before_the_last_event_that_may_end_a_candidate_are_tried(test
 def test_a_condition_that_never_holds_ends_the_search(tested: list[int]) -> None:
     ten_more = Call("+", (x_of("b"), Literal(100.0, "DOUBLE")), "DOUBLE")
     search = search_of("abc" * 10, [(">", x_of("a"), ten_more), (">", x_of("c"), x_of("a"))])
-    assert len(first(search, ranges_of(search))[0]) == 0
+    assert not any(map(len, candidates(search, ranges_of(search))))
     assert sum(tested) == 0
+    rows = ranges_of(search)
+    assert completions(search, rows.anchors, rows.end).tolist() == [-1] * 10
 
 
 def test_a_walk_takes_a_row_that_nothing_can_follow() -> None:
     late = search_of("abbc", [("<", x_of("c"), Call("+", (x_of("b"), Literal(1.5, "DOUBLE")), "DOUBLE"))])
     assert walk(late, ranges_of(late))[1].tolist() == []  # the first b is taken, and c does not fit it
-    assert first(late, ranges_of(late))[1].tolist() == [[0, 2, 3]]
+    assert completions(late, np.array([0]), np.array([4])).tolist() == [3]
+    assert np.concatenate([*candidates(late, ranges_of(late))]).tolist() == [[0, 2, 3]]

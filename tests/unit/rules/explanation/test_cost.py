@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
-from spark_pace import ways
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.io.replay import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
 from spark_pace.rules.explanation.cost import METHODS
 from tests.support.commands import spark_pace
 
-DEAR = {"depth_first", "_within_horizons", "chosen", "queues", "earliest_unused", "in_turn"}
+COMPILED = {"completing", "walking", "least_of", "greatest_of", "decided"}
+DEAR = {*COMPILED, "_within_horizons", "chosen", "queues", "earliest_unused", "in_turn", "in_turn_by_columns"}
+OF_BEST = {"latest, zero": "greatest_of", "earliest, zero": "least_of"}
+OF_ALL: dict[str, set[str]] = {**{one: {"chosen"} for one in OF_BEST}, "earliest, selected": set()}
+OF_CLOSED = {"evaluated": {"chosen"}}
+OF_CLOSED |= {form: {"greatest_of"} for form in ("two compared", "compared", "calculated", "group")}
 SEQUENCES = {
     "plain": ("a: type = 'a', b: type = 'b', c: type = 'c'", ""),
     "two": ("a: type = 'a', b: type = 'b'", ""),
@@ -74,26 +78,15 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
     by_method = {
         "nearest": set[str](),
         "in order": {"earliest_unused"},
-        "walk": {"depth_first"} if told["compiled"] else set(),
-        "in turn": {"in_turn"} if told["compiled"] else {"in_turn", "chosen"},
-        "first candidate": {"depth_first"},
-        "all candidates": {"_within_horizons"} if told["each"] == "initiator" else set(),
+        "walk": {OF_BEST.get(context, "walking")} if told["compiled"] else set(),
+        "in turn": {"in_turn", *(["decided"] if told["compiled"] else ["in_turn_by_columns", "chosen"])},
+        "first candidate": {OF_BEST.get(context, "completing")},
+        "all candidates": OF_ALL.get(context, {"_within_horizons"}),
     }
-    if form in ("group", "none behind") and context in ("latest, zero", "earliest, zero"):
-        return {"chosen"}
-    of_closed = {"chosen"} if form == "group" and context == "latest, selected" else set()
+    of_closed = OF_CLOSED.get(form, set[str]()) if context == "latest, selected" else set()
     return by_method[told["method"]] | of_closed
 
 
-@pytest.fixture
-def _compiled(tmp_path: Path, events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let compiled code search, also where events are few, and compile it before calls are noted."""
-    monkeypatch.setattr(ways, "FEW_COMBINATIONS", 0)
-    sequence, where = SEQUENCES["two compared"]
-    replay_files(load_rules(rule_file(tmp_path, sequence, f"within: 8 s, where: {where}")), events)
-
-
-@pytest.mark.usefixtures("_compiled")
 @pytest.mark.parametrize("context", sorted({str(one.value) for one in CONTEXTS.values()}))
 def test_a_run_searches_as_it_says(context: str, tmp_path: Path, events: Path) -> None:
     told, seen = {}, {}
@@ -107,8 +100,8 @@ def test_a_run_searches_as_it_says(context: str, tmp_path: Path, events: Path) -
 
 CONJUNCTIONS = {
     "nearest set": ("a: type = 'a', b: type = 'b', c: type = 'c'", ""),
-    "all orders": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x < b.x"),
-    "all candidates": ("a: type = 'a', b: type = 'b', c: type = 'c', d: x = 1", "a.x < b.x"),
+    "any order": ("a: type = 'a', b: type = 'b', c: type = 'c', d: x = 1", "a.x < b.x"),
+    "all candidates": ("a: type = 'a', b: type = 'b', c: type = 'c'", "a.x <=> b.x"),
 }
 
 
@@ -124,11 +117,11 @@ def test_a_run_searches_conjunctions_as_it_says(method: str, tmp_path: Path, eve
     assert cost["dominant"] == ("events" if method == "nearest set" else "candidates")
     assert any(METHODS[method] in line for line in explain(rule))
     called = {
-        "nearest set": {"nearest_sets"},
-        "all orders": {"_by_orders"},
-        "all candidates": {"_by_orders", "ending_with"},
+        "nearest set": {"greatest_of"},
+        "any order": {"greatest_of"},
+        "all candidates": {"chosen", "ending_with"},
     }
-    found = called_in(rule, events, {"nearest_sets", "_by_orders", "ending_with"})
+    found = called_in(rule, events, {*DEAR, "ending_with"})
     assert found == called[method]
 
 

@@ -5,19 +5,19 @@ They are what `spark_pace.core.match.search.groups` makes of whole columns.
 
 from __future__ import annotations
 
-from spark_pace.core.match.search import operations as do
-from spark_pace.core.match.search.compiled.compilation import compiled
-from spark_pace.core.match.search.search_arguments import Programs
+from spark_pace.core.match.compiled import operations as do
+from spark_pace.core.match.compiled.arguments import Programs
+from spark_pace.machine_code.kernel import part
 
 
-@compiled
+@part
 def begun(programs: Programs, one: int, cell: int) -> None:
     """Write the aggregate number `one` of no events to the row `cell` of its column."""
     operation, column = programs.aggregates[one, 1] & (do.OF_DOUBLES - 1), programs.aggregates[one, 3]
     programs.ints[column, cell], programs.nulls[column, cell] = 0, operation != do.COUNT
 
 
-@compiled
+@part
 def grown(programs: Programs, one: int, cell: int, row: int, count: int) -> int:
     """Add an event to the aggregate, of which `count` events have counted; gives how many have now."""
     code, values, column = (
@@ -51,7 +51,7 @@ def grown(programs: Programs, one: int, cell: int, row: int, count: int) -> int:
     return count + 1
 
 
-@compiled
+@part
 def _is_beyond(operation: int, value: float, other: float) -> bool:
     """Tell whether a number is less (or greater) than another one. NaN is greater than every number."""
     if operation == do.MIN:
@@ -59,7 +59,7 @@ def _is_beyond(operation: int, value: float, other: float) -> bool:
     return bool(value > other or (value != value and other == other))
 
 
-@compiled
+@part
 def ended(programs: Programs, one: int, cell: int, count: int) -> None:
     """Make a mean of the sum of values of which `count` have counted, where a mean is asked for."""
     column = programs.aggregates[one, 3]

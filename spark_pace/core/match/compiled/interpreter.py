@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import LEAST, Bools, Ints
-from spark_pace.core.match.search import operations as do
-from spark_pace.core.match.search.compiled.compilation import compiled, inlined
-from spark_pace.core.match.search.search_arguments import Programs
+from spark_pace.core.match.compiled import operations as do
+from spark_pace.core.match.compiled.arguments import Placement, Programs
+from spark_pace.machine_code.kernel import part
 
 Doubles = npt.NDArray[np.float64]
 
 
-@compiled
+@part
 def _calculate(code: int, values: tuple[Ints, Ints], nulls: tuple[Bools, Bools], count: int) -> None:
     """Put sums, differences or products of BIGINTs in place of the first ones."""
     one, other = values
@@ -37,7 +37,7 @@ def _calculate(code: int, values: tuple[Ints, Ints], nulls: tuple[Bools, Bools],
         null[place] = null[place] or other_null[place] or overflows
 
 
-@compiled
+@part
 def _calculate_doubles(
     code: int, values: tuple[Doubles, Doubles], nulls: tuple[Bools, Bools], count: int
 ) -> None:
@@ -63,7 +63,7 @@ def _calculate_doubles(
                 one[place] /= other[place]
 
 
-@compiled
+@part
 def _compare(accepts: int, values: tuple[Ints, Ints], nulls: tuple[Bools, Bools], count: int) -> None:
     """Put what a comparison says of whole numbers in place of the first ones."""
     one, other = values
@@ -74,7 +74,7 @@ def _compare(accepts: int, values: tuple[Ints, Ints], nulls: tuple[Bools, Bools]
         null[place] = null[place] or other_null[place]
 
 
-@compiled
+@part
 def _compare_doubles(
     accepts: int, values: tuple[Doubles, Doubles], nulls: tuple[Bools, Bools], results: Ints, count: int
 ) -> None:
@@ -89,7 +89,7 @@ def _compare_doubles(
         null[place] = null[place] or other_null[place]
 
 
-@compiled
+@part
 def _connect(code: int, values: tuple[Ints, Ints], nulls: tuple[Bools, Bools], count: int) -> None:
     """Put what ``and`` or ``or`` makes of conditions in place of the first ones."""
     one, other = values
@@ -102,7 +102,7 @@ def _connect(code: int, values: tuple[Ints, Ints], nulls: tuple[Bools, Bools], c
         null[place] = not decided and (null[place] or other_null[place])
 
 
-@compiled
+@part
 def _turn(code: int, ints: Ints, doubles: Doubles, nulls: Bools, count: int) -> None:
     """Put what an operation of one value makes of values in their place."""
     for place in range(count):
@@ -122,7 +122,7 @@ def _turn(code: int, ints: Ints, doubles: Doubles, nulls: Bools, count: int) -> 
                 ints[place] = -ints[place]
 
 
-@inlined
+@part
 def _push(programs: Programs, line: int, row: int, top: int, count: int) -> None:
     """Put the values of a column on the stack: of one row, or of each of the rows at hand if it is -1."""
     column, of_doubles = programs.lines[line, 2], programs.lines[line, 0] >= do.OF_DOUBLES
@@ -142,7 +142,7 @@ def _push(programs: Programs, line: int, row: int, top: int, count: int) -> None
             programs.int_stack[top, place] = programs.ints[column, programs.rows[place]]
 
 
-@inlined
+@part
 def _operate(programs: Programs, line: int, at: int, count: int) -> None:
     """Do what a line says with the values on the stack, which begin at `at`."""
     code, accepts = programs.lines[line, 0], programs.lines[line, 3]
@@ -164,37 +164,57 @@ def _operate(programs: Programs, line: int, at: int, count: int) -> None:
         _calculate_doubles(operation, (doubles[at], doubles[at + 1]), both_nulls, count)
 
 
-@compiled
-def first_that_holds(programs: Programs, level: int, taken: Ints, count: int) -> int:
-    """The place of the first one among rows of a level for which its programs hold; `count` for none.
+@part
+def is_active(programs: Programs, condition: int, own: int, mask: int) -> bool:
+    """Tell whether a condition is tested where `own` is placed: it names it, and others that are placed."""
+    names = programs.names[condition]
+    return bool((names >> own) & 1 and not names & ~(mask | 1 << own))
+
+
+@part
+def is_tested(programs: Programs, own: int, mask: int) -> bool:
+    """Tell whether some condition is tested where `own` is placed."""
+    tested = False
+    for condition in range(len(programs.names)):
+        tested |= is_active(programs, condition, own, mask)
+    return tested
+
+
+@part
+def first_that_holds(programs: Programs, placement: Placement, count: int) -> int:
+    """The place of the first one among rows of an anchor for which its conditions hold; `count` for none.
 
     Args:
         programs: the programs, and the rows: the first `count` ones of `Programs.rows`.
-        level: the level.
-        taken: the rows of the levels before it.
+        placement: the anchor, or set, and what is placed.
         count: how many rows there are.
     """
-    top, held = -1, programs.held
+    held = programs.held
     for place in range(count):
         held[place] = True
-    for line in range(programs.bounds[level], programs.bounds[level + 1]):
-        code, earlier = programs.lines[line, 0], programs.lines[line, 1]
-        if earlier >= 0:
-            top += 1
-            _push(programs, line, -1 if earlier == level else taken[earlier], top, count)
-        operation = code & (do.OF_DOUBLES - 1)
-        if operation == do.HOLDS:
-            some = False
-            for place in range(count):
-                held[place] &= programs.int_stack[top, place] != 0 and not programs.null_stack[top, place]
-                some |= held[place]
-            if not some:
-                return count
-            top -= 1
-        elif operation != do.PUSH:
-            top -= operation >= do.AND
-            _operate(programs, line, top, count)
+    for condition in range(len(programs.names)):
+        if is_active(programs, condition, placement.own, placement.mask):
+            _test(programs, condition, placement, count)
     for place in range(count):
         if held[place]:
             return place
     return count
+
+
+@part
+def _test(programs: Programs, condition: int, placement: Placement, count: int) -> None:
+    """Take back what is said of the rows for which a condition does not hold."""
+    top, held = -1, programs.held
+    for line in range(programs.bounds[condition], programs.bounds[condition + 1]):
+        code, pushed = programs.lines[line, 0], programs.lines[line, 1]
+        if pushed >= 0:
+            top += 1
+            row = -1 if pushed == placement.own else placement.taken[pushed]
+            _push(programs, line, row, top, count)
+        operation = code & (do.OF_DOUBLES - 1)
+        if operation == do.HOLDS:
+            for place in range(count):
+                held[place] &= programs.int_stack[top, place] != 0 and not programs.null_stack[top, place]
+        elif operation != do.PUSH:
+            top -= operation >= do.AND
+            _operate(programs, line, top, count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.search.compiled.compilation import kept
+from spark_pace.machine_code.kernel import Kernel
 
 
 class Moves(NamedTuple):
@@ -42,7 +42,7 @@ class Walk(NamedTuple):
     taken: Ints
 
 
-@kept
+@Kernel
 def walk_states(moves: Moves, bounds: Ints, mask: Ints, time: Ints, walk: Walk) -> None:
     """Let each event take the first move that fits.
 

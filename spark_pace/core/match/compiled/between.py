@@ -1,0 +1,232 @@
+"""What stands between the anchors of a sequence: groups, what they aggregate, and events that forbid."""
+
+from __future__ import annotations
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.compiled.aggregates import begun, ended, grown
+from spark_pace.core.match.compiled.arguments import BEFORE, BEHIND, WHOLE, Placement, Sequence
+from spark_pace.core.match.compiled.interpreter import first_that_holds, is_active, is_tested
+from spark_pace.core.match.compiled.places import first_unused, next_place, place_near, place_of, span_of
+from spark_pace.machine_code.kernel import part
+
+FITS, DIFFERS, NO_FURTHER = 1, 0, -1  # what is said of a row; the last one: nor does any row that comes next
+
+
+@part
+def between(sequence: Sequence, placement: Placement, lasting: bool) -> int:
+    """What is said of an anchor's row, which is in `taken` already.
+
+    Args:
+        sequence: the sequence.
+        placement: the anchor, and what is placed.
+        lasting: whether what stands behind the last anchor is looked at, too.
+    """
+    own, last = placement.own, len(sequence.order) - 1
+    near = own - 1 if sequence.step > 0 else own  # the gap that grows with each row that is tried
+    for gap in range(max(0, own - 1), min(own, last - 1) + 1):
+        if (placement.mask >> (gap if gap < own else own + 1)) & 1:
+            fits = _group_fits(sequence, placement, gap)
+            if fits != FITS:
+                return fits if gap == near else DIFFERS
+    if not _programs_hold(sequence, placement):
+        return DIFFERS
+    for one in range(len(sequence.forbids)):
+        gap, needs = sequence.forbids[one, 1], sequence.forbids[one, 3]
+        if not (needs >> own) & 1 or needs & ~(placement.mask | 1 << own) or (gap < 0 and not lasting):
+            continue
+        if _is_forbidden(sequence, placement, one):
+            return NO_FURTHER if gap == near and gap >= 0 and _stays(sequence, one, own) else DIFFERS
+    return FITS
+
+
+@part
+def _stays(sequence: Sequence, one: int, own: int) -> bool:
+    """Tell whether an event that forbids a row of an anchor forbids those that are tried next, too."""
+    moving = BEHIND if sequence.step > 0 else BEFORE
+    return bool(sequence.forbids[one, 2] != moving and not (sequence.forbids[one, 4] >> own) & 1)
+
+
+@part
+def _members(sequence: Sequence, placement: Placement, gap: int) -> tuple[int, int, int]:
+    """Where the events of the group between two placed anchors stand.
+
+    Returns:
+        the place of the first one, the place behind all rows of the set, and the row behind the last one.
+    """
+    pools, own = sequence.searched.rows.pools, sequence.gaps[gap, 0]
+    group = sequence.searched.rows.first_groups[sequence.searched.rows.paths[own]]
+    low, high = sequence.searched.rows.groups[group], sequence.searched.rows.groups[group + 1]
+    first = place_near(
+        pools, low, high, placement.taken[gap] + 1 - sequence.gaps[gap, 3], sequence.searched.hints[own]
+    )
+    sequence.searched.hints[own] = first
+    return (
+        first_unused(sequence.searched, placement.turn, first, high),
+        high,
+        placement.taken[gap + 1] + sequence.gaps[gap, 4],
+    )
+
+
+@part
+def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
+    """How many events the group between two anchors has; where rows are used up, no more than need be."""
+    own, least, most = sequence.gaps[gap, 0], sequence.gaps[gap, 1], sequence.gaps[gap, 2]
+    if own < 0:
+        return 0
+    if len(sequence.searched.unused.turns) == 0:
+        before = sequence.before[own - len(sequence.order)]
+        low, high = (
+            placement.taken[gap] + 1 - sequence.gaps[gap, 3],
+            placement.taken[gap + 1] + sequence.gaps[gap, 4],
+        )
+        return int(max(0, before[high] - before[low]))
+    limit = sequence.seq[placement.taken[gap + 1]] + 1 if sequence.strict else max(least, most + 1)
+    place, stop, until = _members(sequence, placement, gap)
+    size = 0
+    while place < stop and sequence.searched.rows.pools[place] < until and size < limit:
+        size += 1
+        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+    return size
+
+
+@part
+def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
+    """Tell whether the group between two anchors has as many events as it must."""
+    size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
+    if sequence.strict:
+        missing = sequence.seq[placement.taken[gap + 1]] - sequence.seq[placement.taken[gap]] - 1
+        missing -= size - sequence.gaps[gap, 3] - sequence.gaps[gap, 4]
+        if missing > 0:
+            return NO_FURTHER
+    if most >= 0 and size > most:
+        return NO_FURTHER
+    return FITS if size >= least else DIFFERS
+
+
+@part
+def _aggregate(sequence: Sequence, placement: Placement, one: int) -> None:
+    """Write an aggregate over a group of what is placed to where programs read it."""
+    programs, count = sequence.searched.programs, 0
+    gap = programs.aggregates[one, 0]
+    cell = placement.taken[gap + 1]
+    place, stop, until = _members(sequence, placement, gap)
+    begun(programs, one, cell)
+    while place < stop and sequence.searched.rows.pools[place] < until:
+        count = grown(programs, one, cell, sequence.searched.rows.pools[place], count)
+        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+    ended(programs, one, cell, count)
+
+
+@part
+def _aggregates(sequence: Sequence, placement: Placement) -> None:
+    """Write the aggregates that the conditions read which are tested where `own` is placed."""
+    programs = sequence.searched.programs
+    for condition in range(len(programs.names)):
+        if is_active(programs, condition, placement.own, placement.mask):
+            bounds = programs.aggregate_bounds
+            for one in range(bounds[condition], bounds[condition + 1]):
+                _aggregate(sequence, placement, one)
+
+
+@part
+def _programs_hold(sequence: Sequence, placement: Placement) -> bool:
+    """Tell whether the programs hold that are tested where `own` is placed."""
+    programs = sequence.searched.programs
+    if not is_tested(programs, placement.own, placement.mask):
+        return True
+    _aggregates(sequence, placement)
+    programs.rows[0] = placement.taken[placement.own]
+    return bool(first_that_holds(programs, placement, 1) == 0)
+
+
+@part
+def _region(sequence: Sequence, placement: Placement, one: int) -> tuple[int, int]:
+    """The rows between which a component forbids, both excluded."""
+    gap, where = sequence.forbids[one, 1], sequence.forbids[one, 2]
+    if gap < 0:
+        return placement.taken[len(sequence.order) - 1], sequence.window_end[placement.taken[0]]
+    after, until = placement.taken[gap], placement.taken[gap + 1]
+    if where == WHOLE:
+        return after, until
+    place, stop, right = _members(sequence, placement, gap)
+    while place < stop and sequence.searched.rows.pools[place] < right:
+        if where == BEFORE:
+            return after, sequence.searched.rows.pools[place]
+        after = sequence.searched.rows.pools[place]
+        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+    return after, until
+
+
+@part
+def _is_forbidden(sequence: Sequence, placement: Placement, one: int) -> bool:
+    """Tell whether an event of a negated component forbids what is placed."""
+    of_set = Placement(sequence.forbids[one, 0], sequence.forbids[one, 3], placement.taken, placement.turn)
+    after, until = _region(sequence, placement, one)
+    first, stop, _ = span_of(sequence.searched, of_set, after + 1, until)
+    if first < stop and is_tested(sequence.searched.programs, of_set.own, of_set.mask):
+        _aggregates(sequence, of_set)
+    place, _ = next_place(sequence.searched, of_set, (first, stop, 1), 1)
+    return bool(place < stop)
+
+
+@part
+def nearest_allowed(sequence: Sequence, placement: Placement) -> int:
+    """The first row that an anchor may have where the next anchor is placed, as far as negations say so.
+
+    No event may stand between the two that forbids whatever the anchor's row is.
+    """
+    searched, own, allowed = sequence.searched, placement.own, 0
+    rows, turns = searched.rows, searched.unused.turns
+    for one in range(len(sequence.forbids)):
+        if sequence.forbids[one, 1] != own or sequence.forbids[one, 2] != WHOLE or sequence.forbids[one, 4]:
+            continue
+        group = rows.first_groups[rows.paths[sequence.forbids[one, 0]]]
+        begin = rows.groups[group]
+        place = place_of(rows.pools, begin, rows.groups[group + 1], placement.taken[own + 1]) - 1
+        while place >= begin and len(turns) and turns[rows.pools[place]] < placement.turn:
+            place -= 1
+        if place >= begin:
+            allowed = max(allowed, rows.pools[place])
+    return allowed
+
+
+@part
+def written(sequence: Sequence, placement: Placement, events: tuple[Ints, Ints, int]) -> int:
+    """Write the events of a candidate from a place on, in stream order; gives the place behind them."""
+    members, roles, place = events
+    for own in range(len(sequence.order)):
+        if own > 0 and sequence.gaps[own - 1, 0] >= 0:
+            at, stop, until = _members(sequence, placement, own - 1)
+            while at < stop and sequence.searched.rows.pools[at] < until:
+                members[place], roles[place] = (
+                    sequence.searched.rows.pools[at],
+                    sequence.roles[sequence.gaps[own - 1, 0]],
+                )
+                place += 1
+                at = first_unused(sequence.searched, placement.turn, at + 1, stop)
+        if sequence.alone[own]:
+            members[place], roles[place] = placement.taken[own], sequence.roles[own]
+            place += 1
+    return place
+
+
+@part
+def is_better(members: Ints, roles: Ints, bounds: tuple[int, int, int], step: int) -> bool:
+    """Tell whether the events between the last two bounds are better than those between the first two.
+
+    They are compared from the first event on, and the least is the best; or if `step` is -1, from the last
+    event back, and the greatest is.
+    """
+    start, middle, stop = bounds
+    sizes = min(middle - start, stop - middle)
+    for place in range(sizes):
+        one, other = (start + place, middle + place) if step > 0 else (middle - 1 - place, stop - 1 - place)
+        if members[other] != members[one]:
+            return bool((members[one] - members[other]) * step > 0)
+    if middle - start != stop - middle:
+        return bool(((middle - start) - (stop - middle)) * step > 0)
+    for place in range(sizes):
+        one, other = (start + place, middle + place) if step > 0 else (middle - 1 - place, stop - 1 - place)
+        if roles[other] != roles[one]:
+            return bool((roles[one] - roles[other]) * step > 0)
+    return False

@@ -1,0 +1,291 @@
+"""The search for candidates of a conjunction: of each of its parts for itself.
+
+Where some anchors have given rows, the others are placed depth first, in an order in which conditions tie
+each to those before it. The least and the greatest candidate are found row by row: the next row is the first
+one that some candidate has beside the rows that are found.
+"""
+
+from __future__ import annotations
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.match.compiled.arguments import COMPLETION, GREATEST, Conjunction, Ends
+from spark_pace.core.match.compiled.places import first_unused
+from spark_pace.core.match.compiled.placing import (
+    FIRST,
+    FOUND,
+    GIVEN,
+    HINT,
+    KNOWN,
+    NONE,
+    OTHERS,
+    TAKEN,
+    Bounds,
+    Part,
+    anchor_of,
+    count_of,
+    find,
+    pass_over,
+    point,
+    pointed,
+)
+from spark_pace.machine_code.kernel import Kernel, inlined, part
+
+
+@part
+def _keep(one: Part, given: int, step: int) -> None:
+    """Note that what is placed is the best candidate of a part so far, and put its other rows in order."""
+    room, count = one.room, 0
+    for own in range(room.shape[1]):
+        if (one.mask >> own) & 1:
+            row, place = room[TAKEN, own], count
+            room[FOUND, own] = row
+            for level in range(given):
+                if room[GIVEN, level] == row:
+                    place = NONE
+            if place != NONE:
+                while place > 0 and (room[OTHERS, place - 1] - row) * step > 0:
+                    room[OTHERS, place] = room[OTHERS, place - 1]
+                    place -= 1
+                room[OTHERS, place] = row
+                count += 1
+
+
+@part
+def _improve(one: Part, given: int, bounds: Bounds) -> None:
+    """Make the first of the other rows of a part's candidate the best one beside the given rows."""
+    room, step, mask = one.room, bounds.step, point(one, given, bounds)
+    row = pointed(one, step)
+    while row != NONE and (room[OTHERS, 0] - row) * step > 0:
+        room[GIVEN, given] = row
+        if find(one, given + 1, _beyond(bounds, row)):
+            _keep(one, given, step)
+            return
+        pass_over(one, row, mask, step)
+        row = pointed(one, step)
+
+
+@part
+def _beyond(bounds: Bounds, row: int) -> Bounds:
+    """The bounds of rows that are tried after a row."""
+    return Bounds(row + 1, bounds.high, 1) if bounds.step > 0 else Bounds(bounds.low, row, -1)
+
+
+@part
+def _best(one: Part, first: int, bounds: Bounds) -> bool:
+    """Find the best candidate of a part, beside a given row if `first` is 1; False if there is none.
+
+    Rows are compared in the order of the bounds, then their anchors.
+    """
+    room, need, given = one.room, count_of(one.mask), first
+    if not find(one, given, bounds):
+        return False
+    _keep(one, given, bounds.step)
+    while given < need and not (one.exclusive and need - first == 1):
+        if not one.exclusive or given < need - 1:
+            _improve(one, given, bounds)
+        elif find(one, given, bounds):  # the first row that fits is the best one for the last anchor
+            _keep(one, given, bounds.step)
+        room[GIVEN, given] = room[OTHERS, 0]
+        for place in range(need - given - 1):
+            room[OTHERS, place] = room[OTHERS, place + 1]
+        bounds = _beyond(bounds, room[GIVEN, given])
+        given += 1
+    if not one.exclusive:
+        _place_in_order(one, first, bounds.step)
+    return True
+
+
+@part
+def _place_in_order(one: Part, first: int, step: int) -> None:
+    """Place the rows of a part's candidate at the best anchors; the row that was given first is its last."""
+    room, need = one.room, count_of(one.mask)
+    if step > 0 and first == 1:
+        row = room[GIVEN, 0]
+        for level in range(need - 1):
+            room[GIVEN, level] = room[GIVEN, level + 1]
+        room[GIVEN, need - 1] = row
+    find(one, need, Bounds(0, 0, step))
+    for own in range(room.shape[1]):
+        if (one.mask >> own) & 1:
+            room[FOUND, own] = room[TAKEN, own]
+
+
+@part
+def _end(one: Part, given: int, low: int, bounds: Bounds) -> int:
+    """The first row that is the last one of a candidate of a part; `NONE` for none.
+
+    Args:
+        one: the part.
+        given: how many rows are given.
+        low: the first row that a candidate may have, given ones aside.
+        bounds: of the row that is sought.
+    """
+    mask = point(one, given, bounds)
+    row = pointed(one, 1)
+    while row != NONE:
+        one.room[GIVEN, given] = row
+        if find(one, given + 1, Bounds(low, row, -1)):
+            return row
+        pass_over(one, row, mask, 1)
+        row = pointed(one, 1)
+    return NONE
+
+
+@part
+def _is_known_to_fail(one: Part, low: int, high: int) -> bool:
+    """Tell whether a part has no candidate in a window, by what an earlier search has found.
+
+    That is forgotten where one of the rows since is the last one of a candidate.
+    """
+    known = one.room[KNOWN, one.number]
+    if known <= low:
+        return False
+    fails = _end(one, 0, low, Bounds(known, high, 1)) == NONE
+    one.room[KNOWN, one.number] = high if fails else 0
+    return fails
+
+
+@inlined
+def _single(one: Part, own: int, bounds: Bounds) -> int:
+    """The first row of an anchor within bounds; `NONE` for none. Bounds never descend."""
+    rows, room = one.conjunction.searched.rows, one.room
+    group = rows.first_groups[rows.paths[own]]
+    begin, end, place = rows.groups[group], rows.groups[group + 1], room[HINT, own]
+    limit = bounds.low if bounds.step > 0 else bounds.high
+    while place < end and rows.pools[place] < limit:
+        place += 1
+    room[HINT, own] = place
+    if bounds.step > 0:
+        place = first_unused(one.conjunction.searched, one.turn, place, end)
+        return int(rows.pools[place]) if place < end and rows.pools[place] < bounds.high else NONE
+    return int(rows.pools[place - 1]) if place > begin and rows.pools[place - 1] >= bounds.low else NONE
+
+
+@inlined
+def _part(conjunction: Conjunction, number: int, turn: int, room: Ints) -> Part:
+    """A part of a conjunction."""
+    return Part(conjunction, number, conjunction.parts[number], conjunction.exclusive[number], turn, room)
+
+
+@inlined
+def _best_of_all(conjunction: Conjunction, ends: Ends, index: int, turn: int, room: Ints) -> bool:
+    """Find the best candidate that ends with the given row; False if there is none."""
+    row, low = ends.given[index], ends.low[index]
+    bounds = Bounds(low, row, -1 if ends.sought == GREATEST else 1)
+    for number in range(len(conjunction.parts)):
+        one = _part(conjunction, number, turn, room)
+        here = conjunction.masks[row] & one.mask != 0
+        if not one.mask & (one.mask - 1):
+            own = anchor_of(one.mask)
+            room[FOUND, own] = row if here else _single(one, own, bounds)
+            if room[FOUND, own] == NONE:
+                return False
+            continue
+        if here:
+            room[GIVEN, 0] = row
+        elif _is_known_to_fail(one, low, row):
+            return False
+        if not _best(one, 1 if here else 0, bounds):
+            if not here:
+                room[KNOWN, number] = row
+            return False
+    return True
+
+
+@part
+def _end_of_another(one: Part, row: int, high: int) -> int:
+    """The first row at which a part ends a candidate that begins behind a row; `NONE` for none.
+
+    What is found for a row holds for later ones, as long as they are not behind the candidate's first row.
+    """
+    room, number = one.room, one.number
+    if room[FIRST, number] > row:
+        return int(room[KNOWN, number]) if room[KNOWN, number] < high else NONE
+    first = max(row + 1, room[KNOWN, number])
+    last = _end(one, 0, row + 1, Bounds(first, high, 1))
+    room[KNOWN, number], room[FIRST, number] = last, NONE
+    if last == NONE:
+        room[KNOWN, number] = max(first, high)
+        return NONE
+    room[FIRST, number] = last
+    for own in range(room.shape[1]):
+        if (one.mask >> own) & 1:
+            room[FIRST, number] = min(room[FIRST, number], room[TAKEN, own])
+    return last
+
+
+@inlined
+def _completion(conjunction: Conjunction, ends: Ends, index: int, room: Ints) -> int:
+    """The first row that completes a candidate which begins with the given row; `NONE` for none."""
+    row, high, found = ends.given[index], ends.high[index], ends.given[index]
+    for number in range(len(conjunction.parts)):
+        one, last = _part(conjunction, number, 0, room), row
+        here, single = conjunction.masks[row] & one.mask != 0, not one.mask & (one.mask - 1)
+        if single and not here:
+            last = _single(one, anchor_of(one.mask), Bounds(row + 1, high, 1))
+        elif here and not single:
+            room[GIVEN, 0] = row
+            last = _end(one, 1, row + 1, Bounds(row + 1, high, 1))
+        elif not here:
+            last = _end_of_another(one, row, high)
+        if last == NONE:
+            return NONE
+        found = max(found, last)
+    return int(found)
+
+
+@part
+def _allowed(conjunction: Conjunction, ends: Ends, index: int, first: int, room: Ints) -> int:
+    """The first allowed row, from `first` on, at which a candidate ends that begins with the given row.
+
+    All parts have ended candidates by row `first`.
+    """
+    row, last = ends.given[index], first
+    while last < ends.high[index]:
+        for number in range(len(conjunction.parts) if ends.allowed[last] else 0):
+            one = _part(conjunction, number, 0, room)
+            if conjunction.masks[last] & one.mask and _ends_at(one, row, last):
+                return last
+        last += 1
+    return NONE
+
+
+@part
+def _ends_at(one: Part, row: int, last: int) -> bool:
+    """Tell whether a part has a candidate from a row to another; all that begin with it have the first."""
+    here = one.conjunction.masks[row] & one.mask != 0
+    if last == row:
+        return bool(len(one.conjunction.parts) == 1 and not one.mask & (one.mask - 1))
+    given = 2 if here else 1
+    one.room[GIVEN, 0], one.room[GIVEN, given - 1] = row, last
+    return bool(given <= count_of(one.mask) and find(one, given, Bounds(row + 1, last, 1)))
+
+
+@Kernel
+def search_conjunctions(conjunction: Conjunction, ends: Ends, found: Ints, room: Ints) -> None:
+    """Search, and write what is found.
+
+    Args:
+        conjunction: the conjunction.
+        ends: the searches.
+        found: int64[m, n], for the rows of the anchors; of completions int64[m, 1], for the last row. What is
+            not found stays as it is.
+        room: int64[ROOM, n] to work in; `HINT` has the places where the anchors' rows begin, `FIRST` has -1,
+            the rest is 0.
+    """
+    turns = conjunction.searched.unused.turns
+    for index in range(len(ends.given)):
+        if ends.sought == COMPLETION:
+            last = _completion(conjunction, ends, index, room)
+            if last != NONE and len(ends.allowed):
+                last = _allowed(conjunction, ends, index, last, room)
+            found[index, 0] = last
+            continue
+        turn = ends.turns[index] if len(ends.turns) else 0
+        if len(ends.turns) and turns[ends.given[index]] < turn:
+            continue
+        if _best_of_all(conjunction, ends, index, turn, room):
+            for own in range(found.shape[1]):
+                found[index, own] = room[FOUND, own]
+                if len(ends.turns):
+                    turns[room[FOUND, own]] = turn

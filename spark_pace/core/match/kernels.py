@@ -1,0 +1,13 @@
+"""Which compiled searches are those of a pattern."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from spark_pace.core.match import conjunction_search, sequence_search
+from spark_pace.core.match.search.search import Search
+
+
+def kernels_of(search: Search) -> ModuleType:
+    """The module with the searches for candidates of a sequence, or of a conjunction."""
+    return conjunction_search if search.pattern.order == "conjunction" else sequence_search

@@ -1,0 +1,252 @@
+"""Compiled searches for candidates of a sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_pace.core.columns import NO_ROW, Ints
+from spark_pace.core.match.candidates import Ranges, bounds_of
+from spark_pace.core.match.compiled.arguments import (
+    BEFORE,
+    BEHIND,
+    COMPLETION,
+    GREATEST,
+    LEAST,
+    WHOLE,
+    Answers,
+    Searches,
+    Sequence,
+)
+from spark_pace.core.match.compiled.sequences import search_sequences
+from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
+from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.plan.shape import Gap
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+def completing(search: Search, starts: Ints, end: Ints) -> Ints:
+    """int64[m], the first row that completes a candidate from each start, before row `end`; -1 for none."""
+    sequence = _sequence(search, COMPLETION)
+    bounds = bounds_of(search, Ranges(starts, starts, end))
+    found = _run(sequence, _searches(starts, starts, bounds, shorten=1)).found
+    return np.ascontiguousarray(found[:, -1])
+
+
+def walking(search: Search, starts: Ints, end: Ints) -> Ints:
+    """int64[m, n], the walk from each start, before row `end`; -1 where it has no match."""
+    bounds = bounds_of(search, Ranges(starts, starts, end))
+    sequence = _sequence(search, COMPLETION)
+    return _run(sequence, _searches(starts, starts, bounds, second_thoughts=0)).found
+
+
+def least_of(search: Search, terminators: Ints, start: Ints) -> Ints:
+    """int64[m, n], the least candidate of each terminator; -1 where it has none.
+
+    Args:
+        search: a sequence over a stream.
+        terminators: int64[m], rows of the last anchor.
+        start: int64[m], the first row that the candidates of each may have.
+    """
+    sequence = _sequence(search, LEAST)
+    return _run(sequence, _searches(terminators, start, _bounds_before(search, terminators))).found
+
+
+def greatest_of(search: Search, terminators: Ints, start: Ints) -> Ints:
+    """int64[m, n], the greatest candidate of each terminator; see `least_of`."""
+    sequence = _sequence(search, GREATEST)
+    return _run(sequence, _searches(terminators, start, _bounds_behind(search, start))).found
+
+
+def latest_of(search: Search, terminators: Ints, start: Ints) -> Ints:
+    """int64[m], the first row of the candidate of each terminator that starts last; -1 where it has none.
+
+    It counts even if a trailing negation forbids it. See `least_of`.
+    """
+    sequence = _sequence(search, LEAST)
+    bounds = _bounds_before(search, terminators)
+    return _run(sequence, _searches(terminators, start, bounds, only_latest=1)).latest
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is decided terminator by terminator.
+
+    Attributes:
+        offsets, members, roles: the production sets of the matches, by rows of the stream.
+        latest: int64[m], for each match the first row of the candidate that starts last up to its last event;
+            None where nothing behind it may forbid it.
+    """
+
+    offsets: Ints
+    members: Ints
+    roles: npt.NDArray[np.int8]
+    latest: Ints | None
+
+
+def decided(search: Search, used: Ints) -> Decided:
+    """The least candidates of terminators, each without the rows that those before it use up.
+
+    Args:
+        search: a sequence over a stream.
+        used: int64[rows], the `seq` of the terminator at whose turn each event was used up; else `NO_ROW`.
+    """
+    stream = search.stream
+    terminators, starts, bounds = _hopeful(search)
+    segments, numbers = stream.segment[terminators], 1 + int(stream.seq.max(initial=0))
+    turns = np.where(used == NO_ROW, NO_ROW, stream.segment * numbers + used)
+    sequence = _tables(search, LEAST, turns)
+    numbered = segments * numbers + stream.seq[terminators]
+    searches = _searches(terminators, starts, bounds, turns=numbered, segments=segments)
+    answers = _run(sequence, searches, trailing=search.trailing)
+    offsets = np.append(0, answers.ends)
+    found = np.flatnonzero(np.diff(offsets))
+    members, roles = answers.members[: offsets[-1]], answers.roles[: offsets[-1]].astype(np.int8)
+    latest = answers.latest[found] if search.trailing else None
+    return Decided(np.append(0, answers.ends[found]), members, roles, latest)
+
+
+def hopeful_ends(search: Search) -> Ints:
+    """The terminators but for some that certainly end no candidate."""
+    return _hopeful(search)[0]
+
+
+def _hopeful(search: Search) -> tuple[Ints, Ints, list[Ints]]:
+    """These terminators, with the first row and the bounds of each."""
+    ends = search.fitting[-1]
+    starts, bounds = window_start(search.stream, ends, search.pattern.within), _bounds_before(search, ends)
+    hopeful = starts < bounds[0]
+    return ends[hopeful], starts[hopeful], [bound[hopeful] for bound in bounds]
+
+
+def _bounds_before(search: Search, terminators: Ints) -> list[Ints]:
+    """For each anchor int64[m], the row after the last one from which the terminator can be reached."""
+    reach, bounds = terminators, [terminators + 1]
+    for level in range(search.steps - 2, -1, -1):
+        reach = search.preceding(level, reach + search.between.shape.one_group(level + 1))
+        bounds.append(reach + 1)
+    return bounds[::-1]
+
+
+def _bounds_behind(search: Search, start: Ints) -> list[Ints]:
+    """For each anchor int64[m], the first row that can be reached from a row."""
+    reach, bounds = start - 1, []
+    for level in range(search.steps):
+        own = level > 0 and search.between.shape.one_group(level)
+        reach = search.following(level, reach - own)
+        bounds.append(reach)
+    return bounds
+
+
+def _searches(
+    given: Ints,
+    low: Ints,
+    bounds: list[Ints],
+    *,
+    turns: Ints = _NOTHING,
+    segments: Ints = _NOTHING,
+    second_thoughts: int = 1,
+    shorten: int = 0,
+    only_latest: int = 0,
+) -> Searches:
+    given, low = np.ascontiguousarray(given), np.ascontiguousarray(low)
+    table = np.ascontiguousarray(np.column_stack(bounds))
+    return Searches(given, low, table, turns, segments, second_thoughts, shorten, only_latest)
+
+
+def _run(sequence: Sequence, searches: Searches, *, trailing: bool = False) -> Answers:
+    count, steps = len(searches.given), len(sequence.order)
+    rows = len(sequence.seq)
+    uses_up, compares = len(searches.turns) > 0, sequence.compares < steps
+    told = 3 * rows if uses_up else 2 * rows if compares else 0  # of two candidates, and of all matches
+    answers = Answers(
+        found=np.full((count, steps), -1, np.int64),
+        latest=np.full(count if trailing or searches.only_latest else 0, -1, np.int64),
+        ends=np.zeros(count if uses_up else 0, np.int64),
+        members=np.zeros(told, np.int64),
+        roles=np.zeros(told, np.int64),
+    )
+    search_sequences(sequence, searches, answers, np.zeros((5, steps), np.int64))
+    return answers
+
+
+def _sequence(search: Search, sought: int) -> Sequence:
+    """The tables of a sequence, for candidates of an initiator, or the least or greatest of a terminator."""
+    if sought not in search.tables:
+        search.tables[sought] = _tables(search, sought, None)
+    found = search.tables[sought]
+    assert isinstance(found, Sequence)
+    return found
+
+
+def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
+    """These tables; `used`: the turn in which each row was used up, None where rows are not used up."""
+    between, shape, stream = search.between, search.between.shape, search.stream
+    sets, count, components = sets_of(search), stream.rows, search.pattern.components
+    rows = np.arange(count if search.trailing else 0)
+    last = search.steps - 1
+    order = {COMPLETION: [*range(last + 1)], LEAST: [last, *range(last)], GREATEST: [*range(last, -1, -1)]}[
+        sought
+    ]
+    return Sequence(
+        searched=searched_of(search, order, used),
+        order=np.array(order),
+        placed=np.cumsum([0, *(1 << own for own in order)])[:-1],
+        step=-1 if sought == GREATEST else 1,
+        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 5),
+        forbids=np.array(_forbids(search), np.int64).reshape(-1, 5),
+        before=np.array([between.before[one] for one in sets], np.int64).reshape(len(sets), count + 1),
+        roles=np.array([*shape.anchors, *sets]),
+        alone=np.array([components[index].times is None for index in shape.anchors]),
+        seq=np.ascontiguousarray(stream.seq),
+        window_end=window_end(stream, rows, search.pattern.within),
+        simple=int(search.simple),
+        strict=int(shape.strict),
+        compares=search.steps if sought == COMPLETION else _compares(search, sought),
+    )
+
+
+def _gap(search: Search, gap: Gap) -> tuple[int, int, int, int, int]:
+    """What `Sequence` says of a gap."""
+    group = -1 if gap.group is None else search.steps + sets_of(search).index(gap.group)
+    most = -1 if gap.times.most is None else gap.times.most
+    return group, gap.times.least, most, gap.from_left, gap.to_right
+
+
+def _forbids(search: Search) -> list[tuple[int, int, int, int, int]]:
+    """What `Sequence` says of each negated component, trailing ones aside if these are not tested."""
+    found, shape = [], search.between.shape
+    for one in search.between.forbidding:
+        where, gap = WHOLE, -1 if one.gap is None else one.gap
+        if gap < 0 and search.structural:
+            continue
+        if gap >= 0 and shape.gaps[gap].group is not None:
+            where = BEFORE if one.component in shape.gaps[gap].before else BEHIND
+        named = 0
+        for conjunct in search.pattern.where:
+            if one.component in conjunct.components:
+                named |= names_of(search, [k for k in conjunct.components if k != one.component])
+        needs = named | (0b11 << gap if gap >= 0 else 1 | 1 << (search.steps - 1))
+        found.append((place_of_component(search, one.component), gap, where, needs, named))
+    return found
+
+
+def _compares(search: Search, sought: int) -> int:
+    """The level from which on candidates are compared, as an event may be in a group or the anchor beside it.
+
+    Of two candidates the less is the one whose anchor comes first (the greater, whose comes last), unless the
+    other one has it in its group. What is given, and the first event of the least one, are certain.
+    """
+    shape, rows_of, backwards = search.between.shape, search.between.rows_of, sought == GREATEST
+    for level, gap in enumerate(shape.gaps):
+        beside = level if backwards else level + 1
+        if gap.group is None or (beside == search.steps - 1 and not backwards):
+            continue
+        either = np.intersect1d(rows_of[gap.group], search.members[beside], assume_unique=True)
+        if (gap.from_left and backwards) or len(either):
+            return 1 if backwards else 2
+    return search.steps

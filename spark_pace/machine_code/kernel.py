@@ -1,0 +1,84 @@
+"""Functions that run as machine code where that can be had, and the functions that these call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from spark_pace import ways
+from spark_pace.machine_code.code_files import digest, kept_code, made_code
+from spark_pace.machine_code.compiler import machine_code
+from spark_pace.machine_code.dependencies import MARK, dependencies
+from spark_pace.machine_code.layout import Layout, numbers_in, read
+from spark_pace.machine_code.memory import Run, loaded
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def part(function: Function) -> Function:
+    """The function, so that machine code may call it."""
+    setattr(function, MARK, "part")
+    return function
+
+
+def inlined(function: Function) -> Function:
+    """The function, so that machine code has it in place of each call of it."""
+    setattr(function, MARK, "inlined")
+    return function
+
+
+class Kernel:
+    """A function that runs as machine code where that can be had; it returns nothing.
+
+    Its arguments are whole numbers, arrays of which each is in one piece, and tuples of these.
+    """
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        """Load nothing yet."""
+        self.function = part(function)
+        self._runs: dict[Layout, Run | None] = {}  # None: it is not kept
+        self._may_make = True
+
+    @property
+    def is_machine_code(self) -> bool:
+        """True if it has run as machine code."""
+        return any(run is not None for run in self._runs.values())
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """The layouts of the arguments that it has been given."""
+        return list(self._runs)
+
+    def __call__(self, *arguments: Any) -> None:
+        """Run the function."""
+        words: list[int] = []
+        layout = read(arguments, words)
+        run = self._run(layout, arguments)
+        if run is None:
+            with np.errstate(all="ignore"):  # machine code wraps around and says nothing, either
+                self.function(*arguments)
+        else:
+            given = np.array(words, np.int64)
+            run(given.ctypes.data)
+
+    def _run(self, layout: Layout, arguments: tuple[Any, ...]) -> Run | None:
+        if layout not in self._runs:
+            self._runs[layout] = self._loaded(layout, kept_code)
+        run = self._runs[layout]
+        if run is None and self._may_make and ways.is_made_now(numbers_in(arguments)):
+            run = self._loaded(
+                layout, lambda name: made_code(name, lambda: machine_code(self.function, arguments))
+            )
+            self._runs[layout], self._may_make = run, run is not None
+        return run
+
+    def _loaded(self, layout: Layout, code_of: Callable[[str], bytes | None]) -> Run | None:
+        """What `code_of` gives, put into memory; None if there is none, or none for this processor."""
+        try:
+            told = (layout, *dependencies(self.function))
+            code = code_of(f"{self.function.__name__}-{digest(told)}.o")
+            return None if code is None else loaded(code)
+        except Exception:  # numba or llvmlite is not there, or does not know the processor
+            return None

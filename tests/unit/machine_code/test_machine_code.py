@@ -1,0 +1,180 @@
+"""Machine code is made once, kept in a file, and made anew where what it is made of has changed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from spark_pace import ways
+from spark_pace.machine_code import code_files
+from spark_pace.machine_code.kernel import Kernel, part
+
+MULTIPLYING = """
+from typing import NamedTuple
+
+from spark_pace.machine_code.kernel import Kernel, inlined, part
+
+FACTOR = 2
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+@inlined
+def product(pair):
+    return pair.left * pair.right + pair.left - pair.left
+
+@Kernel
+def multiply(numbers):
+    for place in range(len(numbers)):
+        numbers[place] = product(Pair(FACTOR, numbers[place]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which machine code is kept."""
+    folder = tmp_path / "kept"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let machine code be made for the fewest numbers."""
+    monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
+
+
+def multiplied(path: Path, text: str = MULTIPLYING) -> tuple[list[int], bool]:
+    """What a module's kernel makes of 1, 2 and 3, and whether it has run as machine code."""
+    path.write_text(text, encoding="ascii")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    numbers = np.array([1, 2, 3])
+    module.multiply(numbers)
+    return numbers.tolist(), module.multiply.is_machine_code
+
+
+def in_path(tmp_path: Path) -> Path:
+    """A path that no module was imported from."""
+    return tmp_path / f"module{len([*tmp_path.iterdir()])}.py"
+
+
+def test_code_that_is_kept_is_loaded_also_where_few_numbers_are(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], False)
+    assert not kept.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(ways, "FEW_NUMBERS", -1)
+        assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+    assert [path.name.partition("-")[0] for path in kept.iterdir()] == ["multiply"]
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+
+
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("FACTOR = 2", "FACTOR = 5", [5, 10, 15]),
+        ("pair.left * pair.right", "pair.left + pair.right", [3, 4, 5]),
+        ("+ pair.left - pair.left", "- pair.left", [0, 2, 4]),
+        ("left: int\n    right: int", "right: int\n    left: int", [2, 4, 6]),
+        ("= product", "= -product", [-2, -4, -6]),
+        ("@inlined\n", "@part\n", [2, 4, 6]),
+    ],
+)
+def test_code_is_made_anew_once_what_it_is_made_of_has_changed(
+    tmp_path: Path, kept: Path, old: str, new: str, expected: list[int]
+) -> None:
+    multiplied(in_path(tmp_path))
+    assert multiplied(in_path(tmp_path), MULTIPLYING.replace(old, new)) == (expected, True)
+    assert len([*kept.iterdir()]) == 2
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_code_that_was_spoilt_is_made_anew(tmp_path: Path, kept: Path) -> None:
+    multiplied(in_path(tmp_path))
+    (path,) = kept.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+    assert path.stat().st_size > len(whole) // 2
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_code_that_cannot_be_kept_is_made_by_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = tmp_path / "a file"
+    nowhere.write_text("", encoding="ascii")
+    monkeypatch.setattr(code_files, "_places", lambda name: iter([nowhere / name]))
+    assert code_files.state() == "made by each process"
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_the_source_runs_where_no_code_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("numba", "llvmlite"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], False)
+
+
+def test_it_is_said_what_becomes_of_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert code_files.state() == "kept"
+    monkeypatch.setattr(code_files, "find_spec", lambda name: None)
+    assert code_files.state() == "not made"
+
+
+def test_a_user_without_a_home_has_no_cache_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 123_456_789)
+    assert [path.parent.name for path in code_files._places("code")] == ["__pycache__"]
+
+
+class Table(NamedTuple):
+    numbers: Any
+    weights: Any
+    valid: Any
+
+
+@part
+def weighed(table: Table, row: int, column: int) -> float:
+    return float(table.numbers[row, column] * table.weights[column])
+
+
+@Kernel
+def weigh(table: Table, least: int, sums: Any) -> None:
+    for row in range(table.numbers.shape[0]):
+        for column in range(table.numbers.shape[1]):
+            if table.valid[row, column] and table.numbers[row, column] >= least:
+                sums[row] += weighed(table, row, column)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_machine_code_does_with_arrays_in_tuples_what_its_source_does() -> None:
+    generator = np.random.default_rng(1)
+    numbers, weights = generator.integers(-9, 9, (6, 4)), generator.random(4)
+    table = Table(numbers, weights, generator.random((6, 4)) < 0.8)
+    found, expected = np.zeros(6), np.zeros(6)
+    weigh(table, -3, found)
+    assert weigh.is_machine_code
+    weigh.function(table, -3, expected)
+    assert found.tolist() == expected.tolist()
+    empty = np.zeros(0)
+    weigh(Table(numbers[:0], weights, table.valid[:0]), -3, empty)
+
+
+def test_an_array_must_be_in_one_piece() -> None:
+    with pytest.raises(AssertionError, match="an array must be in one piece"):
+        weigh(
+            Table(np.zeros((4, 4), np.int64)[:, ::2], np.zeros(2), np.ones((4, 2), np.bool_)), 0, np.zeros(4)
+        )
