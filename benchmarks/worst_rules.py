@@ -136,6 +136,9 @@ def _random_trial(random: Random) -> Trial:
         allowed += ["not"] if not conjunction and not strict else []
         allowed += ["times"] if not conjunction and forms[place - 1] == "one" else []
         forms[place] = random.choice(allowed)
+    if not conjunction and not strict and random.random() < 0.2:
+        may = [k for k in range(1, len(forms)) if forms[k] == "one" and forms[k - 1] != "not"]
+        forms = ["follows" if k in may and random.random() < 0.5 else form for k, form in enumerate(forms)]
     parts = [_component(random, *one) for one in zip(names, forms, strict=True)]
     where = _conditions(random, dict(zip(names, forms, strict=True)))
     window = WINDOW if random.random() < 0.8 else ONE_WINDOW
@@ -148,12 +151,13 @@ def _random_trial(random: Random) -> Trial:
 
 
 def _component(random: Random, name: str, form: str) -> str:
-    """A random component of a form: one event, a group or a negated one."""
+    """A random component of a form: one event (or one directly behind the one before), a group, a negation."""
     rarely = random.choice([f"type <= '{name}'", f"v > 0.{random.randint(1, 9)}"])
     when = rarely if random.random() < 0.3 else f"type = '{name}'"
     if form == "one":
         return f"{name}: {when}"
-    more = "not: true" if form == "not" else f"times: {random.choice(['1..3', '2..5', '0..2', '1+'])}"
+    more = {"not": "not: true", "follows": "follows: strict"}.get(form)
+    more = more or f"times: {random.choice(['1..3', '2..5', '0..2', '1+'])}"
     return f"{{name: {name}, when: {when}, {more}}}"
 
 

@@ -69,18 +69,21 @@ def forbidden_walk(stretch: Stretch, search: Search, rows: list[int]) -> Failure
 
 
 def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
-    """The failure by events between the last two anchors, if the pattern is strict; else None."""
-    if stretch.pattern.contiguity != "strict" or len(rows) < 2:
+    """The failure by events between the last two anchors where these must be neighbours; else None."""
+    if len(rows) < 2:
         return None
+    gap = search.between.shape.gaps[len(rows) - 2]
     own = {row for _, row in events_of(search, rows, walking=stretch.walks)}
-    others = [row for row in range(rows[-2] + 1, rows[-1]) if row not in own]
-    if not others:
+    start = rows[-2] if gap.closed else max(row for row in own if row < rows[-1])
+    others = [row for row in range(start + 1, rows[-1]) if row not in own]
+    if not others or not (gap.closed or gap.adjoined):
         return None
     by = tuple(stretch.member(row) for row in others[:3])
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""
     stand = "stands" if len(others) == 1 else "stand"
-    text = f"contiguity strict: {', '.join(map(str, by))}{more} {stand} between"
-    return Failure("contiguity", text, "contiguity: strict", by=by)
+    setting = "contiguity" if stretch.pattern.contiguity == "strict" else "follows"
+    text = f"{setting} strict: {', '.join(map(str, by))}{more} {stand} between"
+    return Failure("contiguity", text, f"{setting}: strict", by=by)
 
 
 def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:

@@ -58,6 +58,7 @@ def why_within(
     forms = {
         "a repeated or optional component": any(component.times is not None for component in components),
         "a negated component": any(component.negated for component in components),
+        "follows: strict": any(component.follows == "strict" for component in components),
         "a condition over several components": over_several,
     }
     found = next((form for form, there in forms.items() if there), None)

@@ -133,6 +133,10 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
         return False
     if pattern.contiguity == "strict" and places != list(range(places[0], places[0] + len(places))):
         return False
+    for before, bound in itertools.pairwise(production):
+        follows = pattern.components[bound.component].follows == "strict"
+        if follows and bound.placed.seq != before.placed.seq + 1:
+            return False
     here = bindings_of(pattern, production)
     of_positives = [
         conjunct

@@ -128,7 +128,10 @@ def nothing_waits(pattern: Pattern) -> bool:
         and not pattern.where
         and pattern.order == "sequence"
         and pattern.contiguity == "relaxed"
-        and not any(component.negated or component.times for component in pattern.components)
+        and not any(
+            component.negated or component.times or component.follows == "strict"
+            for component in pattern.components
+        )
     )
 
 

@@ -73,6 +73,7 @@ def counts_events(pattern: Pattern) -> bool:
     """Whether every event counts: by number, as a neighbour, or as one before."""
     return (
         pattern.contiguity == "strict"
+        or any(component.follows == "strict" for component in pattern.components)
         or (pattern.within is not None and pattern.within.events is not None)
         or any(has_previous(component.predicate) for component in pattern.components)
     )

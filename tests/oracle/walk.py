@@ -70,6 +70,7 @@ def goes_behind_the_group(
     return (
         size_of(taken, group) >= least_of(pattern, group)
         and satisfies(pattern, behind, placed)
+        and stands_right(pattern, taken, placed, behind)
         and decided_hold(pattern, [*taken, Bound(placed, behind)], completed)
     )
 
@@ -87,8 +88,14 @@ def stands_alone(pattern: Pattern, taken: Sequence[Bound], placed: Placed, index
     return (
         not stands_for_a_group(pattern, index)
         and satisfies(pattern, index, placed)
+        and stands_right(pattern, taken, placed, index)
         and decided_hold(pattern, [*taken, Bound(placed, index)], (index,))
     )
+
+
+def stands_right(pattern: Pattern, taken: Sequence[Bound], placed: Placed, index: int) -> bool:
+    """Whether the event directly follows the last one taken, if the component asks for that."""
+    return pattern.components[index].follows == "relaxed" or placed.seq == taken[-1].placed.seq + 1
 
 
 def ends_in_last_place(pattern: Pattern, taken: Sequence[Bound], index: int) -> bool:

@@ -93,6 +93,9 @@ def is_match(pattern: Pattern, stream: list[Placed], roles: Roles) -> bool:
     first, last = taken[0][0], taken[-1][0]
     if pattern.contiguity == "strict" and last - first + 1 != len(taken):
         return False
+    follows = [role for (before, _), (place, role) in itertools.pairwise(taken) if place != before + 1]
+    if any(pattern.components[role].follows == "strict" for role in follows):
+        return False
     if not near(pattern, stream[first], stream[last]):
         return False
     for index, component in enumerate(pattern.components):

@@ -200,7 +200,10 @@ def check_group(told: Told) -> None:
 
 def check_contiguity(told: Told) -> None:
     candidate = told.candidate
-    assert candidate.tried is not None and told.pattern.contiguity == "strict"
+    assert candidate.tried is not None
+    tried = told.pattern.components[told.found.index(candidate.tried.component)]
+    assert candidate.condition == f"{'contiguity' if tried.follows == 'relaxed' else 'follows'}: strict"
+    assert "strict" in (told.pattern.contiguity, tried.follows)
     for member in candidate.by:
         assert candidate.events[0].event.seq < told.placed(member.event).seq < candidate.tried.event.seq
         assert member.event not in [one.event for one in candidate.events]

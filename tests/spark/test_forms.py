@@ -43,6 +43,16 @@ rules:
     pattern: {sequence: [a: kind = 'a', {name: b, when: "kind = 'b'", times: 1+}, c: kind = 'c']}
     within: 10 events
     context: earliest, selected
+  - name: directly_behind
+    pattern:
+      sequence:
+        - a: kind = 'a'
+        - {name: b, when: "kind = 'b'", times: 0..3}
+        - {name: c, when: "kind = 'c'", follows: strict}
+        - d: "kind = 'a' and x > 3"
+    within: 12 s
+    context: latest, zero
+    emit: {number: count(b)}
   - name: any_order
     pattern: {conjunction: [a: kind = 'a', b: kind = 'b', c: kind = 'c']}
     where: a.x < b.x

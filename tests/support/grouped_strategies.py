@@ -205,7 +205,9 @@ def grouped_patterns(
     names = tuple("pqrstuvwxyz"[: len(kinds)])
     inner = [kind for kind in kinds if kind != "negated"]
     components, place = [], 0
+    near = not strict and draw(st.integers(0, 3)) == 0
     for name, kind, test in zip(names, kinds, tests_of(kinds, draw(st.integers(0, 2)) > 0), strict=True):
+        follows = near and kind == "one" and bool(components) and not components[-1].negated
         times = REPEATED if place in (0, len(inner) - 1) else (*REPEATED, *OPTIONAL, *OPTIONAL)
         place += kind != "negated"
         components.append(
@@ -214,6 +216,7 @@ def grouped_patterns(
                 draw(test),
                 draw(st.sampled_from(times)) if kind == "group" else None,
                 kind == "negated",
+                "strict" if follows and draw(st.integers(0, 3)) else "relaxed",
             )
         )
     named = tuple(

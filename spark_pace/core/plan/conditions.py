@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule, SessionSpan
+from spark_pace.core.plan.shape import asks_for_neighbours
 
 OPENING_EVENT = "open"  # the component in columns of the opening event
 
@@ -70,7 +71,7 @@ def _from_columns(expr: Expr) -> Expr:
 def others_count(rule: Rule) -> bool:
     """True if events that match no component count too: in windows, as neighbours, or in spans."""
     pattern = rule.pattern
-    strict = pattern is not None and pattern.contiguity == "strict"
+    near = pattern is not None and asks_for_neighbours(pattern)
     within = None if pattern is None else pattern.within
     counts = within is not None and within.events is not None
-    return counts or strict or isinstance(rule.span, CountSpan | SessionSpan) or pattern is None
+    return counts or near or isinstance(rule.span, CountSpan | SessionSpan) or pattern is None

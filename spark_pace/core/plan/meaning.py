@@ -162,7 +162,8 @@ def fold_text(fold: Fold) -> str:
 def _component_text(component: Component) -> str:
     name = f"not {component.name}" if component.negated else component.name
     times = "" if component.times is None else f" {component.times}"
-    return f"{name}{times}: {canonical_text(component.predicate)}"
+    follows = f" follows {component.follows}" if component.follows != "relaxed" else ""
+    return f"{name}{times}{follows}: {canonical_text(component.predicate)}"
 
 
 def _span_text(span: Span) -> str:

@@ -149,12 +149,15 @@ class Component:
         times: the number of events in the group of a repeated or optional component; None: the component
             stands for one event.
         negated: True if the component's events forbid a match.
+        follows: "strict" if no event of the rule's stream stands between its event and the one before it in a
+            match.
     """
 
     name: str
     predicate: Expr
     times: Times | None = None
     negated: bool = False
+    follows: Contiguity = "relaxed"
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ class Gap:
         to_right: True if the right anchor is the group's last event.
         before: the negated components between the left anchor and the group; without a group, all of the gap.
         behind: the negated components between the group and the right anchor.
+        closed: True if no event but those of the group may stand between the anchors.
+        adjoined: True if no event may stand between the group, or the left anchor if it is empty, and the
+            right anchor.
     """
 
     group: int | None = None
@@ -49,6 +52,8 @@ class Gap:
     to_right: bool = False
     before: tuple[int, ...] = ()
     behind: tuple[int, ...] = ()
+    closed: bool = False
+    adjoined: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,19 +66,17 @@ class Shape:
         trailing: the negated components behind the last anchor.
         complete: for each component the level at which its events are known; for a negated one, the level at
             which the events on both of its sides are known.
-        strict: True if no event may stand between two events of a candidate.
     """
 
     anchors: tuple[int, ...]
     gaps: tuple[Gap, ...]
     trailing: tuple[int, ...]
     complete: tuple[int, ...]
-    strict: bool
 
     @property
     def simple(self) -> bool:
         """True if any events may stand between the anchors, and behind them."""
-        return not self.strict and not self.trailing and all(gap == Gap() for gap in self.gaps)
+        return not self.trailing and all(gap == Gap() for gap in self.gaps)
 
     def one_group(self, level: int) -> bool:
         """True if the anchors of `level` and of the level before are of one group, so may be one event."""
@@ -87,8 +90,9 @@ class Shape:
 
 @dataclass
 class _Building:
-    """The parts of a shape so far; `shape_of` adds the components from left to right."""
+    """The parts of a shape so far; `shape_of` adds the components of a pattern from left to right."""
 
+    pattern: Pattern
     anchors: list[int] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     complete: dict[int, int] = field(default_factory=dict)
@@ -111,8 +115,12 @@ class _Building:
         if self.anchors:
             from_left = self.group is not None and self.anchors[-1] == self.group
             before, behind = tuple(self.before), tuple(self.behind)
-            gap = Gap(self.group, times or _ANY, from_left, to_right, before, behind)
-            self.gaps.append(gap)
+            follows = self.pattern.components[component].follows == "strict"
+            closed = self.pattern.contiguity == "strict" or (follows and self.group is None)
+            adjoined = follows and not closed
+            self.gaps.append(
+                Gap(self.group, times or _ANY, from_left, to_right, before, behind, closed, adjoined)
+            )
         self.complete.setdefault(component, len(self.anchors))
         self.anchors.append(component)
         if len(self.anchors) > 1:
@@ -125,7 +133,7 @@ def shape_of(pattern: Pattern) -> Shape:
     """The shape of a checked pattern."""
     components = pattern.components
     positive = [index for index, component in enumerate(components) if not component.negated]
-    building = _Building()
+    building = _Building(pattern)
 
     def times() -> Times | None:
         return None if building.group is None else components[building.group].times
@@ -147,8 +155,13 @@ def shape_of(pattern: Pattern) -> Shape:
     trailing = (*building.before, *building.behind)
     last = len(building.anchors) - 1
     complete = tuple(min(last, building.complete[index]) for index in range(len(components)))
-    strict = pattern.contiguity == "strict"
-    return Shape(tuple(building.anchors), tuple(building.gaps), trailing, complete, strict)
+    return Shape(tuple(building.anchors), tuple(building.gaps), trailing, complete)
+
+
+def asks_for_neighbours(pattern: Pattern) -> bool:
+    """True if it matters whether other events stand between those of a match, whatever these are."""
+    follows = any(component.follows == "strict" for component in pattern.components)
+    return pattern.contiguity == "strict" or follows
 
 
 @lru_cache(maxsize=4096)

@@ -48,14 +48,11 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
         where.append(ConditionFacts(canonical_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
-    strict = None
-    if pattern.contiguity == "strict":
-        strict = "every event that passes the filter" if rule.filter is not None else "every event"
     return PatternFacts(
         order=pattern.order,
         components=tuple(_component(rule, pattern, index) for index in range(len(pattern.components))),
         where=tuple(where),
-        strict=strict,
+        strict=_others(rule) if pattern.contiguity == "strict" else None,
         context=str(pattern.context),
         within=length_in_words(pattern.within) if pattern.within else None,
         close=pattern.close,
@@ -96,7 +93,21 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
         takes=takes,
         forbids=forbids,
         decided_by=decided_by,
+        follows=_follows(rule, pattern, index),
     )
+
+
+def _follows(rule: Rule, pattern: Pattern, index: int) -> str | None:
+    """What stands before the component's event, in words; None if any other event may."""
+    if pattern.components[index].follows != "strict":
+        return None
+    before = _neighbour(pattern.components[:index][::-1], "last")
+    return f"right behind {before}; {_others(rule)} counts"
+
+
+def _others(rule: Rule) -> str:
+    """Which events count as neighbours, in words."""
+    return "every event that passes the filter" if rule.filter is not None else "every event"
 
 
 def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:

@@ -51,6 +51,7 @@ class ComponentFacts:
     takes: str | None
     forbids: str | None
     decided_by: str | None
+    follows: str | None
 
 
 @dataclass(frozen=True)

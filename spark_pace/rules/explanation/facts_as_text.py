@@ -122,6 +122,8 @@ def _condition(component: ComponentFacts) -> str:
 def _form(component: ComponentFacts) -> Iterator[tuple[str, str]]:
     if component.takes is not None:
         yield "group", f"{component.name}: {component.takes}"
+    if component.follows is not None:
+        yield "follows", f"{component.name}: {component.follows}"
     if component.forbids is not None:
         end = "" if component.decided_by is None else ";"
         yield "forbids", f"{component.name}: {component.forbids}{end}"

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.plan.conditions import OPENING_EVENT
-from spark_pace.core.plan.rule import Component, EventSchema, Order
+from spark_pace.core.plan.rule import Component, Contiguity, EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
@@ -22,7 +22,7 @@ from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_LONG_KEYS = ("name", "when", "times", "not")
+_LONG_KEYS = ("name", "when", "times", "not", "follows")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 _ELSEWHERE = {
     "disjunction": "For either of two events write one component, as in ab: kind = 'a' or kind = 'b'; for "
@@ -117,13 +117,26 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
         fields.refuse(["times"], "The events of a negated component are forbidden, however many come.")
     node = None if negated else fields.node("times")
     times = None if node is None else read_times(node, report)
+    follows = _read_follows(fields, grouped=negated or node is not None)
     fields.require("when", "when: and a condition")
     predicate = _read_predicate(fields.node("when"), scope, report)
     if name is None:
         return None
     _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
-    return Placed(Component(name.text, predicate, times, negated), mapping.place, place)
+    return Placed(Component(name.text, predicate, times, negated, follows), mapping.place, place)
+
+
+def _read_follows(fields: Section, *, grouped: bool) -> Contiguity:
+    """Read ``follows``; `grouped`: the component does not stand for one event."""
+    follows = fields.choice("follows", ("relaxed", "strict"), "relaxed") == "strict"
+    if follows and grouped:
+        fields.refuse(
+            ["follows"],
+            "It says of one event that it directly follows another: leave it out of components with times or "
+            "not, or write contiguity: strict for the whole pattern.",
+        )
+    return "strict" if follows and not grouped else "relaxed"
 
 
 def _read_predicate(node: Node | None, scope: EventScope | None, report: Report) -> Expr:

@@ -79,6 +79,13 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
             '"window"',
             'Leave "close" out, or "times".',
         )
+    if selecting.contiguity == "strict" and any(component.follows == "strict" for component in components):
+        rule.report.add(
+            rule.key_place("contiguity"),
+            'must be "relaxed" in a pattern with components that have "follows: strict"',
+            '"strict"',
+            "It says so of every component: leave one of the two out.",
+        )
     if selecting.contiguity == "strict" and any(component.negated for component in components):
         rule.report.add(
             rule.key_place("contiguity"),

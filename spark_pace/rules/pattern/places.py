@@ -59,14 +59,22 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, wa
             quote(found[0].component.name),
             "Put it behind the component after whose events it forbids others.",
         )
+    _check_follows(found, report)
     _check_ends(positive, report)
     _check_neighbours(positive, report, walks=walks)
 
 
 def check_plain(found: Sequence[Placed], report: Report) -> None:
-    """Report components of a conjunction that are repeated, optional or negated."""
+    """Report components of a conjunction that are repeated, optional or negated, or follow others."""
     for placed in found:
         component = placed.component
+        if component.follows == "strict":
+            report.add(
+                placed.place,
+                'must not have "follows: strict" in a conjunction',
+                quote(component.name),
+                "Its events come in any order: write a sequence.",
+            )
         if component.negated or component.times is not None:
             what = "negated" if component.negated else f"times: {component.times}"
             report.add(
@@ -75,6 +83,27 @@ def check_plain(found: Sequence[Placed], report: Report) -> None:
                 f"{quote(component.name)}, {what}",
                 "Where events may come in any order nothing says where a group or what is forbidden ends: "
                 "write a sequence, or two rules.",
+            )
+
+
+def _check_follows(found: Sequence[Placed], report: Report) -> None:
+    """Report components that are to follow directly where nothing is, or where something is forbidden."""
+    for before, placed in pairwise([None, *found]):
+        if placed is None or placed.component.follows != "strict":
+            continue
+        if before is None:
+            report.add(
+                placed.place,
+                'must not have "follows: strict" in first place',
+                quote(placed.component.name),
+                "No event of the match comes before it: leave it out.",
+            )
+        elif before.component.negated:
+            report.add(
+                placed.place,
+                'must not have "follows: strict" behind a negated component',
+                quote(placed.component.name),
+                "No event stands between neighbours that could be forbidden: leave one of the two out.",
             )
 
 

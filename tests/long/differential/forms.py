@@ -158,6 +158,7 @@ KINDS_OF_RULES = (
     "negated",
     "negated last",
     "strict",
+    "follows strict",
     "prev",
     "close window",
     "opened span",
@@ -231,6 +232,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
         yield "negated last" if pattern.components[-1].negated else "negated"
     if pattern.contiguity == "strict":
         yield "strict"
+    if any(component.follows == "strict" for component in pattern.components):
+        yield "follows strict"
     if pattern.close == "window":
         yield "close window"
 

@@ -120,7 +120,9 @@ class _Maker:
         order = [index for index, one in enumerate(pattern.components) if not one.negated]
         if pattern.order == "conjunction":
             self.random.shuffle(order)
-        near = pattern.contiguity == "strict" or (pattern.within is not None and pattern.within.events)
+        counts = pattern.within is not None and pattern.within.events
+        strict = {pattern.contiguity, *(component.follows for component in pattern.components)}
+        near = "strict" in strict or counts
         known: set[int] = set()
         for index in order:
             component = pattern.components[index]

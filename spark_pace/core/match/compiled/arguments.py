@@ -151,8 +151,9 @@ class Sequence(NamedTuple):
         order: int64[n], the anchors in the order in which they are placed; the first one is given.
         placed: int64[n], for each of these the mask of those before it.
         step: 1 if earlier rows are tried first, -1 if later ones are.
-        gaps: int64[n - 1, 5], of the group between two anchors its set (-1 for none), the least and the most
-            events (-1 for any number), and whether the left and the right anchor are its own.
+        gaps: int64[n - 1, 7], of the group between two anchors its set (-1 for none), the least and the most
+            events (-1 for any number), and whether the left and the right anchor are its own; whether no
+            other event may stand between the anchors, and whether none may stand behind the group.
         forbids: int64[f, 5], of each negated component its set, its gap (-1: behind the last anchor), where
             in it, the mask of the anchors that must be placed to test it, and of those its conditions name.
         before: int64[k, rows + 1], how many rows of each set stand before each row.
@@ -161,7 +162,6 @@ class Sequence(NamedTuple):
         seq: int64[rows], the place of each row in the rule's stream.
         window_end: int64[rows], behind the window that starts at each row; empty where none is needed.
         simple: 1 if nothing is said of what stands between anchors.
-        strict: 1 if no event may stand between two events of a candidate.
         compares: the level from which on all candidates are compared; n if the first one is the best one.
     """
 
@@ -177,7 +177,6 @@ class Sequence(NamedTuple):
     seq: Ints
     window_end: Ints
     simple: int
-    strict: int
     compares: int
 
 

@@ -80,7 +80,8 @@ def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
             placement.taken[gap + 1] + sequence.gaps[gap, 4],
         )
         return int(max(0, before[high] - before[low]))
-    limit = sequence.seq[placement.taken[gap + 1]] + 1 if sequence.strict else max(least, most + 1)
+    closed = sequence.gaps[gap, 5]
+    limit = sequence.seq[placement.taken[gap + 1]] + 1 if closed else max(least, most + 1)
     place, stop, until = _members(sequence, placement, gap)
     size = 0
     while place < stop and sequence.searched.rows.pools[place] < until and size < limit:
@@ -93,14 +94,29 @@ def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
 def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
     """Tell whether the group between two anchors has as many events as it must."""
     size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
-    if sequence.strict:
+    if sequence.gaps[gap, 5]:
         missing = sequence.seq[placement.taken[gap + 1]] - sequence.seq[placement.taken[gap]] - 1
         missing -= size - sequence.gaps[gap, 3] - sequence.gaps[gap, 4]
         if missing > 0:
             return NO_FURTHER
     if most >= 0 and size > most:
         return NO_FURTHER
+    if sequence.gaps[gap, 6]:
+        last = _last_before(sequence, placement, gap)
+        if sequence.seq[placement.taken[gap + 1]] - sequence.seq[last] != 1:
+            return DIFFERS
     return FITS if size >= least else DIFFERS
+
+
+@part
+def _last_before(sequence: Sequence, placement: Placement, gap: int) -> int:
+    """The row of the last event of the group between two anchors; of the left anchor if it is empty."""
+    pools, turns = sequence.searched.rows.pools, sequence.searched.unused.turns
+    first, stop, until = _members(sequence, placement, gap)
+    place = place_of(pools, first, stop, until) - 1
+    while place >= first and len(turns) and turns[pools[place]] < placement.turn:
+        place -= 1
+    return int(pools[place]) if place >= first else int(placement.taken[gap])
 
 
 @part
@@ -171,11 +187,14 @@ def _is_forbidden(sequence: Sequence, placement: Placement, one: int) -> bool:
 
 @part
 def nearest_allowed(sequence: Sequence, placement: Placement) -> int:
-    """The first row that an anchor may have where the next anchor is placed, as far as negations say so.
+    """The first row that an anchor may have where the next anchor is placed, as far as the gap says so.
 
-    No event may stand between the two that forbids whatever the anchor's row is.
+    No event may stand between the two that forbids whatever the anchor's row is, nor any if they are to be
+    neighbours.
     """
-    searched, own, allowed = sequence.searched, placement.own, 0
+    searched, own = sequence.searched, placement.own
+    alone = sequence.gaps[own, 5] and sequence.gaps[own, 0] < 0
+    allowed = placement.taken[own + 1] - 1 if alone else 0
     rows, turns = searched.rows, searched.unused.turns
     for one in range(len(sequence.forbids)):
         if sequence.forbids[one, 1] != own or sequence.forbids[one, 2] != WHOLE or sequence.forbids[one, 4]:

@@ -101,8 +101,8 @@ class Between:
     def fits(self, level: int, matrix: Ints, *, capped: bool) -> Bools:
         """bool[m], whether what stands between the anchor of `level` and the one before it is as it must be.
 
-        A group that stands there must have the right number of events; with strict contiguity, no other event
-        may stand there.
+        A group that stands there must have the right number of events, and where neighbours are asked for no
+        other event may stand there, or none behind it.
         """
         if level == 0:
             return np.ones(len(matrix), np.bool_)
@@ -114,10 +114,13 @@ class Between:
         fits = size >= gap.times.least
         if gap.times.most is not None:
             fits &= size <= gap.times.most
-        if self.shape.strict:
-            seq = self.stream.seq
+        seq = self.stream.seq
+        if gap.closed:
             taken = size + 1 - gap.from_left - gap.to_right
             fits &= seq[matrix[:, level]] - seq[matrix[:, level - 1]] == taken
+        elif gap.adjoined and gap.group is not None:
+            rows = np.append(self.rows_of[gap.group], -1)  # see `ends_of`
+            fits &= seq[matrix[:, level]] - seq[np.where(size > 0, rows[hi - 1], matrix[:, level - 1])] == 1
         return fits
 
     def limit(self, level: int, left: Ints, *, capped: bool) -> Ints:
@@ -135,7 +138,7 @@ class Between:
         elif gap.times.most is not None and not capped:
             most = self.before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
-        if self.shape.strict:
+        if gap.closed:
             behind = left + 1
             if gap.group is not None:
                 behind = self._strangers(gap.group)[behind - self.before[gap.group][behind]]

@@ -293,6 +293,13 @@ def test_it_says_what_strict_means_and_implies(tmp_path: Path) -> None:
     assert "               g 2..5: x = 3  [intake, on whole columns]" in lines
 
 
+def test_it_says_what_a_component_that_follows_strictly_is_right_behind(tmp_path: Path) -> None:
+    group = "{name: g, when: x = 3, times: 0..5}, {name: b, when: x = 4, follows: strict}"
+    lines = explained_pattern(tmp_path, f"{ONE}, {group}", "within: 1 h, filter: x > 0")
+    behind = "right behind the last g (or a, where there is none)"
+    assert f"  follows      b: {behind}; every event that passes the filter counts" in lines
+
+
 def test_a_job_file_is_explained_by_its_rules() -> None:
     assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [
         rule.name for rule in load_rules("conf/rules/flights.yaml")
