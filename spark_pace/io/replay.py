@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
-from spark_pace.core.local_run import LocalResult, run
+from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
@@ -146,6 +146,7 @@ def replay_files(
     source_column: str | None = None,
     heartbeat: Expr | None = None,
     most_bad: int = MOST_BAD_RECORDS,
+    calls: Calls = IN_THIS_PROCESS,
 ) -> Replay:
     """Find the matches of `rules` in a file of events, or in all files of a directory by name.
 
@@ -159,16 +160,18 @@ def replay_files(
         source_column: of a job: the attribute that names an event's source.
         heartbeat: of a job: the condition for records that are no events.
         most_bad: how many bad records of a file get a row each.
+        calls: how the Python functions of rules are called.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
+        OperatorError: the Python function of a fold has failed.
     """
     schema = input_schema(rules)
     reads = read_each(path, schema, most_bad)
     plan = build_plan(
         tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
     )
-    result = run(plan, [[read.events for read in reads]])
+    result = run(plan, [[read.events for read in reads]], calls=calls)
     read = all_read(reads)
     return Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
 

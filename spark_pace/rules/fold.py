@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spark_pace.core.columns import MOST_CONDITIONS
 from spark_pace.core.expr import Expr
-from spark_pace.core.functions.python_fold import ROW
+from spark_pace.core.functions.operator_rows import ROW
 from spark_pace.core.plan.fold import Fold, Move, PythonFold, StateMachine
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
