@@ -55,7 +55,9 @@ METHODS: dict[How, str] = {
 
 def cost_of(rule: Rule) -> Cost:
     """The cost of a rule."""
-    predicates = len(build_plan((rule,), order=OrderSpec()).predicates)
+    plan = build_plan((rule,), order=OrderSpec())
+    own = plan.levels[-1].plan if rule.reads else plan  # the rules that it reads are below
+    predicates = len(own.predicates)
     if rule.pattern is None:
         dominant, growth = _of_whole_spans(rule) if rule.fold is None else _of_fold(rule.fold)
         growth += _spans_of_an_event(rule)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import enum
-import json
 import os
 import signal
 import sys
@@ -348,40 +347,3 @@ rules:
     found = replay(load_rules(tmp_path / "rules.yaml"), events).matches.to_pylist()
     labels = {row["label"] for row in found if row["rule"] == "up"}
     assert labels == {"matched_at opened_at rule time x y"}
-
-
-def misspelt(state: Any, event: Event) -> tuple[Any, list[Event]]:
-    return None, [{"n": 1, "label": "a", "lable": "b"}] if event["x"] == 0 else [{"lable": "b", "other": 1}]
-
-
-def misspelt_of_table(state: Any, events: pa.Table) -> tuple[Any, pa.Table]:
-    return None, pa.table({"row": [0], "n": [1], "lable": ["a"]})
-
-
-misspelt_of_table.takes_table = True  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("function", "seq"), [("misspelt", 101), ("misspelt_of_table", 100)])
-def test_a_misspelt_field_of_a_fold_is_refused_with_the_one_that_may_be_meant(
-    tmp_path: Path, function: str, seq: int
-) -> None:
-    got = 'TypeError: a row must have the fields of emit; got "lable" (did you mean "label"?). No state'
-    with pytest.raises(OperatorError) as caught:
-        fold_here(runs(tmp_path, function, [0, 1]))
-    assert f"seq {seq} — its fold {HERE}:{function} must return; got {got}" in str(caught.value)
-
-
-def raises_below(state: Any, event: Event) -> None:
-    json.loads("{")
-
-
-def test_a_fold_that_raises_is_told_with_the_line_of_its_own_file(
-    tmp_path: Path, process: FoldProcess
-) -> None:
-    line = raises_below.__code__.co_firstlineno + 1
-    for call in (fold_here, lambda asked: process.call(asked, TIMEOUT_US)):
-        fold: FoldRuns = call
-        with pytest.raises(OperatorError) as caught:
-            fold(runs(tmp_path, "raises_below", [0]))
-        assert "JSONDecodeError: Expecting property name" in str(caught.value)
-        assert f" ({__file__}, line {line}). No state has changed" in str(caught.value)
