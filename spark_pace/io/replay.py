@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ class Replay:
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
         lacking: for each attribute that the header of a CSV file lacks, the message about it.
+        rules: the names of the rules, in the order of their files.
 
     Example:
         >>> import spark_pace
@@ -69,6 +70,7 @@ class Replay:
     read_rows: int
     absent: tuple[str, ...] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
 
     @property
     def matches(self) -> Matches:
@@ -96,7 +98,7 @@ class Replay:
 
     def timeline(self, title: str = "matches") -> Timeline:
         """The matches on a time axis: `write(path)` makes a page of it, and a notebook shows it."""
-        return Timeline(self.result.matches, title)
+        return Timeline(self.result.matches, title, self.rules)
 
     def __len__(self) -> int:
         """The number of matches."""
@@ -135,7 +137,7 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
     plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
-    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema))
+    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema), rules=_names(rules))
 
 
 def replay_files(
@@ -173,7 +175,12 @@ def replay_files(
     )
     result = run(plan, [[read.events for read in reads]], calls=calls)
     read = all_read(reads)
-    return Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
+    found = Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
+    return replace(found, rules=_names(rules))
+
+
+def _names(rules: Sequence[Rule]) -> tuple[str, ...]:
+    return tuple(rule.name for rule in rules)
 
 
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:

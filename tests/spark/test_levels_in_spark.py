@@ -174,8 +174,8 @@ def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(t
     feed(tmp_path, 4, 5)
     message = (
         r"^rule keyed — must be as the checkpoint knows it; got a changed within: 31 s, was 30 s\. Restore "
-        r"it, give the rule a new name, or start it anew with --reset-rule keyed, with which busy, last start "
-        r"anew too\.$"
+        r"it, give the rule a new name, or start it anew with --reset-rule keyed, with which busy, last "
+        r"start anew too\.$"
     )
     with pytest.raises(StateError, match=message):
         run_job(changed)

@@ -81,7 +81,8 @@ def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, s
     if search.method == "in order":
         return "events", "their number, and that of matches, if no event matches two components"
     where = "around it" if pattern.within is None else "in its window"
-    return "candidates", f"{search.each}s × events of each of the {others} other components {where}, at most"
+    of = "the other component" if others == 1 else f"each of the {others} other components"
+    return "candidates", f"{search.each}s × events of {of} {where}, at most"
 
 
 def _of_fold(fold: Fold) -> tuple[str, str]:
