@@ -33,6 +33,7 @@ class Entry:
         name: its name; None if that is wrong.
         reads: the names in ``from``, in order; empty if it reads the events of the input.
         problems: the number of problems in its name and its ``from``.
+        read: the rule as far as it could be read; None if its attributes are not known.
         rule: the rule, once it is read without a problem.
     """
 
@@ -40,6 +41,7 @@ class Entry:
     name: Scalar | None
     reads: list[Scalar] = field(default_factory=list)
     problems: int = 0
+    read: Rule | None = None
     rule: Rule | None = None
 
 

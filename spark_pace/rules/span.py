@@ -35,8 +35,11 @@ _AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
 
 
-def read_span(rule: Section, schema: EventSchema) -> Span | None:
-    """Read the key ``span``; None if it is missing or wrong."""
+def read_span(rule: Section, schema: EventSchema | None) -> Span | None:
+    """Read the key ``span``; None if it is missing or wrong.
+
+    Without a schema, conditions are checked as far as that needs no attributes.
+    """
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
@@ -59,11 +62,14 @@ def opens_span(rule: Section) -> bool:
     return isinstance(node, Mapping) and "open" in node.entries
 
 
-def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | None:
+def _read_predicates(fields: Section, schema: EventSchema | None) -> PredicateSpan | None:
     nodes = {key: _required(fields, key, example) for key, example in _PREDICATE_EXAMPLES.items()}
+    length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
+    if schema is None:
+        check_syntax(fields, ("open", "close"))
+        return None
     opens = _condition(nodes["open"], fields, schema)
     closes = _conjuncts(nodes["close"], fields, schema)
-    length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
     if opens is None or not closes or length is None:
         return None
     alone = [expr for expr in closes if not mentions_open(expr)]
