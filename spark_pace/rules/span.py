@@ -28,7 +28,7 @@ MOST_WINDOWS = 10_000  # windows that an event may be in
 MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
-SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
+_SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
 _FORMS = (_PREDICATE_KEYS, _GRID_KEYS, ("gap", "within"))
 _KEYS_OF_PATTERNS = ("within", "contiguity", "context", "close")
 _AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
@@ -43,10 +43,10 @@ def read_span(rule: Section, schema: EventSchema | None) -> Span | None:
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, SPAN_KEYS)
-    there = {key for key in SPAN_KEYS if fields.has(key)}
+    fields = Section(mapping, rule.report, _SPAN_KEYS)
+    there = {key for key in _SPAN_KEYS if fields.has(key)}
     if not any(there <= {*form} for form in _FORMS):
-        got = ", ".join(key for key in SPAN_KEYS if key in there)
+        got = ", ".join(key for key in _SPAN_KEYS if key in there)
         must = "must have either open, close and within, or every and size, or gap and perhaps within"
         rule.report.add(fields.place, must, got, f"Write {_EXAMPLE}.")
         return None
