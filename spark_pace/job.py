@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
-from spark_pace.errors import ConfigError, EventError
+from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
@@ -96,7 +96,7 @@ def _require_events(spec: JobSpec, summary: Summary) -> None:
     """Raise `EventError` if the input has ended and every record of it was bad."""
     all_bad = 0 < summary.bad_records == summary.records
     if summary.finished and summary.has_all_batches and all_bad:
-        got = f"{summary.bad_records:,} bad records and no event"
+        got = f"{counted(summary.bad_records, 'bad record')} and no event"
         query = '"SELECT source, offset, reason FROM quarantine"'
         do = f"Ask for the reasons: spark-pace sql {spec.sink_path} {query}."
         raise EventError(f"{spec.name} — must find events in its source; got {got}. {do}")

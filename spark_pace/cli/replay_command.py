@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,6 +13,7 @@ import pyarrow as pa
 
 from spark_pace.cli.show.matches import WRITERS, show
 from spark_pace.core.functions.python_function import load_operator
+from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
@@ -18,6 +21,8 @@ from spark_pace.io.html.timeline import require_plotly
 from spark_pace.io.replay import Replay, replay_files
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
+
+_UNLIMITED_US = 10**12  # somebody waits for `replay`, and may end it: no call is ended here
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,10 @@ def replay_command(
             _require_allowed(rule, operators)
         if rule.function is not None:
             load_operator(rule.function)
-    replayed = replay_files(rules, events) if job is None else _replayed_by(job, events)
+    with _calls(rules) as calls:
+        replayed = (
+            replay_files(rules, events, calls=calls) if job is None else _replayed_by(job, events, calls)
+        )
     if written.page is not None:
         replayed.timeline(f"{rules_file} over {events}").write(written.page)
     if written.out is not None:
@@ -78,11 +86,30 @@ def refuse_beside_job(job_file: Path, operators: Sequence[str]) -> None:
         raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
 
 
-def _replayed_by(job: JobSpec, events: Path) -> Replay:
+@contextmanager
+def _calls(rules: Sequence[Rule]) -> Iterator[Calls]:
+    """How Python functions are called: in processes of their own, so that none ends this one."""
+    if all(rule.function is None for rule in rules):
+        yield IN_THIS_PROCESS
+        return
+    from spark_pace.spark.stages.fold_process import FoldProcess
+    from spark_pace.spark.stages.operator_process import OperatorProcess
+
+    operators, folds = OperatorProcess(), FoldProcess()
+    try:
+        yield Calls(
+            partial(operators.call, timeout_us=_UNLIMITED_US), partial(folds.call, timeout_us=_UNLIMITED_US)
+        )
+    finally:
+        operators.stop()
+        folds.stop()
+
+
+def _replayed_by(job: JobSpec, events: Path, calls: Calls) -> Replay:
     """The matches of a job's rules in the events of another path than the job's own."""
     source = job.source
     most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
-    return replay_files(job.rules, events, **job.events.stream, most_bad=most_bad)
+    return replay_files(job.rules, events, **job.events.stream, most_bad=most_bad, calls=calls)
 
 
 def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:

@@ -9,12 +9,14 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
 from spark_pace.core.levels import Levels
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.lane_matches import work_off
+from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.order.order import LateFile, Order
 from spark_pace.core.order.progress import together
@@ -26,6 +28,22 @@ Records: TypeAlias = pa.Table | Sequence[pa.Table]
 
 COUNTED = ("records", "events", "late", "heartbeats", "repeats")
 STANDING = ("pending", "carry", "open", "idle_sources")
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How Python functions are called.
+
+    Attributes:
+        operator: calls the Python operators of rules.
+        fold: calls the Python functions of folds.
+    """
+
+    operator: CallOperator = call_here
+    fold: FoldRuns = fold_here
+
+
+IN_THIS_PROCESS = Calls()
 
 
 @dataclass(frozen=True)
@@ -67,9 +85,10 @@ class LocalStep:
 class LocalRun:
     """A running pipeline: intake, splitters, operators and merger, batch by batch."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, calls: Calls = IN_THIS_PROCESS) -> None:
         """Begin with empty state."""
         self.plan = plan
+        self._calls = calls
         self.splitters = [SlotSplitter(plan, slot) for slot in range(plan.slots)]
         self.levels = Levels(plan)
         self.next_out_seq: dict[str, int] = {}
@@ -90,15 +109,16 @@ class LocalRun:
         for slot, frame in pack(self.plan, concat([part.events for part in parts])) if parts else []:
             frames.setdefault(slot, []).append(frame)
         progress = replace(together(part.progress for part in parts), finish=finish)
-        operate, passed_us = partial(work_off, self.plan), self.splitters[0].frontier_us
+        operate = partial(work_off, self.plan, call=self._calls.operator)
+        passed_us = self.splitters[0].frontier_us
         outputs = [
-            splitter.advance(frames.get(slot, []), progress, operate)
+            splitter.advance(frames.get(slot, []), progress, operate, fold=self._calls.fold)
             for slot, splitter in enumerate(self.splitters)
         ]
         results = [result for output in outputs for lane in output.lanes for result in lane]
         frontier_us = self.splitters[0].frontier_us
         merged = merge(self.plan, results, self.next_out_seq, told_of_waiting(outputs))
-        merged = self.levels.advance(merged, passed_us, frontier_us)
+        merged = self.levels.advance(merged, passed_us, frontier_us, self._calls.fold)
         self.next_out_seq = merged.next_out_seq
         self._reached = outputs[0].reached
         behind = self._late_in(tables, outputs[0].late_files)
@@ -137,7 +157,9 @@ class LocalRun:
             yield sift(self.plan, tables[file.entry - self._entries], Past(file.frontier_us)).late
 
 
-def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> LocalResult:
+def run(
+    plan: Plan, batches: Iterable[Records], *, finish: bool = True, calls: Calls = IN_THIS_PROCESS
+) -> LocalResult:
     """Run batches of records through a plan.
 
     Args:
@@ -145,14 +167,15 @@ def run(plan: Plan, batches: Iterable[Records], *, finish: bool = True) -> Local
         batches: tables of ``@time, @source, @offset`` and the attributes, in order of arrival; see
             `LocalRun.step`.
         finish: True if the input ends after the last batch.
+        calls: how Python functions are called.
 
     Returns:
         All matches, sorted by (rule, out_seq), and the rest of the output.
 
     Raises:
-        OperatorError: a Python operator failed and the plan says to stop then.
+        OperatorError: a fold failed, or a Python operator did and the plan says to stop then.
     """
-    local = LocalRun(plan)
+    local = LocalRun(plan, calls)
     steps = [local.step(records) for records in batches]
     if finish:
         steps.append(local.step(None, finish=True))

@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.errors import ConfigError, StateError
 
+_MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
 TABLES = ("matches", "late", "quarantine", "metrics")
 
 
@@ -87,7 +88,9 @@ class Tables:
         except DeltaError as error:
             got = " ".join(str(error).split()).replace("datafusion.public.", "").rstrip(".")
             rules = f"; as views the rules that have matches: {', '.join(self.rules)}" if self.rules else ""
-            do = f"The tables are {', '.join(self.schemas)}{rules}. Names are case-sensitive."
+            missing = _MISSING.search(got)
+            do = f"If {missing[1]} is a rule, no match of it was written yet. " if missing else ""
+            do += f"The tables are {', '.join(self.schemas)}{rules}. Names are case-sensitive."
             raise ConfigError.of("SQL", "must be a query that the tables can answer", got, do) from error
         return pa.RecordBatchReader.from_batches(answer.schema, _read(answer))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
-from spark_pace.core.local_run import LocalResult, run
+from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
@@ -49,6 +49,7 @@ class Replay:
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
         lacking: for each attribute that the header of a CSV file lacks, the message about it.
+        rules: the names of the rules, in the order of their files.
 
     Example:
         >>> import spark_pace
@@ -69,6 +70,7 @@ class Replay:
     read_rows: int
     absent: tuple[str, ...] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
 
     @property
     def matches(self) -> Matches:
@@ -96,7 +98,7 @@ class Replay:
 
     def timeline(self, title: str = "matches") -> Timeline:
         """The matches on a time axis: `write(path)` makes a page of it, and a notebook shows it."""
-        return Timeline(self.result.matches, title)
+        return Timeline(self.result.matches, title, self.rules)
 
     def __len__(self) -> int:
         """The number of matches."""
@@ -135,7 +137,7 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
     plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
-    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema))
+    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema), rules=_names(rules))
 
 
 def replay_files(
@@ -146,6 +148,7 @@ def replay_files(
     source_column: str | None = None,
     heartbeat: Expr | None = None,
     most_bad: int = MOST_BAD_RECORDS,
+    calls: Calls = IN_THIS_PROCESS,
 ) -> Replay:
     """Find the matches of `rules` in a file of events, or in all files of a directory by name.
 
@@ -159,18 +162,25 @@ def replay_files(
         source_column: of a job: the attribute that names an event's source.
         heartbeat: of a job: the condition for records that are no events.
         most_bad: how many bad records of a file get a row each.
+        calls: how the Python functions of rules are called.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
+        OperatorError: the Python function of a fold has failed.
     """
     schema = input_schema(rules)
     reads = read_each(path, schema, most_bad)
     plan = build_plan(
         tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
     )
-    result = run(plan, [[read.events for read in reads]])
+    result = run(plan, [[read.events for read in reads]], calls=calls)
     read = all_read(reads)
-    return Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
+    found = Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
+    return replace(found, rules=_names(rules))
+
+
+def _names(rules: Sequence[Rule]) -> tuple[str, ...]:
+    return tuple(rule.name for rule in rules)
 
 
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal, TypeGuard
 
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.admission import read_admission
@@ -103,7 +102,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     source = read_source(fields, path.parent)
     section = open_events(fields)
     declared = declared_schema(section)
-    rules = read_rules(_rule_paths(fields, path), declared, report)
+    rules, schema = read_rules(_rule_paths(fields, path), declared, report)
     operators = _read_operators(fields, rules)
     sink = _read_sink(fields, path.parent)
     checkpoint = _read_checkpoint(fields, path.parent)
@@ -112,7 +111,6 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     admission = read_admission(fields)
     slots, buckets, lanes, bound = _read_parallelism(fields, rules)
     settings = _read_settings(fields)
-    schema = input_schema(rules) if rules else declared
     events = read_events(section, schema, sources_known=source is not None and source.names_sources)
     check_source(fields, source, schema and schema.own, events)
     if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:

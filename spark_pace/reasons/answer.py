@@ -174,7 +174,7 @@ class Why:
         fold: the step of a fold at the event; None for other rules, and for an event not in the stream.
         made_of: for a rule over rules: the matches of lower rules that make up the event and `matches`, level
             by level down to the input.
-        lower: for an event of the input that a rule over rules does not read: the answers of its lower rules.
+        lower: for an event of the input and a rule over rules: the answers of its lower rules.
         upper: for such an event: the answers of the rule for the first lower matches that have it.
 
     Example:

@@ -35,9 +35,14 @@ def lines_of(answer: Why) -> Iterator[str]:
     if answer.not_in_stream is not None:
         yield f"  not in the rule's stream: {answer.not_in_stream}"
         yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
-        for other in (*answer.lower, *answer.upper):
-            yield from (f"  {line}" for line in lines_of(other))
-        return
+    else:
+        yield from _in_stream(answer)
+    for other in (*answer.lower, *answer.upper):
+        yield from (f"  {line}" for line in lines_of(other))
+
+
+def _in_stream(answer: Why) -> Iterator[str]:
+    """The lines about an event that is in the rule's stream."""
     if answer.fold is None:
         yield from _labelled("selections", list(_selections(answer)))
     yield from _labelled("matches", list(_matches(answer)))

@@ -14,8 +14,8 @@ from spark_pace.reasons.failure_reasons import (
     Failure,
     failure_of,
     forbidden_walk,
+    out_of_reach,
     passing,
-    too_late,
 )
 from spark_pace.reasons.stretch import Stretch, events_of
 
@@ -92,18 +92,28 @@ class Seeking:
     most_steps: int = MOST_STEPS
     _steps: int = field(default=0, init=False)
 
-    def furthest(self) -> Attempt:
-        """The first complete candidate; if there is none, the one that came furthest."""
+    def furthest(self, rows: list[int] | None = None) -> Attempt:
+        """The first complete candidate; if there is none, the one that came furthest.
+
+        `rows` are those of its first anchors, if more are known than the initiator.
+        """
         best: Attempt | None = None
-        for attempt in self.attempts([self.origin.start]):
+        for attempt in self.attempts([self.origin.start] if rows is None else rows):
             if attempt.failure is None:
                 return attempt
-            deeper = best is None or len(attempt.rows) > len(best.rows)
-            as_deep = best is not None and len(attempt.rows) == len(best.rows)
-            if deeper or (as_deep and best is not None and best.tried is None and attempt.tried is not None):
+            if best is None or self._further(attempt, best):
                 best = attempt
         assert best is not None
         return best
+
+    def _further(self, attempt: Attempt, best: Attempt) -> bool:
+        """True if an attempt came further than the best one so far."""
+        if len(attempt.rows) != len(best.rows):
+            return len(attempt.rows) > len(best.rows)
+        if best.tried is None or attempt.tried is None:
+            return best.tried is None and attempt.tried is not None
+        strict, failure = self.stretch.pattern.contiguity == "strict", best.failure
+        return strict and failure is not None and failure.kind == "group" and attempt.tried > best.tried
 
     def stopped_by_event(self) -> Attempt | None:
         """The furthest candidate that the event itself stops; None if it stops none."""
@@ -165,7 +175,7 @@ class Seeking:
     def _missing(self, rows: list[int], beyond: Ints) -> Attempt:
         """The attempt if no event can be the next one; `beyond` holds events that come too late."""
         if len(beyond):
-            late = too_late(self.stretch, rows[0], int(beyond[0]))
+            late = out_of_reach(self.stretch, self.search, [*rows, int(beyond[0])])
             return Attempt(self.search, rows, int(beyond[0]), late or self.origin.over)
         everything = self._everything()
         left = self._within_reach(everything, rows)[:MOST_ROWS]
@@ -225,7 +235,8 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
             return passed
     if not whole:
         seeking = Seeking(stretch, search, replace(origin, stop=stop), None)
-        return next(seeking.attempts(rows))
+        strict = stretch.pattern.contiguity == "strict"
+        return seeking.furthest(rows) if strict else next(seeking.attempts(rows))
     failure = forbidden_walk(stretch, search, rows)
     return None if failure is None else Attempt(search, rows, None, failure)
 

@@ -12,7 +12,7 @@ from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.reasons.answer import Candidate, Member
 from spark_pace.reasons.attempts import Attempt, Origin, Seeking, used_up, walked
 from spark_pace.reasons.conjunction_attempts import in_any_order
-from spark_pace.reasons.failure_reasons import Failure
+from spark_pace.reasons.failure_reasons import Failure, first_break
 from spark_pace.reasons.selections import Opened
 from spark_pace.reasons.stretch import Stretch
 
@@ -201,10 +201,14 @@ def _told(
         failure = Failure("missing", "waits for the end of its span", waits=True)
     if failure is None:
         return None
+    tried = attempt.tried
+    broken = first_break(stretch, own, tried) if failure.kind in ("within", "contiguity", "group") else None
+    if broken is not None:
+        own, tried, failure = broken
     return Candidate(
         selection_id=selection_id,
         events=tuple(stretch.member(row, component) for component, row in own),
-        tried=None if attempt.tried is None else _tried(stretch, attempt, attempt.tried),
+        tried=None if tried is None else _tried(stretch, attempt, tried),
         status="unfinished" if failure.waits else "failed",
         kind=failure.kind,
         condition=failure.condition,

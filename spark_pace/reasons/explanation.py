@@ -21,7 +21,7 @@ from spark_pace.reasons.answer import Candidate, FoldStep, Why
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
 from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside
 from spark_pace.reasons.fold_steps import folded
-from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, late_reason
+from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, is_of_input, late_reason
 from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
 from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in
 from spark_pace.reasons.stretch import Stretch, Taken
@@ -66,12 +66,19 @@ def explained(source: Source, place: Place) -> Why:
 def _with_lower(source: Source, place: Place, why: Why) -> Why:
     if source.lower is None:
         return why
-    return replace(why, made_of=source.lower.made_of(place.source, place.offset, why.matches))
+    why = replace(why, made_of=source.lower.made_of(place.source, place.offset, why.matches))
+    return _with_levels(source, place, why) if is_of_input(source, place) else why
 
 
 def _of_input(source: Source, place: Place, why: Why) -> Why:
-    """The answer for an event that a rule over rules does not read: what its lower rules say, then itself."""
+    """The answer for an event that a rule over rules does not read."""
     names = [one.rule.name for one in source.lower_sources()]
+    why = replace(why, not_in_stream=f"its events are matches of {', '.join(names)}")
+    return _with_levels(source, place, why)
+
+
+def _with_levels(source: Source, place: Place, why: Why) -> Why:
+    """Add what lower rules say of an event of the input, then what the rule says of their matches with it."""
     lower = tuple(explained(one, asked(one, place.asked)) for one in source.lower_sources())
     upper = []
     for one in lower:
@@ -79,8 +86,7 @@ def _of_input(source: Source, place: Place, why: Why) -> Why:
         numbers = list(dict.fromkeys(match.out_seq for match in found))
         at = (Asked(f"{one.rule}:{number}", None) for number in numbers[:MOST_UPPER])
         upper += [explained(source, asked(source, position)) for position in at]
-    told = f"its events are matches of {', '.join(names)}"
-    return replace(why, not_in_stream=told, lower=lower, upper=tuple(upper))
+    return replace(why, lower=lower, upper=tuple(upper))
 
 
 def _untold(rule: Rule) -> tuple[str, ...]:

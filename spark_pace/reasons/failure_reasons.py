@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +47,15 @@ def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
     return Failure("within", f"{allowed}: {took}", allowed, {"within": took})
 
 
+def out_of_reach(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
+    """The failure of the last of these rows behind the window of the first one; None if it is inside.
+
+    In a strict pattern what stands between says more than the window, which may be implied.
+    """
+    late = too_late(stretch, rows[0], rows[-1])
+    return late and (_neighbours(stretch, search, rows) or late)
+
+
 def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     """Why a candidate fails at the last of these rows; None if it does not.
 
@@ -53,7 +64,7 @@ def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | N
         search: the search of the stretch, or a search without the events that are used up.
         rows: the rows of its first anchors; all but the last one have passed.
     """
-    late = too_late(stretch, rows[0], rows[-1])
+    late = out_of_reach(stretch, search, rows)
     if late is not None:
         return late
     if search.levels[len(rows) - 1].bound:
@@ -78,12 +89,47 @@ def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
     others = [row for row in range(start + 1, rows[-1]) if row not in own]
     if not others or not (gap.closed or gap.adjoined):
         return None
+    return _not_strict(stretch, others)
+
+
+def _not_strict(stretch: Stretch, others: Sequence[int]) -> Failure:
+    """The failure by rows that stand between the events of a candidate."""
     by = tuple(stretch.member(row) for row in others[:3])
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""
     stand = "stands" if len(others) == 1 else "stand"
     setting = "contiguity" if stretch.pattern.contiguity == "strict" else "follows"
     text = f"{setting} strict: {', '.join(map(str, by))}{more} {stand} between"
     return Failure("contiguity", text, f"{setting}: strict", by=by)
+
+
+def first_break(
+    stretch: Stretch, own: list[tuple[str, int]], tried: int | None
+) -> tuple[list[tuple[str, int]], int, Failure] | None:
+    """Where a candidate of a strict pattern is broken first; None if it is not, or the pattern is relaxed.
+
+    Args:
+        stretch: the events that it is made of.
+        own: (component, row) of its events, ascending.
+        tried: the row that was tried behind them; None if there is none.
+
+    Returns:
+        The events before the break, the row that cannot stand behind them, and why.
+    """
+    if stretch.pattern.contiguity != "strict":
+        return None
+    most = {one.name: one.times.most for one in stretch.pattern.components if one.times is not None}
+    times = {one.name: one.times for one in stretch.pattern.components}
+    counts = Counter[str]()
+    behind = [] if tried is None or (own and tried <= own[-1][1]) else [("", tried)]
+    for place, (name, row) in enumerate([*own, *behind]):
+        between = range(own[place - 1][1] + 1, row) if place else range(0)
+        if between:
+            return own[:place], row, _not_strict(stretch, between)
+        counts[name] += 1
+        if counts[name] > (most.get(name) or counts[name]):
+            text = f"{name} {times[name]}"
+            return own[:place], row, Failure("group", f"{text}: there were {most[name]} before", text)
+    return None
 
 
 def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
@@ -99,6 +145,9 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
         return None
     name = stretch.pattern.components[gap.group].name
     text = f"{name} {times}: {counted(count, 'event')}"
+    after, strict = rows[-1] + 1, stretch.pattern.contiguity == "strict"
+    if strict and gap.to_right and times.least > count and after < stretch.stream.rows:
+        text += f" before {stretch.member(after)}"
     return Failure("group", text, f"{name} {times}", {"count": count})
 
 

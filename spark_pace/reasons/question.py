@@ -16,7 +16,7 @@ from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.lower_rules import input_schema
+from spark_pace.core.plan.lower_rules import every_rule, input_schema
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.task import SplitTask
@@ -182,11 +182,38 @@ def asked(source: Source, position: Asked) -> Place:
             return Place(name, place.offset, int(rows[0]))
     if is_of_input(source, place) or at_source(source.read.events, name, place.offset).any():
         return place
+    _refuse_match(source, place)
     count = source.read.read_rows
     do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {_some(source)}."
     if source.lower is not None:
         do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
+
+
+def _refuse_match(source: Source, place: Place) -> None:
+    """Refuse the position of a match that is no event of the rule.
+
+    Raises:
+        ConfigError: the place is that of a match of the rule itself, or of a rule below it.
+    """
+    rule, name, got = source.rule, place.source, f"{place.source}:{place.offset}"
+    reads = () if source.lower is None else source.lower.level.reads
+    lower = [one for one in reads if not one.hands_on]
+    if name == rule.name:
+        example = f", such as {lower[0].name}:0" if lower else ""
+        do = f"Take one from the events of that match{example}, or ask about a rule that reads {name}."
+        raise ConfigError.of("--at", f"must be an event of rule {name}", f"{got}, one of its matches", do)
+    if name in [one.name for one in lower]:
+        assert source.lower is not None
+        table = source.lower.of_rules.get(name)
+        count = 0 if table is None else table.num_rows
+        do = f"There are {name}:0 to {name}:{count - 1}." if count > 1 else f"There is only {name}:0."
+        do = do if count else f"Rule {name} has no match in these events."
+        raise ConfigError.of("--at", f"must be a match of rule {name}", got, do)
+    if name in [one.name for one in every_rule(lower)]:
+        must = f"must be a match of a rule that {rule.name} reads, or an event of the input"
+        do = f"It reads {', '.join(one.name for one in lower)}."
+        raise ConfigError.of("--at", must, got, do)
 
 
 def _by_offset(position: str) -> str:

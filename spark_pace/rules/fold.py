@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spark_pace.core.columns import MOST_CONDITIONS
 from spark_pace.core.expr import Expr
-from spark_pace.core.functions.python_fold import ROW
+from spark_pace.core.functions.operator_rows import ROW
 from spark_pace.core.plan.fold import Fold, Move, PythonFold, StateMachine
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
@@ -41,8 +41,11 @@ class _Move:
     emits: bool
 
 
-def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
-    """Read the key ``fold``; None if it is missing or wrong."""
+def read_fold(rule: Section, schema: EventSchema | None) -> Fold | None:
+    """Read the key ``fold``; None if it is missing or wrong.
+
+    Without a schema, conditions and ``emit`` are checked as far as that needs no attributes.
+    """
     if not rule.has("fold"):
         return None
     _refuse_others(rule)
@@ -54,19 +57,15 @@ def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
     mapping = rule.mapping("fold", f"{_EXAMPLE}, or my_rules.sessions:step")
     if mapping is not None and "function" in mapping.entries:
         return _read_function(mapping, rule.report)
+    if schema is None:
+        check_syntax(rule, ("emit",))
     return None if mapping is None else _read_machine(mapping, rule.report, schema)
 
 
-def check_fold_syntax(rule: Section) -> None:
-    """Report what is wrong with a fold and the keys beside it, without knowing the attributes."""
-    _refuse_others(rule)
+def says_form(rule: Section) -> bool:
+    """True if it is clear whether the rule's fold is a table of moves or a function, correct or not."""
     node = rule.node("fold")
-    if isinstance(node, Mapping) and is_machine(rule):
-        check_syntax(rule, ("emit",))
-        moves = node.entries.get("moves", (node.place, node))[1]
-        for move in moves.items if isinstance(moves, Listing) else ():
-            if isinstance(move, Mapping):
-                check_syntax(Section(move, rule.report, _MOVE_KEYS), ("when",))
+    return isinstance(node, Mapping) or (isinstance(node, Scalar) and isinstance(node.value, str))
 
 
 def is_machine(rule: Section) -> bool:
@@ -98,9 +97,10 @@ def _read_function(mapping: Mapping, report: Report) -> PythonFold | None:
     return PythonFold(function, version or 1)
 
 
-def _read_machine(mapping: Mapping, report: Report, schema: EventSchema) -> StateMachine | None:
+def _read_machine(mapping: Mapping, report: Report, schema: EventSchema | None) -> StateMachine | None:
+    """Read the states and moves; without a schema they are checked as far as that needs no attributes."""
     before = report.count
-    if STATE in schema.structs:
+    if schema is not None and STATE in schema.structs:
         do = "Rename the STRUCT."
         report.add(mapping.place, "must not be over events with a STRUCT of that name", quote(STATE), do)
     fields = Section(mapping, report, ("initial", "moves"))
@@ -115,14 +115,14 @@ def _read_machine(mapping: Mapping, report: Report, schema: EventSchema) -> Stat
         return None
     moves = [_read_move(item, report, schema) for item in node.items]
     read = [move for move in moves if move is not None]
-    if known is None or len(read) < len(moves) or report.count > before:
+    if known is None or len(read) < len(moves):
         return None
     states = tuple(dict.fromkeys([known, *(move.target for move in read)]))
     conditions = tuple(dict.fromkeys(move.condition for move in read if move.condition is not None))
     _check_states(read, states, report)
     _too_many(len(states), MAX_STATES, "states", node.place, report)
     _too_many(len(conditions), MOST_CONDITIONS, "different conditions", node.place, report)
-    return None if report.count > before else _machine(states, conditions, read)
+    return None if report.count > before or schema is None else _machine(states, conditions, read)
 
 
 def _too_many(count: int, most: int, what: str, place: Place, report: Report) -> bool:
@@ -132,7 +132,7 @@ def _too_many(count: int, most: int, what: str, place: Place, report: Report) ->
     return count > most
 
 
-def _read_move(node: Node, report: Report, schema: EventSchema) -> _Move | None:
+def _read_move(node: Node, report: Report, schema: EventSchema | None) -> _Move | None:
     mapping = as_mapping(node, report, _MOVE)
     if mapping is None:
         return None
@@ -144,9 +144,11 @@ def _read_move(node: Node, report: Report, schema: EventSchema) -> _Move | None:
     condition, node_of = None, fields.node("when")
     if node_of is not None:
         scalar = as_expression(node_of, report)
-        scope = EventScope(schema, looks_back=True)
-        condition = None if scalar is None else compile_condition(scalar, scope, report)
-    if not sources or target is None or (condition is None and fields.has("when")):
+        if schema is None:
+            check_syntax(fields, ("when",))
+        elif scalar is not None:
+            condition = compile_condition(scalar, EventScope(schema, looks_back=True), report)
+    if not sources or target is None:
         return None
     return _Move(sources, condition, target, emits)
 

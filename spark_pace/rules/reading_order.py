@@ -15,6 +15,7 @@ from spark_pace.core.plan.lower_rules import (
     name_in_from,
 )
 from spark_pace.core.plan.rule import CountSpan, EventSchema, Rule, SessionSpan
+from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
@@ -32,6 +33,7 @@ class Entry:
         name: its name; None if that is wrong.
         reads: the names in ``from``, in order; empty if it reads the events of the input.
         problems: the number of problems in its name and its ``from``.
+        read: the rule as far as it could be read; None if its attributes are not known.
         rule: the rule, once it is read without a problem.
     """
 
@@ -39,6 +41,7 @@ class Entry:
     name: Scalar | None
     reads: list[Scalar] = field(default_factory=list)
     problems: int = 0
+    read: Rule | None = None
     rule: Rule | None = None
 
 
@@ -149,7 +152,10 @@ def _check_delay(place: Place, rule: Rule, report: Report) -> None:
         return
     must = "must name rules whose matches go out a known time behind their last event"
     got = f"{quote(rule.name)}, whose matches wait until so many events have come"
-    do = f"Give {rule.name} a window of time."
+    within = None if rule.pattern is None else rule.pattern.within
+    if within is not None and within.events is not None:  # which contiguity: strict implies without a within
+        got = f"{quote(rule.name)}, whose matches wait for a window of {counted(within.events, 'event')}"
+    do = f"Write within: 5 min, or another length of time, in {rule.name}."
     if isinstance(rule.span, SessionSpan):
         got = f"{quote(rule.name)}, whose matches may wait as long as a session goes on"
         do = f"Give {rule.name}, or its span, the key within."

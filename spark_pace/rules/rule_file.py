@@ -18,7 +18,6 @@ from spark_pace.core.plan.rule import EventSchema, Rule, column_name
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import (
     Listing,
-    Mapping,
     Node,
     Scalar,
     describe,
@@ -33,7 +32,7 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.expressions.types import Wrong
-from spark_pace.rules.fold import check_fold_syntax, read_fold
+from spark_pace.rules.fold import read_fold, says_form
 from spark_pace.rules.forget_key_after import read_forgetting
 from spark_pace.rules.operator import read_operator
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
@@ -41,7 +40,6 @@ from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import (
-    SPAN_KEYS,
     aggregates,
     check_aggregates_syntax,
     check_windows,
@@ -91,14 +89,19 @@ def load_rules(
     report = Report()
     rules: tuple[Rule, ...] = ()
     with suppress(TooManyError):
-        rules = read_rules([paths] if isinstance(paths, (str, Path, dict)) else paths, events, report)
+        rules, _ = read_rules([paths] if isinstance(paths, (str, Path, dict)) else paths, events, report)
     if not report.clean:
         raise RuleError(report.problems)
     return rules
 
 
-def read_rules(paths: Iterable[RuleSource], events: EventSchema | None, report: Report) -> tuple[Rule, ...]:
-    """Read rules as `load_rules` does, but add problems to `report` and return the rules without problems.
+def read_rules(
+    paths: Iterable[RuleSource], events: EventSchema | None, report: Report
+) -> tuple[tuple[Rule, ...], EventSchema | None]:
+    """Read rules as `load_rules` does, but add problems to `report`.
+
+    Returns:
+        The rules without problems, and the schema of all; None if none declares it, or it is wrong.
 
     Raises:
         TooManyError: there are too many problems.
@@ -111,9 +114,8 @@ def read_rules(paths: Iterable[RuleSource], events: EventSchema | None, report: 
     rules: dict[str, Rule] = {}
     for entry in lower_first(entries, report):
         _read_rule(entry, schema, rules)
-    found = [(entry.rule, entry.name.place) for entry in entries if entry.rule and entry.name]
-    check_columns(found, report)
-    return tuple(rule for rule, _ in found)
+    check_columns([(entry.read, entry.name.place) for entry in entries if entry.read and entry.name], report)
+    return tuple(entry.rule for entry in entries if entry.rule), schema
 
 
 def _open(path: RuleSource, report: Report) -> _RuleFile | None:
@@ -189,9 +191,13 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
     if schema is None or reads is None:
         # problems of the events, or of the rules that it reads, were reported; its attributes are not known
         _read_merge(fields)
+        _read_description(fields)
+        fields.texts("partition_by", "partition_by: [id]")
+        read_forgetting(fields, None, None)
         _check_syntax(fields, read_selecting(fields))
         return
     rule = _read_body(fields, entry.name.text if entry.name else "", schema, reads)
+    entry.read = rule
     if entry.name is not None and not entry.problems and report.count == before:
         entry.rule = with_what_is_used(rule)
         rules[entry.name.text] = entry.rule
@@ -205,10 +211,9 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
         selecting: the keys that must fit the pattern, such as ``contiguity``.
     """
     check_syntax(fields, ("filter",))
-    if isinstance(span := fields.node("span"), Mapping):
-        check_syntax(Section(span, fields.report, SPAN_KEYS), ("open", "close"))
+    read_span(fields, None)
     if fields.has("fold"):
-        check_fold_syntax(fields)
+        read_fold(fields, None)
     elif aggregates(fields):
         check_aggregates_syntax(fields)
     elif not fields.has("operator"):
@@ -231,7 +236,7 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
             fields.report.add(fields.place, must, "none", do)
         pattern = read_pattern(fields, schema)
     operates = fields.has("operator") and not fields.has("pattern")
-    readable = pattern is not None or operates or aggregates(fields) or fold is not None
+    readable = pattern is not None or operates or aggregates(fields) or says_form(fields)
     rule = Rule(
         name=name,
         schema=schema,

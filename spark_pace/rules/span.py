@@ -28,22 +28,25 @@ MOST_WINDOWS = 10_000  # windows that an event may be in
 MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events
 _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
-SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
+_SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
 _FORMS = (_PREDICATE_KEYS, _GRID_KEYS, ("gap", "within"))
 _KEYS_OF_PATTERNS = ("within", "contiguity", "context", "close")
 _AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
 
 
-def read_span(rule: Section, schema: EventSchema) -> Span | None:
-    """Read the key ``span``; None if it is missing or wrong."""
+def read_span(rule: Section, schema: EventSchema | None) -> Span | None:
+    """Read the key ``span``; None if it is missing or wrong.
+
+    Without a schema, conditions are checked as far as that needs no attributes.
+    """
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, SPAN_KEYS)
-    there = {key for key in SPAN_KEYS if fields.has(key)}
+    fields = Section(mapping, rule.report, _SPAN_KEYS)
+    there = {key for key in _SPAN_KEYS if fields.has(key)}
     if not any(there <= {*form} for form in _FORMS):
-        got = ", ".join(key for key in SPAN_KEYS if key in there)
+        got = ", ".join(key for key in _SPAN_KEYS if key in there)
         must = "must have either open, close and within, or every and size, or gap and perhaps within"
         rule.report.add(fields.place, must, got, f"Write {_EXAMPLE}.")
         return None
@@ -59,11 +62,14 @@ def opens_span(rule: Section) -> bool:
     return isinstance(node, Mapping) and "open" in node.entries
 
 
-def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | None:
+def _read_predicates(fields: Section, schema: EventSchema | None) -> PredicateSpan | None:
     nodes = {key: _required(fields, key, example) for key, example in _PREDICATE_EXAMPLES.items()}
+    length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
+    if schema is None:
+        check_syntax(fields, ("open", "close"))
+        return None
     opens = _condition(nodes["open"], fields, schema)
     closes = _conjuncts(nodes["close"], fields, schema)
-    length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
     if opens is None or not closes or length is None:
         return None
     alone = [expr for expr in closes if not mentions_open(expr)]

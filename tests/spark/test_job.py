@@ -115,7 +115,7 @@ def test_an_input_that_goes_on_after_its_end_is_refused(tmp_path: Path) -> None:
     run_job(spec)
     done = matches(spec)
     write_files(tmp_path, random_events(8, 5), 1, first=1)
-    with pytest.raises(StateError, match=r"must not go on after its end, .* got 1 new files"):
+    with pytest.raises(StateError, match=r"must not go on after its end, .* got 1 new file, "):
         run_job(spec)
     assert matches(spec) == done
     assert table(spec, "metrics").num_rows == 1

@@ -59,15 +59,21 @@ def test_a_job_takes_the_year_of_times_without_one_from_the_time_of_their_file(t
     assert {row["matched_at"].year for row in found} == {2020}
 
 
-def test_a_job_that_finishes_and_found_bad_records_only_ends_with_an_error(tmp_path: Path) -> None:
-    spec = text_job(tmp_path, ["no event", "none either", "", "nor this"], 2)
+@pytest.mark.parametrize(
+    ("lines", "got"),
+    [(["no event", "none either", "", "nor this"], "3 bad records"), (["no event"], "1 bad record")],
+)
+def test_a_job_that_finishes_and_found_bad_records_only_ends_with_an_error(
+    tmp_path: Path, lines: list[str], got: str
+) -> None:
+    spec = text_job(tmp_path, lines, min(len(lines), 2))
     with pytest.raises(EventError) as caught:
         run_job(spec)
     assert str(caught.value) == (
-        "test — must find events in its source; got 3 bad records and no event. Ask for the reasons: "
+        f"test — must find events in its source; got {got} and no event. Ask for the reasons: "
         f'spark-pace sql {spec.sink_path} "SELECT source, offset, reason FROM quarantine".'
     )
-    assert table(spec, "quarantine").num_rows == 3
+    assert table(spec, "quarantine").num_rows == int(got[0])
 
 
 def test_a_job_that_goes_on_may_find_bad_records_only(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from types import TracebackType
 
 from spark_pace.errors import one_line
 
@@ -24,6 +25,21 @@ def traceback_text(error: BaseException) -> str:
         return shortened("".join(traceback.format_exception(error)))
     except Exception as why:  # Python calls the exception's own code for that
         return f"{type.__repr__(type(error))}: its text cannot be shown ({type.__repr__(type(why))})"
+
+
+def raised_at(error: BaseException, function: str) -> str:
+    """Where in the package of a rule's ``module:function`` an exception was raised: `` (path, line 3)``.
+
+    It is the innermost line of that package, for what other libraries raise too; "" if no such line is known.
+    """
+    package, found = function.partition(":")[0].partition(".")[0], ""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+            found = f" ({frame.f_code.co_filename}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
 
 
 def last_line(text: str) -> str:

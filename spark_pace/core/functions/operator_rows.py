@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,9 +14,12 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES, TypeName
 from spark_pace.core.expr.time_functions import out_of_range
 from spark_pace.core.plan.rule import Rule
+from spark_pace.errors import one_line
 
 MOST_TEXT_BYTES = 16 << 20  # the size of a value: readers of Parquet refuse pages with much longer ones
 MOST_ROWS_BYTES = 256 << 20  # the size of one selection's rows: rows of many selections travel together
+ROW = "row"  # the column in which a fold that takes tables says which event causes each row
+_ALIKE = 0.8  # a misspelt name is at least as similar: `total` and `totla` are, `amount` and `count` not
 
 Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 
@@ -38,17 +42,20 @@ def as_table(rows: Rows, rule: Rule) -> pa.Table:
     """Convert rows to a table of the declared fields. Missing fields are null, undeclared ones are left out.
 
     Raises:
-        TypeError: a value is not of its field's type.
+        TypeError: a value is not of its field's type, or the name of a field is misspelt.
         ValueError: a value or all of them are too large, or a time is out of range.
         Exception: whatever reading the rows raises.
     """
     if isinstance(rows, pa.Table):
         rows.validate(full=True)  # Arrow trusts its buffers, and bad ones would crash whoever reads the table
         count = rows.num_rows
+        _check_names(tuple(rows.column_names), rule)
         columns = {field.name: rows[field.name] for field in rule.emit if field.name in rows.column_names}
     else:
         listed = [dict(row) for row in rows]
         count = len(listed)
+        for names in dict.fromkeys(tuple(row) for row in listed):
+            _check_names(names, rule)
         columns = {
             field.name: _column(field.name, field.type, [row.get(field.name) for row in listed])
             for field in rule.emit
@@ -65,6 +72,19 @@ def as_table(rows: Rows, rule: Rule) -> pa.Table:
         must = f"must be at most {MOST_ROWS_BYTES >> 20} MiB"
         raise ValueError(f"the rows that are returned at once {must}; got {table.nbytes >> 20} MiB")
     return table
+
+
+def _check_names(names: tuple[Any, ...], rule: Rule) -> None:
+    """Refuse an undeclared name that is similar to that of a declared field which is not there."""
+    lacking = [field.name for field in rule.emit if field.name not in names]
+    if not lacking:
+        return
+    declared = {field.name for field in rule.emit} | ({ROW} if rule.fold is not None else set())
+    for name in names:
+        meant = get_close_matches(name, lacking, n=1, cutoff=_ALIKE) if isinstance(name, str) else []
+        if meant and name not in declared:
+            got = f'got "{one_line(name)}" (did you mean "{meant[0]}"?)'
+            raise TypeError(f"a row must have the fields of emit; {got}")
 
 
 def _without_columns(rows: int) -> pa.Table:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.functions.error_texts import last_line, traceback_text
-from spark_pace.core.functions.operator_rows import as_table, emit_schema
+from spark_pace.core.functions.error_texts import last_line, raised_at, traceback_text
+from spark_pace.core.functions.operator_rows import ROW, as_table, emit_schema
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import OperatorError, one_line
@@ -25,7 +25,6 @@ from spark_pace.errors import OperatorError, one_line
 MOST_STATE_BYTES = 16 << 20  # the size of a key's state
 PIECE_ROWS = 10_000  # events that are converted, or returned rows that are checked, together
 WHOLE_RUN = "takes_table"  # the attribute of a function that takes all events of a run as one table
-ROW = "row"  # the column in which such a function says which event causes each row
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -109,7 +108,8 @@ def fold_runs(runs: Runs, begin: Begin, caught: tuple[type[BaseException], ...])
     try:
         return fold(function, runs, at)
     except caught as error:
-        raise runs.failed(at.row, last_line(traceback_text(error))) from None
+        where = raised_at(error, runs.rule.function)
+        raise runs.failed(at.row, last_line(traceback_text(error)) + where) from None
 
 
 @dataclass

@@ -23,7 +23,7 @@ def load_operator(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     try:
         operator = getattr(importlib.import_module(module), function)
-    except Exception as error:  # a module may raise anything when it is imported
+    except (Exception, SystemExit) as error:  # a module may raise anything when it is imported
         got = last_line(traceback_text(error))
         raise OperatorError(
             f"operator {name} — must be importable where the operators run; got {got}. "

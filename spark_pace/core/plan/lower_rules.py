@@ -37,7 +37,8 @@ from spark_pace.core.plan.rule import (
 )
 
 EVENTS = "events"  # names the input in `from`; also the attribute `rule` of its events
-MATCH_FIELDS = (Field("rule", "STRING"), Field("opened_at", "TIMESTAMP"), Field("matched_at", "TIMESTAMP"))
+RULE = "rule"  # the attribute of a match that names its rule
+MATCH_FIELDS = (Field(RULE, "STRING"), Field("opened_at", "TIMESTAMP"), Field("matched_at", "TIMESTAMP"))
 PLACE, NUMBER = "@place", "@number"  # the index of an event's rule in `from`; the event's `out_seq`
 _HANDED_ON = "event."  # the prefix of the fields of an internal rule
 _TRUE, _FALSE = Literal(True, "BOOLEAN"), Literal(False, "BOOLEAN")
@@ -121,7 +122,8 @@ def match_schema(reads: Sequence[Rule]) -> EventSchema:
     types = {field.name: field.type for field in MATCH_FIELDS}
     for rule in reads:
         types |= given_by(rule)
-    return EventSchema(tuple(Field(name, kind) for name, kind in types.items()), "matched_at")
+    fields = tuple(Field(name, kind) for name, kind in types.items())
+    return EventSchema(fields, "matched_at", rules=tuple(map(name_in_from, reads)))
 
 
 def with_place(rule: Rule) -> Rule:
@@ -187,9 +189,9 @@ def _asked(condition: Expr, known: set[str]) -> Expr:
 
 def _may_be_events(condition: Expr) -> bool:
     """False if a condition excludes events of the input, as ``rule = 'a'`` does."""
-    if attributes_of([condition]) != {"rule"} or mentions_previous(condition):
+    if attributes_of([condition]) != {RULE} or mentions_previous(condition):
         return True
-    return bool(evaluate_mask(condition, EventColumns(pa.table({"rule": [EVENTS]})))[0])
+    return bool(evaluate_mask(condition, EventColumns(pa.table({RULE: [EVENTS]})))[0])
 
 
 def _either(conditions: Sequence[Expr]) -> Expr:

@@ -72,6 +72,7 @@ class EventSchema:
         time_unit: the unit of a BIGINT `event_time`; None for a TIMESTAMP.
         side_tables: the tables that are joined to events before rules see them.
         form: how to read an event from text.
+        rules: if the events are matches, the names in ``from``, which their attribute ``rule`` has.
 
     Example:
         >>> from spark_pace import load_rules
@@ -87,6 +88,7 @@ class EventSchema:
     time_unit: Literal["s", "ms", "us"] | None = None
     side_tables: tuple[SideTable, ...] = ()
     form: RecordForm = ORDINARY
+    rules: tuple[str, ...] = ()
 
     @property
     def own(self) -> EventSchema:

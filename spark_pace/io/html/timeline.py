@@ -32,6 +32,7 @@ class Timeline:
     Attributes:
         matches: a table with the columns that all matches have; its other columns are fields of rules.
         title: the heading of the page.
+        rules: the names of rules in the order in which the page lists them; others come behind, by name.
 
     Example:
         >>> import spark_pace
@@ -48,6 +49,7 @@ class Timeline:
 
     matches: pa.Table
     title: str
+    rules: tuple[str, ...] = ()
 
     def write(self, path: str | Path) -> Path:
         """Write the page to a file, and return its path.
@@ -69,7 +71,7 @@ class Timeline:
         Raises:
             ConfigError: plotly is not installed.
         """
-        told = json.dumps(_told(self.matches), ensure_ascii=True, separators=(",", ":"))
+        told = json.dumps(_told(self.matches, self.rules), ensure_ascii=True, separators=(",", ":"))
         # where "<" is written so, no text from events can end the script that holds it
         parts = {"title": escape(self.title), "told": told.replace("<", "\\u003c"), "plotly": _plotly()}
         head, *rest = _PAGE.read_text(encoding="utf-8").split("{{ ")
@@ -100,13 +102,16 @@ def _plotly() -> str:
     return str(get_plotlyjs())
 
 
-def _told(matches: pa.Table) -> dict[str, Any]:
+def _told(matches: pa.Table, rules_first: tuple[str, ...]) -> dict[str, Any]:
     """What the page draws: a list for each column of the matches, and for each column of their events.
 
     Times are milliseconds since 1970; `rule`, `key` and `component` are numbers of texts in `rules`, `keys`
     and `components`; `match` is the number of an event's match. Matches stand in their order, rule by rule.
     """
-    order = pc.sort_indices(matches, [("rule", "ascending"), ("out_seq", "ascending")])
+    listed = pa.array(rules_first, pa.string())
+    place = pc.fill_null(pc.index_in(matches["rule"], listed), len(listed))
+    placed = matches.select(["rule", "out_seq"]).append_column("place", place)
+    order = pc.sort_indices(placed, [("place", "ascending"), ("rule", "ascending"), ("out_seq", "ascending")])
     matches = matches.take(order).combine_chunks()
     keys, key = _numbered(matches["key"])
     rules, rule = _numbered(matches["rule"])

@@ -56,7 +56,9 @@ METHODS: dict[How, str] = {
 
 def cost_of(rule: Rule) -> Cost:
     """The cost of a rule."""
-    predicates = len(build_plan((rule,), order=OrderSpec()).predicates)
+    plan = build_plan((rule,), order=OrderSpec())
+    own = plan.levels[-1].plan if rule.reads else plan  # the rules that it reads are below
+    predicates = len(own.predicates)
     if rule.pattern is None:
         dominant, growth = _of_whole_spans(rule) if rule.fold is None else _of_fold(rule.fold)
         growth += _spans_of_an_event(rule)
@@ -80,7 +82,8 @@ def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, s
     if search.method == "in order":
         return "events", "their number, and that of matches, if no event matches two components"
     where = "around it" if pattern.within is None else "in its window"
-    return "candidates", f"{search.each}s × events of each of the {others} other components {where}, at most"
+    of = "the other component" if others == 1 else f"each of the {others} other components"
+    return "candidates", f"{search.each}s × events of {of} {where}, at most"
 
 
 def _of_fold(fold: Fold) -> tuple[str, str]:

@@ -30,7 +30,7 @@ from spark_pace.rules.expressions.functions import (
 )
 from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value, signed
 from spark_pace.rules.expressions.names import name_of, no_list, whole
-from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect
+from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect, no_rule
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
@@ -241,7 +241,13 @@ class _Compiler:
 
     def _compare(self, name: str, left: exp.Expr, right: exp.Expr) -> Expr | Wrong | None:
         values = self._nodes([left, right])
-        return None if values is None else comparison(name, values)
+        if values is None:
+            return None
+        equal = name in ("=", "<>", "<=>")
+        return (self._no_rule(values) if equal else None) or comparison(name, values)
+
+    def _no_rule(self, values: Sequence[Expr | Interval]) -> Wrong | None:
+        return no_rule(values, self._scope.schema.rules)
 
     def _between(self, tree: exp.Between) -> Expr | Wrong | None:
         if tree.args.get("symmetric"):
@@ -262,7 +268,7 @@ class _Compiler:
             return self._unknown(tree) if field is None else self._apply(no_list, [field])
 
         def build(values: list[Expr]) -> Expr | Wrong:
-            unified = unify(values, "BIGINT")
+            unified = self._no_rule(values) or unify(values, "BIGINT")
             return unified if isinstance(unified, Wrong) else Call("in", unified, "BOOLEAN")
 
         return self._apply(build, [tree.this, *items])
@@ -289,7 +295,8 @@ class _Compiler:
             return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), parts)
 
         def build(built: list[Expr]) -> Expr | Wrong:
-            return case_of(built[0], built[1 : count + 1], built[count + 1 :])
+            wrong = self._no_rule(built[: count + 1])
+            return wrong or case_of(built[0], built[1 : count + 1], built[count + 1 :])
 
         return self._apply(build, [tree.this, *parts])
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_pace.core.expr import Call, Expr
+from spark_pace.core.expr import Call, Column, Expr, Literal, Previous
+from spark_pace.core.plan.lower_rules import RULE
+from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.digits import computed_decimal, has_decimal
 from spark_pace.rules.expressions.functions import arithmetic, case, require_type
 from spark_pace.rules.expressions.intervals import Interval, compared
@@ -35,6 +37,24 @@ def comparison(name: str, values: Sequence[Expr | Interval]) -> Expr | Wrong:
     if unified[0].type == "BOOLEAN" and name not in ("=", "<>", "<=>"):
         return Wrong("must compare numbers, text or times", "BOOLEAN", "Use =, and, or, not for conditions.")
     return Call(name, unified, "BOOLEAN")
+
+
+def no_rule(values: Sequence[Expr | Interval], rules: Sequence[str]) -> Wrong | None:
+    """What is wrong if the first value is compared with others, and no match can have such a name of a rule.
+
+    Args:
+        values: the values.
+        rules: the names in ``from``; none where the events are no matches.
+    """
+    pairs = [pair for other in values[1:] for pair in ((values[0], other), (other, values[0]))]
+    for one, other in pairs if rules else ():
+        if isinstance(one, (Column, Previous)) and one.attribute == RULE and isinstance(other, Literal):
+            name = other.value
+            if isinstance(name, str) and name not in rules:
+                return Wrong(
+                    f'must compare "{RULE}" with a name in "from"', quote(name), nearest(name, rules)
+                )
+    return None
 
 
 def case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Expr | Wrong:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, EventSchema, Pattern, Within
 from spark_pace.rules.contexts import why_within
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar
+from spark_pace.rules.document.report import Report, nearest, quote
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression
+from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
 from spark_pace.rules.pattern.selection import Selecting, read_selecting
@@ -60,9 +61,30 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with pattern, where and emit, without knowing the attributes."""
     listed = read_components(rule, None, opened=opens_span(rule), walks=walks(selecting.context.way))
+    check_syntax(rule, ("where", "emit"))
     if listed is not None:
         _check_together(rule, listed, selecting)
-    check_syntax(rule, ("where", "emit"))
+        _check_prefixes(rule, listed.components)
+
+
+def _check_prefixes(rule: Section, components: Sequence[Component]) -> None:
+    """Report names in where and emit that begin with no component, without knowing the attributes."""
+    names, keys = [component.name for component in components], rule.node("partition_by")
+    shared = [node.text.partition(".")[0] for node in _scalars(keys)]
+    for scalar in (*_scalars(rule.node("where")), *_scalars(rule.node("emit"))):
+        tree = parse_expression(scalar, Report())
+        for column in () if tree is None else tree.find_all(exp.Column):
+            prefix = column.parts[0].name
+            if len(column.parts) > 1 and prefix not in (*names, *shared, OPENING_EVENT):
+                place, must = scalar.at(start_of(column)), "must name a component"
+                rule.report.add(place, must, quote(prefix), nearest(prefix, names))
+
+
+def _scalars(node: Node | None) -> list[Scalar]:
+    """The scalar that a node is, or those that it holds."""
+    values = [value for _, value in node.entries.values()] if isinstance(node, Mapping) else [node]
+    values = list(node.items) if isinstance(node, Listing) else values
+    return [value for value in values if isinstance(value, Scalar)]
 
 
 def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None:

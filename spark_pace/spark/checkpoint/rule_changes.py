@@ -73,8 +73,10 @@ def change_of(
     kept = {name: rule for name, rule in begun.items() if name in parts and name not in reset}
     changed = {name: rule for name, rule in kept.items() if rule.parts != parts[name]}
     if changed:
-        differences = {name: _differences(rule.parts, parts[name]) for name, rule in changed.items()}
-        raise StateError(_refusal(differences))
+        differing_of = {name: differing(rule.parts, parts[name]) for name, rule in changed.items()}
+        told, first = _told_changes(differing_of, rules)
+        differences = {name: _differences(changed[name].parts, parts[name]) for name in told}
+        raise StateError(_refusal(differences, first, [name for name in changed if name not in first]))
     before = replace(layout, rules=kept)
     places = dealt_out(rules, layout.slots, layout.buckets, before.places, since)
     after = replace(layout, rules={name: LaidRule(parts[name], places[name]) for name in parts})
@@ -104,12 +106,36 @@ def _differences(stored: Mapping[str, str], given: Mapping[str, str]) -> str:
     )
 
 
-def _refusal(changed: Mapping[str, str]) -> str:
-    resets = " ".join(f"--reset-rule {name}" for name in changed)
+def _told_changes(
+    differing_of: Mapping[str, Sequence[str]], rules: Sequence[Rule]
+) -> tuple[list[str], list[str]]:
+    """(the rules that were changed themselves, those of them that start all changed rules anew).
+
+    Args:
+        differing_of: for each changed rule, the names of its parts that differ.
+        rules: the rules of the job.
+    """
+    below = {rule.name: {one.name for one in every_rule(rule.reads)} for rule in every_rule(rules)}
+    first = [name for name in differing_of if below[name].isdisjoint(differing_of)]
+    told = [name for name, parts in differing_of.items() if name in first or set(parts) != {"from"}]
+    return told, first
+
+
+def _refusal(changed: Mapping[str, str], first: Sequence[str], readers: Sequence[str]) -> str:
+    """The message about changed rules.
+
+    Args:
+        changed: what has changed, for each rule that was changed itself.
+        first: those of them that are to start anew.
+        readers: the rules that then start anew too, for they read the matches of these.
+    """
+    do = f"anew with {' '.join(f'--reset-rule {name}' for name in first)}"
+    if readers:
+        do += f", with which {', '.join(readers)} {'starts' if len(readers) == 1 else 'start'} anew too"
     if len(changed) == 1:
         [(name, differences)] = changed.items()
-        do = f"Restore it, give the rule a new name, or start it anew with {resets}."
+        do = f"Restore it, give the rule a new name, or start it {do}."
         return f"rule {name} — must be as the checkpoint knows it; got {differences}. {do}"
     got = "; ".join(f"{name} with {differences}" for name, differences in changed.items())
-    do = f"Restore them, give them new names, or start them anew with {resets}."
+    do = f"Restore them, give them new names, or start them {do}."
     return f"rules {', '.join(changed)} — must be as the checkpoint knows them; got {got}. {do}"

@@ -138,4 +138,4 @@ def require_ended(manifest: Manifest, root: Path, names: Iterable[str]) -> None:
     if new := sorted(set(names) - set(manifest.entries)):
         must = "must not go on after its end, which an earlier run with finish: true has marked"
         do = "Start a new checkpoint with a sink of its own, and use finish: false where more may come."
-        raise StateError(f"{root} — {must}; got {len(new)} new files, first {new[0]}. {do}")
+        raise StateError(f"{root} — {must}; got {counted(len(new), 'new file')}, first {new[0]}. {do}")

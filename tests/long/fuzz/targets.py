@@ -90,7 +90,7 @@ def read_rule_file(text: bytes, folder: Path) -> str:
     report = Report()
     rules: tuple[Rule, ...] = ()
     with suppress(TooManyError):
-        rules = read_rules([path], None, report)
+        rules, _ = read_rules([path], None, report)
     if report.clean:
         build_plan(rules, order=OrderSpec(), slots=2, buckets=2)
         return f"{counted(len(rules), 'rule')}, {counted(sum(len(explain(rule)) for rule in rules), 'line')}"

@@ -156,6 +156,44 @@ def test_replay_runs_an_operator_that_is_allowed(operator_files: Path):
     assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
 
 
+ENDS = """
+import os
+
+def total(span):
+    os._exit(3)
+
+def count(state, event):
+    os._exit(0)
+"""
+
+
+def test_replay_says_which_function_has_ended_its_process(operator_files: Path):
+    (operator_files / "my_operators.py").write_text(ENDS, encoding="utf-8")
+    asked = ("replay", "rules.yaml", "events.json", "--operators", "my_operators")
+    answer = spark_pace(*asked, cwd=operator_files)
+    assert answer.returncode == 0
+    assert "failed selection: totals 0 the operator's process ended with exit code 3\n" in answer.stderr
+    fold = OPERATOR_RULES.replace("operator: my_operators:total", "fold: my_operators:count")
+    rules = fold.replace("    span: {every: 10 s, size: 10 s}\n", "")
+    (operator_files / "rules.yaml").write_text(rules, encoding="utf-8")
+    answer = spark_pace(*asked, cwd=operator_files)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        "rule totals seq 0 — its fold my_operators:count must return; got the operator's process ended with "
+        "exit code 0. No state has changed: mend the function and start again.\n"
+    )
+
+
+def test_a_module_that_ends_the_process_when_it_is_imported_is_named(operator_files: Path):
+    (operator_files / "my_operators.py").write_text("import sys\nsys.exit(4)\n", encoding="utf-8")
+    answer = spark_pace(
+        "replay", "rules.yaml", "events.json", "--operators", "my_operators", cwd=operator_files
+    )
+    assert (answer.returncode, answer.stdout) == (1, "")
+    must = "must be importable where the operators run; got SystemExit: 4."
+    assert answer.stderr.startswith(f"operator my_operators:total — {must}")
+
+
 def test_replay_refuses_an_operator_that_is_not_allowed(operator_files: Path):
     answer = spark_pace("replay", "rules.yaml", "events.json", cwd=operator_files)
     assert answer.returncode == 2

@@ -201,7 +201,11 @@ def test_what_events_hold_is_no_order_to_the_terminal(out: Path, form: str) -> N
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT nothing FROM never", "got Error during planning: table 'never' not found. The tables are"),
+        (
+            "SELECT nothing FROM never",
+            "got Error during planning: table 'never' not found. If never is a rule, no match of it was "
+            "written yet. The tables are",
+        ),
         (
             "SELECT * FROM rising",
             "as views the rules that have matches: Rising, keyed. Names are case-sensitive.\n",

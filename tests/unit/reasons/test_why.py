@@ -68,7 +68,7 @@ ABC = "pattern: {sequence: [a: type = 'a', b: type = 'b', c: type = 'c']}"
             "a c b",
             AB + "\n    contiguity: strict",
             2,
-            "selection 0, a#0, then b#2: within 2 events: 3 events",
+            "selection 0, a#0, then b#2: contiguity strict: #1 stands between",
         ),
         (
             "a c b",

@@ -86,6 +86,18 @@ def test_an_event_that_a_rule_reads_beside_matches_is_told_as_any_other(tmp_path
     assert left.not_in_stream == "it matches no component"
 
 
+def test_of_an_event_that_a_rule_reads_beside_matches_it_goes_down_the_levels_too(tmp_path: Path) -> None:
+    answer = told(tmp_path, "top", "e.json:2")
+    assert answer.not_in_stream == "it matches no component"
+    (mid,) = answer.lower
+    assert [one.rule for one in mid.lower] == ["low"]
+    assert [(one.source, one.offset) for one in answer.upper] == [("mid", 0)]
+    assert [match.out_seq for match in answer.upper[0].matches] == [0]
+    lines = list(lines_of(told(tmp_path, "top", "e.json:4")))  # an event of the rule's stream
+    assert "  matches      0, of selection 0, at 2024-01-01T00:00:04Z: m#0 c#1" in lines
+    assert "    rule low, e.json:4 at 2024-01-01T00:00:04Z" in lines
+
+
 def test_a_rule_below_which_nothing_was_found_says_so_of_every_event(tmp_path: Path) -> None:
     answer = told(tmp_path, "other", "e.json:0", stream="a=1 c c")
     assert answer.not_in_stream == "its events are matches of low"
@@ -103,11 +115,51 @@ def test_late_events_and_bad_records_are_told_by_the_rules_below(tmp_path: Path)
 
 
 def test_what_it_cannot_tell_is_refused_in_a_line(tmp_path: Path) -> None:
-    message = (
-        r"^--at — must be the position of a record; got low:7\. There are 8 records in e\.json\. A match of "
-    )
-    with pytest.raises(ConfigError, match=message + r"a lower rule is its name and out_seq: low:0\.$"):
-        told(tmp_path, "mid", "low:7")
     message = "^--rule — must stand above rules without a Python operator, for none is called here; got "
     with pytest.raises(ConfigError, match=message + r"over_sums above sums\. Ask about sums\.$"):
         told(tmp_path, "over_sums", "e.json:0")
+
+
+@pytest.mark.parametrize(
+    ("rule", "at", "message"),
+    [
+        ("mid", "low:3", "must be a match of rule low; got low:3. There are low:0 to low:2."),
+        ("top", "mid:1", "must be a match of rule mid; got mid:1. There is only mid:0."),
+        (
+            "top",
+            "low:0",
+            "must be a match of a rule that top reads, or an event of the input; got low:0. It reads mid.",
+        ),
+        (
+            "mid",
+            "mid:0",
+            "must be an event of rule mid; got mid:0, one of its matches. Take one from the events of that "
+            "match, such as low:0, or ask about a rule that reads mid.",
+        ),
+        (
+            "low",
+            "low:0",
+            "must be an event of rule low; got low:0, one of its matches. Take one from the events of that "
+            "match, or ask about a rule that reads low.",
+        ),
+        (
+            "mid",
+            "f.json:7",
+            "must be the position of a record; got f.json:7. There are 8 records in e.json. A match of a "
+            "lower rule is its name and out_seq: low:0.",
+        ),
+    ],
+)
+def test_a_position_that_is_no_event_of_the_rule_is_refused_with_what_it_is(
+    tmp_path: Path, rule: str, at: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        told(tmp_path, rule, at)
+    assert str(caught.value) == f"--at — {message}"
+
+
+def test_a_match_of_a_lower_rule_without_matches_is_refused_with_that(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        told(tmp_path, "mid", "low:0", stream="a=1 c")
+    message = "must be a match of rule low; got low:0. Rule low has no match in these events."
+    assert str(caught.value) == f"--at — {message}"

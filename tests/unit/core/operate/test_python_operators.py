@@ -51,6 +51,10 @@ def wrong_type(span: Span) -> list[dict[str, object]]:
     return [{"n": "many"}]
 
 
+def misspelt(span: Span) -> list[dict[str, object]]:
+    return [{"n": 1, "lable": "fine"}]
+
+
 def result(
     directory: Path, operator: str, on_error: Literal["quarantine", "fail"] = "quarantine"
 ) -> LocalResult:
@@ -93,6 +97,12 @@ def test_a_poison_selection_is_retried_then_set_aside_and_its_neighbours_stay_ex
 
 def test_rows_of_another_type_than_declared_are_the_operators_failure(tmp_path: Path) -> None:
     assert result(tmp_path, "wrong_type").failed.num_rows == 3
+
+
+def test_a_misspelt_field_is_the_operators_failure_too(tmp_path: Path) -> None:
+    (reason,) = set(result(tmp_path, "misspelt").failed["reason"].to_pylist())
+    got = 'a row must have the fields of emit; got "lable" (did you mean "label"?)'
+    assert reason.endswith(f"TypeError: {got}\n")
 
 
 def test_a_failing_operator_stops_the_run_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ NOT_COMPARED = {
         )
     },
     "EventSchema.side_tables": "their columns are fields of the schema",
+    "EventSchema.rules": "they are the names of the rules that are read",
     "SideTable.name": "the names of fields of the schema begin with it",
     "SideTable.path": "events keep the rows that they were joined with when they were read",
     "SideTable.on": "events keep the rows that they were joined with when they were read",
@@ -112,7 +113,7 @@ SAMPLES = (
     replace(RULE, span=GridSpan(1_000_000, 2_000_000), pattern=None, having=HOLDS),
     replace(RULE, span=None, pattern=None, fold=MACHINE),
     replace(RULE, span=None, pattern=None, fold=PythonFold("folds:total", 2)),
-    replace(RULE, reads=(replace(RULE, name="lower"),)),
+    replace(RULE, reads=(replace(RULE, name="lower"),), schema=replace(RULE.schema, rules=("lower",))),
 )
 
 

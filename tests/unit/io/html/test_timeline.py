@@ -38,7 +38,7 @@ def told_in(page: str) -> dict[str, Any]:
 
 
 def test_the_page_is_given_each_match_with_its_events() -> None:
-    told = told_in(package.replay(RULES, EVENTS).timeline().html())
+    told = told_in(package.timeline(package.replay(RULES, EVENTS).matches).html())
     assert told["rules"] == ["alone", "pair", "total"]
     assert told["rule"] == [0, 0, 1, 1, 2]
     assert told["keys"] == [None, json.dumps({"k": HOSTILE}, separators=(",", ":")), '{"k":"k2"}']
@@ -64,6 +64,16 @@ def test_the_page_is_given_each_match_with_its_events() -> None:
     assert told["events"] == len(marks)
 
 
+def test_rules_stand_in_the_order_of_their_file() -> None:
+    found = package.replay(RULES, EVENTS)
+    told = told_in(found.timeline().html())
+    assert told["rules"] == ["pair", "alone", "total"]
+    assert told["rule"] == [0, 0, 1, 1, 2]
+    assert [told["about"][place].split(",")[0] for place in (0, 1, 2)] == ["match 0", "match 1", "match 0"]
+    other = told_in(timeline.Timeline(found.matches.table, "", ("total",)).html())
+    assert other["rules"] == ["total", "alone", "pair"]
+
+
 def ends(told: dict[str, Any]) -> tuple[list[float], list[float]]:
     return told["opened"], told["matched"]
 
@@ -71,7 +81,7 @@ def ends(told: dict[str, Any]) -> tuple[list[float], list[float]]:
 def test_of_many_events_the_first_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "MOST_EVENTS", 3)
     told = told_in(package.replay(RULES, EVENTS).timeline().html())
-    assert (told["match"], told["events"]) == ([0, 1, 2], 6)
+    assert (told["match"], told["events"]) == ([0, 0, 1], 6)
 
 
 def test_no_matches_make_a_page() -> None:

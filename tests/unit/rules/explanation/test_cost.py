@@ -209,6 +209,21 @@ def test_it_says_what_grows_fastest(tmp_path: Path, form: str, rest: str, domina
     assert (cost["dominant"], cost["growth"]) == (dominant, growth)
 
 
+@pytest.mark.parametrize(
+    ("components", "of"),
+    [
+        ("a: x = 1, b: x = 2", "the other component"),
+        ("a: x = 1, b: x = 2, c: x = 3", "each of the 2 other components"),
+    ],
+)
+def test_it_counts_the_other_components_of_a_conjunction(tmp_path: Path, components: str, of: str) -> None:
+    rule = f"{{name: r, pattern: {{conjunction: [{components}]}}, where: a.x + b.x > 3, within: 5 s}}"
+    schema = 'events: {schema: "t TIMESTAMP, x BIGINT", event_time: t}'
+    (tmp_path / "rules.yaml").write_text(f"{schema}\nrules: [{rule}]\n", encoding="utf-8")
+    told = explain_as_json(load_rules(tmp_path / "rules.yaml")[0])["cost"]
+    assert told["growth"] == f"initiators × events of {of} in its window, at most"
+
+
 def test_a_rule_with_an_operator_costs_calls(tmp_path: Path) -> None:
     path = rule_file(tmp_path, "", "")
     text = path.read_text(encoding="utf-8").split("rules:")[0]

@@ -65,6 +65,12 @@ rules:
 """
 
 
+def test_it_counts_the_conditions_of_the_rule_alone(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(OVER_RULES, encoding="utf-8")
+    costs = [explain_as_json(rule)["cost"] for rule in load_rules(tmp_path / "rules.yaml")]
+    assert [cost["conditions_per_event"] for cost in costs] == [2, 1, 2]
+
+
 def test_it_warns_where_all_events_go_to_the_driver(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(ALL_EVENTS, encoding="utf-8")
     _, state, sums, some = load_rules(tmp_path / "rules.yaml")

@@ -267,6 +267,59 @@ def test_a_rule_that_has_not_seen_an_event_may_change(tmp_path: Path, checkpoint
         checkpoint.start([pair(tmp_path)])
 
 
+OVER = """
+  - {name: pair2, from: pair, pattern: {sequence: [{a: rise > 1}]}, emit: {rise: a.rise}}
+  - {name: pair3, from: [pair2, events], pattern: {sequence: [{a: rise > 2}, {b: kind = 'b'}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "b.x > a.x",
+            "b.x < a.x",
+            "rule pair — must be as the checkpoint knows it; got a changed where: b.x < a.x, was b.x > a.x. "
+            "Restore it, give the rule a new name, or start it anew with --reset-rule pair, with which "
+            "pair2, pair3 start anew too.",
+        ),
+        (
+            "rise > 1",
+            "rise > 3",
+            "rule pair2 — must be as the checkpoint knows it; got a changed pattern: a: rise > 3, was "
+            "a: rise > 1. Restore it, give the rule a new name, or start it anew with --reset-rule pair2, "
+            "with which pair3 starts anew too.",
+        ),
+    ],
+)
+def test_of_rules_that_read_a_changed_one_it_says_that_they_start_anew_with_it(
+    tmp_path: Path, checkpoint: Left, old: str, new: str, message: str
+) -> None:
+    texts = PAIR.replace("NAME", "pair"), OVER
+    checkpoint.start(rules_of(tmp_path, *texts))
+    checkpoint.batch(0)
+    changed = rules_of(tmp_path, *(text.replace(old, new) for text in texts))
+    with pytest.raises(StateError) as caught:
+        checkpoint.start(changed)
+    assert str(caught.value) == message
+    checkpoint.start(changed, message.split("--reset-rule ")[1].split(",")[0])  # suffices
+
+
+def test_rules_that_were_changed_themselves_are_all_told(tmp_path: Path, checkpoint: Left) -> None:
+    texts = PAIR.replace("NAME", "pair"), OVER
+    checkpoint.start(rules_of(tmp_path, *texts))
+    checkpoint.batch(0)
+    changed = rules_of(
+        tmp_path, texts[0].replace("10 min", "9 min"), texts[1].replace("rise > 2", "rise > 5")
+    )
+    with pytest.raises(
+        StateError,
+        match=r"^rules pair, pair3 — .*; pair3 with a changed pattern: .* anew with "
+        r"--reset-rule pair, with which pair2, pair3 start anew too\.$",
+    ):
+        checkpoint.start(changed)
+
+
 def test_what_a_rule_has_no_more_is_none(tmp_path: Path, checkpoint: Left) -> None:
     checkpoint.start([pair(tmp_path)])
     checkpoint.batch(0)

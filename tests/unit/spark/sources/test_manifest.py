@@ -244,6 +244,6 @@ def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
     (root / "late").write_text("")
     with pytest.raises(
         StateError,
-        match=r"must not go on after its end, .*; got 1 new files, first late\. Start a new checkpoint",
+        match=r"must not go on after its end, .*; got 1 new file, first late\. Start a new checkpoint",
     ):
         require_readable(path, root)

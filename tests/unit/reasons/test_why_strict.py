@@ -1,0 +1,54 @@
+"""What `why` says of strict patterns with groups: the first event that breaks a candidate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_pace.reasons.answer_lines import lines_of
+from tests.unit.reasons.test_why import told
+
+RULE = """pattern: {{sequence: [{{name: a, when: type = 'a', times: 3}}{then}]}}
+    contiguity: strict
+    context: {context}"""
+
+
+@pytest.mark.parametrize(
+    ("events", "then", "at", "shown"),
+    [
+        ("a a x a a a b", ", b: type = 'b'", 0, "a#0 a#1, then a#3: contiguity strict: #2 stands between"),
+        ("a a x a a a b", ", b: type = 'b'", 5, "a#3 a#4 a#5 b#6"),
+        ("a a a a a b", ", b: type = 'b'", 0, "a#0 a#1 a#2, then a#3: a 3: there were 3 before"),
+        ("a a a x b", ", b: type = 'b'", 0, "a#0 a#1 a#2, then b#4: contiguity strict: #3 stands between"),
+        ("x a b", ", b: type = 'b'", 1, "a#1, then b#2: a 3: 1 event"),
+        ("a a x a", "", 0, "a#0, then a#1: a 3: 2 events before #2"),
+    ],
+)
+@pytest.mark.parametrize("context", ["each, zero", "each, selected", "latest, zero"])
+def test_the_event_that_breaks_a_strict_group_is_told(
+    tmp_path: Path, events: str, then: str, at: int, shown: str, context: str
+) -> None:
+    rule = RULE.format(then=then, context=context)
+    lines = "\n".join(lines_of(told(tmp_path, events, rule, f"events.json:{at}")))
+    assert shown in lines
+    assert "within 4 events" not in lines
+
+
+@pytest.mark.parametrize(
+    ("events", "then", "shown"),
+    [
+        ("a a x a", "", "a#0, then a#1: a 3: 2 events before #2"),
+        ("a a x a b", ", b: type = 'b'", "a#0 a#1, then a#3: contiguity strict: #2 stands between"),
+    ],
+)
+def test_the_same_is_told_of_a_walk(tmp_path: Path, events: str, then: str, shown: str) -> None:
+    rule = RULE.format(then=then, context="next, selected")
+    assert shown in "\n".join(lines_of(told(tmp_path, events, rule, "events.json:0")))
+
+
+def test_an_event_that_stands_between_is_told_of_candidates_whose_window_is_over(tmp_path: Path) -> None:
+    rule = RULE.format(then=", b: type = 'b'", context="each, zero")
+    answer = told(tmp_path, "a a x a a a b", rule, "events.json:2")
+    broken = [(one.kind, [member.event.seq for member in one.by]) for one in answer.candidates]
+    assert broken == [("contiguity", [2])] * 2
