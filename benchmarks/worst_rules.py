@@ -151,7 +151,7 @@ def _random_trial(random: Random) -> Trial:
 
 
 def _component(random: Random, name: str, form: str) -> str:
-    """A random component of a form: one event (or one directly behind the one before), a group, a negation."""
+    """A random component of a form: one event (also one directly behind another), a group or a negation."""
     rarely = random.choice([f"type <= '{name}'", f"v > 0.{random.randint(1, 9)}"])
     when = rarely if random.random() < 0.3 else f"type = '{name}'"
     if form == "one":

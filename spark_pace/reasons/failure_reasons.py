@@ -11,6 +11,7 @@ import numpy as np
 
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.plan.shape import Gap
 from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
 from spark_pace.reasons.answer import Member
@@ -81,15 +82,13 @@ def forbidden_walk(stretch: Stretch, search: Search, rows: list[int]) -> Failure
 
 def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     """The failure by events between the last two anchors where these must be neighbours; else None."""
-    if len(rows) < 2:
+    gap = search.between.shape.gaps[len(rows) - 2] if len(rows) > 1 else Gap()
+    if not (gap.closed or gap.adjoined):
         return None
-    gap = search.between.shape.gaps[len(rows) - 2]
     own = {row for _, row in events_of(search, rows, walking=stretch.walks)}
     start = rows[-2] if gap.closed else max(row for row in own if row < rows[-1])
     others = [row for row in range(start + 1, rows[-1]) if row not in own]
-    if not others or not (gap.closed or gap.adjoined):
-        return None
-    return _not_strict(stretch, others)
+    return _not_strict(stretch, others) if others else None
 
 
 def _not_strict(stretch: Stretch, others: Sequence[int]) -> Failure:

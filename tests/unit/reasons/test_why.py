@@ -97,20 +97,6 @@ ABC = "pattern: {sequence: [a: type = 'a', b: type = 'b', c: type = 'c']}"
             "selection 0, a#0, then b#1: not n: n#2 forbids it",
         ),
         (
-            "a x z b",
-            "pattern: {sequence: [a: type = 'a', {name: g, when: type = 'x', times: 0..2}, "
-            "{name: b, when: type = 'b', follows: strict}]}\n    within: 9 s",
-            1,
-            "selection 0, a#0 g#1, then b#3: follows strict: #2 stands between",
-        ),
-        (
-            "a z b z c",
-            "pattern: {sequence: [a: type = 'a', {name: b, when: type = 'b', follows: strict}, "
-            "c: type = 'c']}\n    within: 9 s",
-            2,
-            "selection 0, a#0, then b#2: follows strict: #1 stands between",
-        ),
-        (
             "a x x x b",
             "pattern: {sequence: [a: type = 'a', {name: g, when: type = 'x', times: 1..2}, b: type = 'b']}"
             "\n    within: 9 s",

@@ -1,4 +1,4 @@
-"""What `why` says of strict patterns with groups: the first event that breaks a candidate."""
+"""What `why` says where neighbours are asked for: the first event that breaks a candidate."""
 
 from __future__ import annotations
 
@@ -52,3 +52,28 @@ def test_an_event_that_stands_between_is_told_of_candidates_whose_window_is_over
     answer = told(tmp_path, "a a x a a a b", rule, "events.json:2")
     broken = [(one.kind, [member.event.seq for member in one.by]) for one in answer.candidates]
     assert broken == [("contiguity", [2])] * 2
+
+
+@pytest.mark.parametrize(
+    ("events", "pattern", "at", "shown"),
+    [
+        (
+            "a x z b",
+            "a: type = 'a', {name: g, when: type = 'x', times: 0..2}, "
+            "{name: b, when: type = 'b', follows: strict}",
+            1,
+            "selection 0, a#0 g#1, then b#3: follows strict: #2 stands between",
+        ),
+        (
+            "a z b z c",
+            "a: type = 'a', {name: b, when: type = 'b', follows: strict}, c: type = 'c'",
+            2,
+            "selection 0, a#0, then b#2: follows strict: #1 stands between",
+        ),
+    ],
+)
+def test_the_event_before_one_that_must_follow_directly_is_told(
+    tmp_path: Path, events: str, pattern: str, at: int, shown: str
+) -> None:
+    rule = f"pattern: {{sequence: [{pattern}]}}\n    within: 9 s"
+    assert shown in "\n".join(lines_of(told(tmp_path, events, rule, f"events.json:{at}")))
