@@ -41,10 +41,9 @@ def too_late(stretch: Stretch, first: int, tried: int) -> Failure | None:
     if within is None or tried < stretch.window_end(first):
         return None
     allowed = f"within {length_in_words(within)}"
-    if within.events is not None:
+    took = length(stream.time[tried] - stream.time[first])
+    if within.events is not None and (within.time_us is None or tried - first >= within.events):
         took = counted(tried - first + 1, "event")
-    else:
-        took = length(stream.time[tried] - stream.time[first])
     return Failure("within", f"{allowed}: {took}", allowed, {"within": took})
 
 

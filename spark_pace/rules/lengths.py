@@ -6,8 +6,9 @@ import re
 
 from spark_pace.core.plan.rule import Within
 from spark_pace.core.plan.time_units import UNITS_US
-from spark_pace.rules.document.document import Node, Scalar, describe
+from spark_pace.rules.document.document import Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report
+from spark_pace.rules.document.section import Section
 
 MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
 MAX_EVENTS = 1_000_000_000
@@ -28,6 +29,18 @@ def read_duration(
     """Read a duration of at least `least` microseconds, as microseconds; report anything else."""
     length = _read(node, report, must, "us, ms, s, min, h or d", counts=False, least=least)
     return None if length is None else length.time_us
+
+
+def read_window(node: Node, report: Report) -> Within | None:
+    """Read what `read_length` reads, or a mapping of both, ``{time: 5 min, events: 100}``."""
+    if not isinstance(node, Mapping):
+        return read_length(node, report)
+    fields = Section(node, report, ("time", "events"))
+    for key, example in (("time", "time: 5 min"), ("events", "events: 100")):
+        fields.require(key, example)
+    time, events = fields.node("time"), fields.whole("events", 1, MAX_EVENTS)
+    time_us = None if time is None else read_duration(time, report)
+    return None if time_us is None or events is None else Within(time_us, events)
 
 
 def read_length(node: Node, report: Report, *, least: int = 0) -> Within | None:

@@ -71,18 +71,19 @@ Production = tuple[Bound, ...]
 def window_end(within: Within | None, stream: Stream, opening: Placed) -> Position:
     if within is None:
         return END
+    ends = [END]
     if within.time_us is not None:
-        return (opening.time + within.time_us, 1, 0)
-    assert within.events is not None
-    last = opening.seq + within.events - 1
-    return next((placed.position for placed in stream if placed.seq == last), END)
+        ends.append((opening.time + within.time_us, 1, 0))
+    if within.events is not None:
+        last = opening.seq + within.events - 1
+        ends += [placed.position for placed in stream if placed.seq == last]
+    return min(ends)
 
 
 def inside(within: Within | None, first: Placed, last: Placed) -> bool:
     """Whether `last` stands in the window that starts at `first`."""
     if within is None:
         return True
-    if within.time_us is not None:
-        return last.time - first.time <= within.time_us
-    assert within.events is not None
-    return last.seq - first.seq < within.events
+    if within.time_us is not None and last.time - first.time > within.time_us:
+        return False
+    return within.events is None or last.seq - first.seq < within.events

@@ -146,9 +146,9 @@ def near(pattern: Pattern, first: Placed, last: Placed) -> bool:
     within = pattern.within
     if within is None:
         return True
-    if within.events is not None:
-        return last.seq <= first.seq + within.events - 1
-    return last.time <= first.time + (within.time_us or 0)
+    if within.events is not None and last.seq > first.seq + within.events - 1:
+        return False
+    return within.time_us is None or last.time <= first.time + within.time_us
 
 
 def bound_by(pattern: Pattern, stream: list[Placed], roles: Roles) -> Bindings:

@@ -141,11 +141,9 @@ def windows() -> st.SearchStrategy[Within]:
     by_time = st.sampled_from([100, 100, 100, 8, 8, 8, 5, 5, 3, 2, 0]).map(
         lambda seconds: Within(time_us=seconds * SECOND)
     )
-    return (
-        by_time
-        | by_time
-        | st.sampled_from([12, 12, 8, 8, 6, 5, 4, 3, 2, 1]).map(lambda events: Within(events=events))
-    )
+    by_count = st.sampled_from([12, 12, 8, 8, 6, 5, 4, 3, 2, 1]).map(lambda events: Within(events=events))
+    by_both = st.builds(lambda time, count: Within(time.time_us, count.events), by_time, by_count)
+    return st.one_of(by_time, by_time, by_time, by_time, by_count, by_count, by_both)
 
 
 def needs_window(context: Context, where: tuple[Conjunct, ...]) -> bool:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from spark_pace.core.expr import Call, Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, Way
+from spark_pace.core.match.window import is_of_time
 from spark_pace.core.plan.previous_tests import looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
 from spark_pace.core.plan.shape import initiator_bits, shape_of, terminator_bits
@@ -69,7 +70,7 @@ def _ends_go(pattern: Pattern, way: Way, waits: bool) -> bool:
     Matches must not wait, nor an event that completed no match have closed a selection, nor windows or
     neighbours ask which events are there.
     """
-    timed = pattern.within is not None and pattern.within.time_us is not None
+    timed = is_of_time(pattern.within)
     open_ = isinstance(way, Backwards) or (isinstance(way, Forwards) and pattern.close == "window")
     own = pattern.order == "sequence" and not terminator_bits(pattern) & initiator_bits(pattern)
     return timed and open_ and own and not waits and shape_of(pattern).simple
@@ -93,8 +94,12 @@ def _may_join(rule: Rule, pattern: Pattern) -> bool:
     the window (of N events), or are what ``prev`` reads. Rules with partition keys, or without a window, are
     not matched by join value either.
     """
-    timed = pattern.within is not None and pattern.within.time_us is not None
-    return timed and not rule.partition_by and shape_of(pattern).simple and not looks_back(rule)
+    return (
+        is_of_time(pattern.within)
+        and not rule.partition_by
+        and shape_of(pattern).simple
+        and not looks_back(rule)
+    )
 
 
 def _equal_attribute(conjunct: Conjunct) -> str | None:

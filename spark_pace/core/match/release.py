@@ -85,9 +85,13 @@ def match_times(stream: Stream, last: Ints, deciding: Ints | None, within: Withi
     """
     if deciding is None:
         return stream.time[last]
-    if within is not None and within.time_us is not None:
-        return stream.time[deciding] + within.time_us
-    return stream.time[window_end(stream, deciding, within) - 1]
+    end = window_end(stream, deciding, within)
+    if within is None or within.time_us is None:
+        return stream.time[end - 1]
+    times = stream.time[deciding] + within.time_us
+    if within.events is None:
+        return times
+    return np.where(end - deciding == within.events, stream.time[end - 1], times)
 
 
 def releases(

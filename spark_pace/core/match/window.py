@@ -1,8 +1,8 @@
 """What ``within`` means: where the window of an event ends, and whether it is over.
 
 A window of a time T that starts at an event of time t holds the events up to t + T, that time included. A
-window of N events holds N events of the segment, the first included. Without ``within`` a window ends with
-its segment, and so does one of N events that the segment does not fill.
+window of N events holds N events of the segment, the first included. A window of both holds what both hold.
+Without ``within`` a window ends with its segment, and so does one of N events that the segment does not fill.
 """
 
 from __future__ import annotations
@@ -43,13 +43,11 @@ class Horizon:
 
     def over(self, stream: Stream, rows: Ints, within: Within | None) -> Bools:
         """Tell whether the window that starts at each of `rows` is known to be over."""
-        if within is None:
-            over = np.zeros(len(rows), np.bool_)
-        elif within.events is not None:
-            over = rows + within.events <= stream.segment_end[rows]
-        else:
-            assert within.time_us is not None
-            over = stream.time[rows] + within.time_us < self.frontier_us
+        over = np.zeros(len(rows), np.bool_)
+        if within is not None and within.events is not None:
+            over |= rows + within.events <= stream.segment_end[rows]
+        if within is not None and within.time_us is not None:
+            over |= stream.time[rows] + within.time_us < self.frontier_us
         if self.complete is not None:
             over = over | self.complete[stream.segment[rows]]
         return over
@@ -67,38 +65,42 @@ class Horizon:
         return Horizon(self.seen_us + 1).over(stream, rows, within)
 
 
+def is_of_time(within: Within | None) -> bool:
+    """True if a time alone ends windows, whatever events there are."""
+    return within is not None and within.events is None
+
+
 def window_end(stream: Stream, rows: Ints, within: Within | None) -> Ints:
     """The row after the last one of the window that starts at each of `rows`, as far as is known."""
-    if within is None:
-        return stream.segment_end[rows]
-    if within.events is not None:
-        return np.minimum(rows + within.events, stream.segment_end[rows])
-    assert within.time_us is not None
-    return stream.place(rows, stream.time[rows] + within.time_us, "right")
+    end: Ints = stream.segment_end[rows]
+    if within is not None and within.events is not None:
+        end = np.minimum(rows + within.events, end)
+    if within is not None and within.time_us is not None:
+        end = np.minimum(stream.place(rows, stream.time[rows] + within.time_us, "right"), end)
+    return end
 
 
 def window_start(stream: Stream, rows: Ints, within: Within | None) -> Ints:
     """The first row from which a window still reaches each of `rows`."""
-    if within is None:
-        return stream.segment_start[rows]
-    if within.events is not None:
-        return np.maximum(rows - within.events + 1, stream.segment_start[rows])
-    assert within.time_us is not None
-    return stream.place(rows, stream.time[rows] - within.time_us, "left")
+    start: Ints = stream.segment_start[rows]
+    if within is not None and within.events is not None:
+        start = np.maximum(rows - within.events + 1, start)
+    if within is not None and within.time_us is not None:
+        start = np.maximum(stream.place(rows, stream.time[rows] - within.time_us, "left"), start)
+    return start
 
 
 def window_ends(stream: Stream, rows: Ints, within: Within | None, horizon: Horizon) -> Positions:
     """The positions at which the windows that start at `rows` end; unknown where they are not over."""
     last = window_end(stream, rows, within) - 1
     code = 2 * last + 1
-    if within is None:
-        times = horizon.segment_ends(stream, rows)
-    elif within.events is not None:
-        full = rows + within.events - 1 == last
-        times = np.where(full, stream.time[last], horizon.segment_ends(stream, rows))
-        code -= full  # a count window ends at the event that fills it, not behind all events of that time
-    else:
-        assert within.time_us is not None
+    if within is not None and within.time_us is not None:
         times = stream.time[rows] + within.time_us
+    else:
+        times = horizon.segment_ends(stream, rows)
+    if within is not None and within.events is not None:
+        full = rows + within.events - 1 == last
+        times = np.where(full, stream.time[last], times)
+        code -= full  # a count window ends at the event that fills it, not behind all events of that time
     over = horizon.over(stream, rows, within)
     return Positions(np.where(over, code, UNKNOWN_CODE), np.where(over, times, UNKNOWN_TIME))

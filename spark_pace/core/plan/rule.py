@@ -114,9 +114,9 @@ def column_name(attribute: str) -> str:
 
 @dataclass(frozen=True)
 class Within:
-    """The length of a window: `time_us` microseconds or `events` events. Exactly one of them is set.
+    """The length of a window: `time_us` microseconds, `events` events, or what ends first if both are set.
 
-    `spark_pace.core.match.window` computes where such a window ends.
+    At least one of them is set. `spark_pace.core.match.window` computes where such a window ends.
     """
 
     time_us: int | None = None

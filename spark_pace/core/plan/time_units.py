@@ -19,12 +19,16 @@ UNITS_US = {
 
 def show_length(within: Within) -> str:
     """The text of a window's length, such as ``30 min``. Checkpoints keep this text, so it never changes."""
-    return f"{within.events} events" if within.events is not None else canonical_duration(within.time_us or 0)
+    events = [] if within.events is None else [f"{within.events} events"]
+    times = [] if within.time_us is None else [canonical_duration(within.time_us)]
+    return ", ".join([*times, *events])
 
 
 def length_in_words(within: Within) -> str:
-    """The text of a window's length for people, such as ``30 min`` or ``1 event``."""
-    return show_length(within) if within.events is None else show_events(within.events)
+    """The text of a window's length for people, such as ``30 min``, ``1 event`` or ``30 min or 1 event``."""
+    events = [] if within.events is None else [show_events(within.events)]
+    times = [] if within.time_us is None else [canonical_duration(within.time_us)]
+    return " or ".join([*times, *events])
 
 
 def show_events(count: int) -> str:

@@ -21,7 +21,7 @@ from spark_pace.core.match.release import Resolution, at_rows
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
-from spark_pace.core.match.window import Horizon, window_end
+from spark_pace.core.match.window import Horizon, is_of_time, window_end
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_selection import matched_lanes
@@ -36,7 +36,7 @@ def is_much_carried(task: SplitTask, way: Forwards | Backwards) -> bool:
     assert pattern is not None
     if task.planned.key_column is not None or JOIN in task.stream.events.column_names:
         return False
-    if pattern.within is None or pattern.within.time_us is None or not shape_of(pattern).simple:
+    if not is_of_time(pattern.within) or not shape_of(pattern).simple:
         return False
     if task.passed_us == NO_FRONTIER or horizon.complete is not None:
         return False

@@ -173,7 +173,7 @@ def _bound(rule: Rule) -> str:
     if rule.pattern.within is None:
         return _without_window(rule, rule.pattern)
     twice = "twice " if _looks_back(rule, rule.pattern) else ""
-    events = "" if rule.pattern.within.events else "the events of "
+    events = "the events of " if rule.pattern.within.time_us is not None else ""
     return f"{events}{twice}{length_in_words(rule.pattern.within)}{_per_key(rule)}"
 
 

@@ -8,7 +8,7 @@ from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.plan.rule import Close, Contiguity, Strategy, Within
 from spark_pace.rules.contexts import read_context
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.lengths import read_length
+from spark_pace.rules.lengths import read_window
 from spark_pace.rules.pattern.strategy import read_strategy
 
 
@@ -39,7 +39,7 @@ def read_selecting(rule: Section) -> Selecting:
     strategy = read_strategy(rule, context)
     close = _read_close(rule, context)
     node = rule.node("within")
-    within = None if node is None else read_length(node, rule.report)
+    within = None if node is None else read_window(node, rule.report)
     contiguity = rule.choice("contiguity", ("relaxed", "strict"), "relaxed")
     return Selecting(
         context,

@@ -176,6 +176,7 @@ FORMS = (
     *KINDS_OF_RULES,
     "within time",
     "within events",
+    "within both",
     "no window",
     "merge selection",
     "merge detection",
@@ -215,7 +216,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     if pattern.within is None:
         yield "no window"
     else:
-        yield "within time" if pattern.within.time_us is not None else "within events"
+        time, events = pattern.within.time_us is not None, pattern.within.events is not None
+        yield "within both" if time and events else "within time" if time else "within events"
     if pattern.where:
         yield "where"
     for one in pattern.where:
