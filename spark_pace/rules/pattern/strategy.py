@@ -35,6 +35,8 @@ def check_strategy(rule: Section, pattern: Pattern) -> None:
         got = "a condition over several components"
     if pattern.contiguity == "strict":
         got = "strict contiguity"
+    if any(component.follows == "strict" for component in pattern.components):
+        got = "follows: strict"
     if pattern.order == "conjunction":
         got = "a conjunction"
     if any(component.times or component.negated for component in pattern.components):

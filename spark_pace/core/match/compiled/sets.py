@@ -45,7 +45,7 @@ def production_sets(rows: Ints, masks: Ints, first: Ints, steps: int, most: int)
     _production_sets(rows, masks, first, Sets(sets, sizes, queues, heads, tails))
     complete = queues[steps, : tails[steps]]
     waiting = sets[sizes < steps].ravel()
-    return sets[complete], waiting[waiting >= 0]
+    return sets.take(complete, axis=0), waiting[waiting >= 0]
 
 
 class Sets(NamedTuple):

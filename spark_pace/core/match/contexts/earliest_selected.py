@@ -1,7 +1,10 @@
 """*earliest, selected*: at every terminator the least candidate of the events that are not used up.
 
 `spark_pace.core.match.search.technique` chooses how:
-- in order: a plain sequence, or a plain conjunction, takes the first events that are not used up;
+- production sets, of plain sequences without a window or of two components: each event joins the earliest set
+  that waits for it;
+- in order, of other plain sequences and of plain conjunctions: each terminator takes the first events that are
+  not used up;
 - in turn (`in_turn.py`): the least candidate of each terminator is searched without the events that those
   before it use up, by compiled code; where that does not take all conditions, and there are groups, negations
   or any order, by columns;
@@ -9,7 +12,6 @@
 
 A rule may ask for other ways by ``strategy``, where these are exact:
 - queues: a tandem of first-in-first-out queues, on whole columns;
-- production sets: each event joins the earliest set that waits for it;
 - merger filter: candidates in order; one that needs a used event is dropped.
 
 Sources: Siddam 2015, sections 5.4 (merger filtering) and 6.2 (production sets); semantics, section 4

@@ -144,7 +144,11 @@ def _of_first(told: _Told, each: Begin) -> Technique:
 
 def _of_unused(told: _Told) -> Technique:
     if told.plain:
-        return Technique("terminator", told.pattern.strategy or "in order", True)
+        in_lists = not told.conjunction and (told.pattern.within is None or told.steps <= 2)
+        own: How = (
+            "production_sets" if in_lists else "in order"
+        )  # lists take half the time where they are exact
+        return Technique("terminator", told.pattern.strategy or own, True)
     if told.runnable or not told.simple:
         return Technique("terminator", "in turn", told.runnable)
     return Technique("terminator", "all candidates")

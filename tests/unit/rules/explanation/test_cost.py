@@ -78,6 +78,7 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
     by_method = {
         "nearest": set[str](),
         "in order": {"earliest_unused"},
+        "production_sets": set(),
         "walk": {OF_BEST.get(context, "walking")} if told["compiled"] else set(),
         "in turn": {"in_turn", *(["decided"] if told["compiled"] else ["in_turn_by_columns", "chosen"])},
         "first candidate": {OF_BEST.get(context, "completing")},
@@ -96,6 +97,23 @@ def test_a_run_searches_as_it_says(context: str, tmp_path: Path, events: Path) -
         told[form] = expected(context, form, explain_as_json(rule)["cost"]["search"])
         seen[form] = called_in(rule, events)
     assert seen == told
+
+
+@pytest.mark.parametrize(
+    ("components", "within", "method"),
+    [
+        ("a: type = 'a', b: type = 'b', c: type = 'c'", "", "production_sets"),
+        ("a: type = 'a', b: type = 'b'", ", within: 8 s", "production_sets"),
+        ("a: type = 'a', b: type = 'b', c: type = 'c'", ", within: 8 s", "in order"),
+    ],
+)
+def test_lists_of_production_sets_are_taken_where_they_are_exact(
+    tmp_path: Path, events: Path, components: str, within: str, method: str
+) -> None:
+    (rule,) = load_rules(rule_file(tmp_path, components, f"context: 'earliest, selected'{within}"))
+    assert explain_as_json(rule)["cost"]["search"]["method"] == method
+    of_lists = called_in(rule, events, {"production_sets", "in_order"})
+    assert of_lists == {{"in order": "in_order"}.get(method, method)}
 
 
 CONJUNCTIONS = {
