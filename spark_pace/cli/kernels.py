@@ -1,12 +1,14 @@
 """Compiles searches, folds and the reader of JSON, so that no job must: ``python -m spark_pace.cli.kernels``.
 
-`make setup` runs it. The compiled code is kept beside the package or in the user's cache directory.
+`make setup` runs it. The compiled code is kept in the folder that `NUMBA_CACHE_DIR` names, in the package's
+`__pycache__`, or in the user's cache directory: in the first of them that can be written to.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -14,8 +16,8 @@ import pyarrow as pa
 
 from spark_pace import load_rules, replay, ways
 from spark_pace.core.match.compiled import conjunctions, sequences, sets, state_machine
-from spark_pace.io.text.compiled_reader import compiled_code, kept_code
-from spark_pace.machine_code.code_files import state
+from spark_pace.io.text import compiled_reader
+from spark_pace.machine_code.code_files import kept_code
 from spark_pace.machine_code.kernel import Kernel
 
 KERNELS = tuple(
@@ -76,13 +78,33 @@ def compile_searches() -> None:
     replay(rules, events)
 
 
+def failures() -> Iterator[str]:
+    """What kept searches, or the reader of JSON, from being compiled or loaded, if anything did."""
+    for one in KERNELS:
+        if one.failure is not None:
+            yield _told(one.function.__name__, one.failure)
+    try:
+        compiled_reader.kept_code() or compiled_reader.compiled_code()
+    except Exception as error:  # whatever numba raises
+        yield _told("the reader of JSON", error)
+
+
+def _told(name: str, failure: Exception) -> str:
+    first_line = next(filter(None, str(failure).splitlines()), "")
+    return f"{name}: {type(failure).__name__}: {first_line}"
+
+
 @click.command()
 def main() -> None:
-    """Compile and keep the searches and the reader of JSON; exit with 1 if there is no place to keep them."""
+    """Compile and keep the searches and the reader of JSON; exit with 1 if that cannot be."""
     ways.FEW_NUMBERS = -1
     compile_searches()
-    made = all(one.is_machine_code for one in KERNELS) and (kept_code() or compiled_code())
-    if state() != "kept" or not made:
+    if failed := next(failures(), None):
+        must, do = "searches and the reader of JSON must be compiled", "Jobs run without, but slower."
+        print(f"compiled code — {must}; got {failed}. {do}", file=sys.stderr)
+        sys.exit(1)
+    names = [*(name for one in KERNELS for name in one.names), compiled_reader.name()]
+    if not all(map(kept_code, names)):
         must, do = "must be kept for quick starts", "Name a folder that can be written to by NUMBA_CACHE_DIR."
         print(f"compiled code — {must}; got no place for it. {do}", file=sys.stderr)
         sys.exit(1)

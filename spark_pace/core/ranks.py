@@ -56,7 +56,12 @@ def sorted_rows(columns: Mapping[str, pa.Array]) -> Ints:
 
 
 def _sorted_by_all(columns: Mapping[str, pa.Array], rows: Ints | None) -> Ints:
-    """The permutation that sorts some rows (None: all) by all columns; equal rows stay in their order."""
+    """The permutation (int64[m]) that sorts m rows by all columns, ascending, nulls first.
+
+    Args:
+        columns: the columns.
+        rows: int64[m], the rows to be sorted, of which equal ones stay in this order; None for all rows.
+    """
     keys = {}
     for number, column in enumerate(columns.values()):
         taken = column if rows is None else column.take(pa.array(rows))

@@ -1,7 +1,9 @@
 """The files that keep machine code.
 
-They are in the folder that `NUMBA_CACHE_DIR` names, beside the package, or in the user's cache directory. The
-name of a file has a digest of what its code is made of, and of the processor that it is made for.
+They are in the first of these folders that can be written to: the one that `NUMBA_CACHE_DIR` names,
+`__pycache__` beside this module, the user's cache directory. The name of a file has a digest of what its code
+is made of, of what makes it, and of the processor that it is made for. So files of several versions can
+share a folder, and none is ever removed.
 """
 
 from __future__ import annotations
@@ -10,32 +12,24 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import get_data
 from tempfile import NamedTemporaryFile
-from typing import Literal, TypeAlias
 
-State: TypeAlias = Literal["kept", "made by each process", "not made"]
-
+_MAKERS = ("compiler", "layout", "memory")  # the modules that decide what machine code is like
 _DIGEST_BYTES = 32
 _READABLE = 0o644  # others run what one user has set up
 
 
-def state() -> State:
-    """What becomes of machine code on this machine."""
-    if find_spec("numba") is None or find_spec("llvmlite") is None:
-        return "not made"
-    return "kept" if any(_is_writable(path.parent) for path in _places("code")) else "made by each process"
-
-
 def kept_code(name: str) -> bytes | None:
-    """The machine code that is kept under a name."""
+    """The machine code that is kept under a name; None if there is none."""
     for path in _places(name):
         with suppress(OSError):
             kept = path.read_bytes()
-            told, code = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
-            if hashlib.sha256(code).digest() == told:
+            checksum, code = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
+            if hashlib.sha256(code).digest() == checksum:
                 return code
     return None
 
@@ -60,12 +54,19 @@ def made_code(name: str, make: Callable[[], bytes]) -> bytes:
 
 
 def digest(told: object) -> str:
-    """What code is told apart by: what is told of it, numba's version, and the processor."""
+    """A text that differs where code must: by what is told of the code, what makes it, and the processor."""
+    return hashlib.sha256(repr((told, _here())).encode()).hexdigest()[:_DIGEST_BYTES]
+
+
+@cache
+def _here() -> tuple[object, ...]:
+    """The versions and sources of what makes machine code, and the processor of this machine."""
     from llvmlite import binding as llvm
 
+    versions = (version("numba"), version("llvmlite"))
+    sources = [get_data(__package__, f"{module}.py") for module in _MAKERS]  # from an archive as well
     features = llvm.get_host_cpu_features().flatten()
-    here = (version("numba"), llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
-    return hashlib.sha256(repr((told, here)).encode()).hexdigest()[:_DIGEST_BYTES]
+    return versions, sources, llvm.get_default_triple(), llvm.get_host_cpu_name(), features
 
 
 def _places(name: str) -> Iterator[Path]:
@@ -75,9 +76,3 @@ def _places(name: str) -> Iterator[Path]:
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if os.path.isabs(caches):  # not for a user without a home
         yield Path(caches, "spark_pace", name)
-
-
-def _is_writable(folder: Path) -> bool:
-    """Tell whether files can be written into a folder, or into the one in which it would be made."""
-    there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
-    return there.is_dir() and os.access(there, os.W_OK)

@@ -12,7 +12,8 @@ import numpy as np
 from spark_pace.machine_code.dependencies import MARK, parts_of
 from spark_pace.machine_code.memory import ENTRY, OPTIMISE, machine
 
-_OPTIONS = {"_nrt": False, "error_model": "numpy"}  # nobody counts who refers to an array
+# no counts of who refers to an array; a division by zero gives infinity or NaN, it raises nothing
+_OPTIONS = {"_nrt": False, "error_model": "numpy"}
 
 
 def machine_code(function: Any, arguments: tuple[Any, ...]) -> bytes:
@@ -36,25 +37,34 @@ def machine_code(function: Any, arguments: tuple[Any, ...]) -> bytes:
     outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     assert not outside, outside  # loading code that is not whole would end the process
     target = machine()
-    _optimise(module, target, [one.__name__ for one in parts if getattr(one, MARK) == "inlined"])
+    _optimise(module, target, {one.__name__: getattr(one, MARK) for one in parts})
     code: bytes = target.emit_object(module)
     return code
 
 
-def _optimise(module: Any, target: Any, inlined: list[str]) -> None:
+def _optimise(module: Any, target: Any, marks: dict[str, str]) -> None:
     """Optimise a module as one piece: nothing calls its functions from outside but `ENTRY`.
 
-    numba optimises each function for itself, and hands tuples over word by word at each call. Functions of
-    these names are put in place of each call here; numba itself would do so again and again.
+    numba optimises each function for itself, and hands tuples over word by word at each call. Functions that
+    are marked as "inlined" are put in place of each call here; numba itself would do so again and again. Some
+    of them are gone, because numba has put them in place of their calls already.
+
+    Args:
+        module: the module.
+        target: what it is optimised for.
+        marks: the name of each function that it is made of, with its mark.
     """
     from llvmlite import binding as llvm
 
-    names = re.compile(rf"\d({'|'.join(inlined)})B" if inlined else "$^")
-    for function in module.functions:
-        if not function.is_declaration and function.name != ENTRY:
-            function.linkage = "internal"
-            if names.search(function.name):
-                function.add_function_attribute("alwaysinline")
+    names = re.compile(rf"\d({'|'.join(marks)})B")  # numba writes the length of a name, the name, a tag
+    functions = [one for one in module.functions if not one.is_declaration and one.name != ENTRY]
+    found = [(one, match[1]) for one in functions if (match := names.search(one.name)) is not None]
+    assert found or not functions, "numba must write names as it did"
+    for function in functions:
+        function.linkage = "internal"
+    for function, name in found:
+        if marks[name] == "inlined":
+            function.add_function_attribute("alwaysinline")
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(OPTIMISE))
     builder.getModulePassManager().run(module, builder)
 

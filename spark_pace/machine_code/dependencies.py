@@ -10,7 +10,11 @@ MARK = "__machine_code__"  # the attribute of functions that machine code calls
 
 
 def parts_of(function: Any) -> list[Any]:
-    """A function, and all that it calls, straight or not, and that machine code may call."""
+    """A function, and all that it calls, straight or not, and that machine code may call.
+
+    Only functions that are named as globals are found: those of a module (``module.function``), of a closure,
+    or in a table are not.
+    """
     found = [function]
     for one in found:
         for value in _named(one):

@@ -32,24 +32,31 @@ def inlined(function: Function) -> Function:
 class Kernel:
     """A function that runs as machine code where that can be had; it returns nothing.
 
-    Its arguments are whole numbers, arrays of which each is in one piece, and tuples of these.
+    Its arguments are whole numbers, arrays of which each is in one piece, and tuples of these. It must not
+    write to arrays that are read-only: machine code would do so, only its source raises then.
     """
 
     def __init__(self, function: Callable[..., None]) -> None:
         """Load nothing yet."""
         self.function = part(function)
-        self._runs: dict[Layout, Run | None] = {}  # None: it is not kept
+        self.failure: Exception | None = None  # why its machine code was not loaded or made, if it was not
+        self._runs: dict[Layout, Run | None] = {}  # None: there is no machine code
         self._may_make = True
 
     @property
     def is_machine_code(self) -> bool:
-        """True if it has run as machine code."""
+        """True if there is machine code for some arguments that it has been given, so that it ran as such."""
         return any(run is not None for run in self._runs.values())
 
     @property
     def layouts(self) -> list[Layout]:
         """The layouts of the arguments that it has been given."""
         return list(self._runs)
+
+    @property
+    def names(self) -> list[str]:
+        """The names under which its machine code is kept, one for each of these layouts."""
+        return list(map(self._name, self._runs))
 
     def __call__(self, *arguments: Any) -> None:
         """Run the function."""
@@ -65,20 +72,33 @@ class Kernel:
 
     def _run(self, layout: Layout, arguments: tuple[Any, ...]) -> Run | None:
         if layout not in self._runs:
-            self._runs[layout] = self._loaded(layout, kept_code)
+            self._runs[layout] = self._loaded(layout)
         run = self._runs[layout]
         if run is None and self._may_make and ways.is_made_now(numbers_in(arguments)):
-            run = self._loaded(
-                layout, lambda name: made_code(name, lambda: machine_code(self.function, arguments))
-            )
+            run = self._made(layout, arguments)
             self._runs[layout], self._may_make = run, run is not None
         return run
 
-    def _loaded(self, layout: Layout, code_of: Callable[[str], bytes | None]) -> Run | None:
-        """What `code_of` gives, put into memory; None if there is none, or none for this processor."""
+    def _loaded(self, layout: Layout) -> Run | None:
+        """The kept machine code, put into memory; None if there is none that this machine can load."""
         try:
-            told = (layout, *dependencies(self.function))
-            code = code_of(f"{self.function.__name__}-{digest(told)}.o")
+            code = kept_code(self._name(layout))
             return None if code is None else loaded(code)
-        except Exception:  # numba or llvmlite is not there, or does not know the processor
+        except (ImportError, OSError, RuntimeError) as error:
+            self.failure = error  # numba or llvmlite is not there, or does not know the processor
             return None
+
+    def _made(self, layout: Layout, arguments: tuple[Any, ...]) -> Run | None:
+        """Machine code in memory, made now if no other process has kept it since; None if it cannot be."""
+        try:
+            name = self._name(layout)
+            code = kept_code(name) or made_code(name, lambda: machine_code(self.function, arguments))
+            run, self.failure = loaded(code), None
+        except Exception as error:  # as above, or whatever numba raises: the source gives the same result
+            self.failure = error
+            return None
+        return run
+
+    def _name(self, layout: Layout) -> str:
+        told = (layout, *dependencies(self.function))
+        return f"{self.function.__name__}-{digest(told)}.o"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ def read(value: Any, words: list[int]) -> Layout:
         return value.dtype.str, value.ndim
     if isinstance(value, tuple):
         return type(value).__name__, *getattr(value, "_fields", ()), *[read(one, words) for one in value]
-    words.append(int(value))
+    words.append(index(value))  # refuses what is no whole number
     return ()
 
 

@@ -28,17 +28,27 @@ def machine() -> Any:
     )
 
 
-def loaded(code: bytes) -> Run:
-    """The function of an object file, for as long as the process lives."""
+def in_memory(code: bytes) -> Any:
+    """LLVM's engine, which has put an object file into memory. Its functions last as long as it does."""
     from llvmlite import binding as llvm
 
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(engine.get_function_address(ENTRY))
-    outcome = np.zeros(2, np.int64)  # where numba's functions write a value, and an error: there are none
+    return engine
 
-    def run(words: int, _: object = engine) -> None:
+
+def loaded(code: bytes) -> Run:
+    """The function of an object file.
+
+    numba's functions return a status, and write a value and an error. The status is not looked at, because
+    functions compiled here raise nothing.
+    """
+    engine = in_memory(code)
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(engine.get_function_address(ENTRY))
+    outcome = np.zeros(2, np.int64)
+
+    def run(words: int, _: object = engine) -> None:  # holds the engine, so that it lives as long
         function(outcome.ctypes.data, outcome.ctypes.data + 8, words)
 
     return run

@@ -182,7 +182,7 @@ def asked(source: Source, position: Asked) -> Place:
             return Place(name, place.offset, int(rows[0]))
     if is_of_input(source, place) or at_source(source.read.events, name, place.offset).any():
         return place
-    _refuse_match(source, place)
+    _require_no_match(source, place)
     count = source.read.read_rows
     do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {_some(source)}."
     if source.lower is not None:
@@ -190,11 +190,11 @@ def asked(source: Source, position: Asked) -> Place:
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
 
 
-def _refuse_match(source: Source, place: Place) -> None:
-    """Refuse the position of a match that is no event of the rule.
+def _require_no_match(source: Source, place: Place) -> None:
+    """Raise if the place names a match that the rule does not read, or that does not exist; else do nothing.
 
     Raises:
-        ConfigError: the place is that of a match of the rule itself, or of a rule below it.
+        ConfigError: it is named as a match of the rule itself, or of a rule below it.
     """
     rule, name, got = source.rule, place.source, f"{place.source}:{place.offset}"
     reads = () if source.lower is None else source.lower.level.reads

@@ -142,7 +142,7 @@ def _units(column: Column) -> Column:
 
 
 def _aligned(columns: list[Column]) -> tuple[Column, Column, int]:
-    """Both columns as whole numbers with the same number of digits behind the point."""
+    """Two columns as whole numbers of one unit, and how many digits behind the point the unit stands for."""
     left, right = columns
     scale = max(left.type.scale, right.type.scale)
     return (

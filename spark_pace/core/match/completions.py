@@ -7,8 +7,8 @@ import numpy as np
 from spark_pace import ways
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, candidates
+from spark_pace.core.match.compiled_search import searches_of
 from spark_pace.core.match.first import nearest
-from spark_pace.core.match.kernels import kernels_of
 from spark_pace.core.match.search.search import Search
 
 
@@ -30,7 +30,7 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
             rows = search.following(level, rows)
         return np.where(rows < end, rows, -1)
     if technique.how != "walk" and technique.compiled:
-        found: Ints = kernels_of(search).completing(search, starts, end)
+        found: Ints = searches_of(search).completing(search, starts, end)
         return found
     closes, ranges = np.full(len(starts), -1, np.int64), Ranges(starts, starts, end)
     if technique.how == "walk":

@@ -10,9 +10,9 @@ from spark_pace.core.columns import NO_ROW, Ints
 from spark_pace.core.match.compiled.arguments import COMPLETION, GREATEST, LEAST, Conjunction, Ends
 from spark_pace.core.match.compiled.conjunctions import search_conjunctions
 from spark_pace.core.match.compiled.placing import FIRST, HINT, ROOM
+from spark_pace.core.match.found_matches import Decided
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.row_tables import searched_of
-from spark_pace.core.match.sequence_search import Decided
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import initiator_bits
@@ -45,11 +45,12 @@ def greatest_of(search: AnyOrder, terminators: Ints, start: Ints) -> Ints:
 
 
 def decided(search: AnyOrder, used: Ints) -> Decided:
-    """The least candidates of terminators, each without the rows that those before it use up.
+    """The least candidate of each terminator that has one, without the rows that earlier ones use up.
 
     Args:
         search: a conjunction over a stream.
-        used: int64[rows]; rows that are used up already match no component.
+        used: not read; of a conjunction the rows that are used up already match no component. It is there
+            because callers take this function or the one of `sequence_search`.
     """
     terminators = hopeful_ends(search)
     start = window_start(search.stream, terminators, search.pattern.within)
@@ -59,11 +60,12 @@ def decided(search: AnyOrder, used: Ints) -> Decided:
 
 
 def hopeful_ends(search: AnyOrder) -> Ints:
-    """The terminators, but none if there are no candidates."""
+    """All terminators; none of them if some component has no row, because then there is no candidate."""
     return search.terminators[: None if all(map(len, search.fitting)) else 0]
 
 
 def _run(search: AnyOrder, ends: Ends) -> Ints:
+    assert not len(ends.turns) or ends.sought == LEAST  # used rows are passed over from the first one on only
     conjunction = _tables(search, uses_up=True) if len(ends.turns) else _kept_tables(search)
     found = np.full((len(ends.given), 1 if ends.sought == COMPLETION else search.steps), -1, np.int64)
     room = np.zeros((ROOM, search.steps), np.int64)

@@ -13,7 +13,7 @@ from spark_pace import ways
 from spark_pace.core.columns import Ints
 from spark_pace.core.match import sequence_search
 from spark_pace.core.match.candidates import Ranges, candidates_ending
-from spark_pace.core.match.kernels import kernels_of
+from spark_pace.core.match.compiled_search import searches_of
 from spark_pace.core.match.search.choose import best
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.ranges import expand, pieces
@@ -73,11 +73,11 @@ def _best_of(search: Search, terminators: Ints, start: Ints, *, backwards: bool)
     if not search.techniques.best.compiled:
         best_of, latest = chosen(search, terminators, start, backwards=backwards)
         return best_of, latest if search.trailing else None
-    seek = kernels_of(search).greatest_of if backwards else kernels_of(search).least_of
+    seek = searches_of(search).greatest_of if backwards else searches_of(search).least_of
     best_of = seek(search, terminators, start)
     if not search.trailing or not backwards:
         return best_of, None
-    return best_of, sequence_search.latest_of(search, terminators, start)
+    return best_of, sequence_search.latest_of(search, terminators, start)  # a conjunction has no negation
 
 
 def chosen(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -> tuple[Ints, Ints]:
@@ -127,7 +127,7 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     if technique.how == "nearest":
         return _nearest_of_each(search, ranges)
     search = search.walker
-    if technique.compiled:
+    if technique.compiled:  # which it is for sequences only
         matrix = sequence_search.walking(search, ranges.anchors, ranges.end)
         found = np.flatnonzero(matrix[:, 0] >= 0)
         return found, matrix[found]

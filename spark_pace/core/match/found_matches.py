@@ -59,6 +59,22 @@ class Found:
         return Found(self.openings, self.closes, selection, offsets, members, roles, deciding)
 
 
+@dataclass(frozen=True)
+class Decided:
+    """What is decided terminator by terminator.
+
+    Attributes:
+        offsets, members, roles: the production sets of the matches, by rows of the stream.
+        latest: int64[m], for each match the first row of the candidate that starts last up to its last event;
+            None where nothing behind it may forbid it.
+    """
+
+    offsets: Ints
+    members: Ints
+    roles: npt.NDArray[np.int8]
+    latest: Ints | None
+
+
 def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Found:
     """The matches of a matrix int64[m, n] that has one row of the stream for each component."""
     m, n = matrix.shape

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 
 from spark_pace.core.columns import NO_ROW, Ints
 from spark_pace.core.match.candidates import Ranges, bounds_of
@@ -21,6 +18,7 @@ from spark_pace.core.match.compiled.arguments import (
     Sequence,
 )
 from spark_pace.core.match.compiled.sequences import search_sequences
+from spark_pace.core.match.found_matches import Decided
 from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import window_end, window_start
@@ -72,24 +70,8 @@ def latest_of(search: Search, terminators: Ints, start: Ints) -> Ints:
     return _run(sequence, _searches(terminators, start, bounds, only_latest=1)).latest
 
 
-@dataclass(frozen=True)
-class Decided:
-    """What is decided terminator by terminator.
-
-    Attributes:
-        offsets, members, roles: the production sets of the matches, by rows of the stream.
-        latest: int64[m], for each match the first row of the candidate that starts last up to its last event;
-            None where nothing behind it may forbid it.
-    """
-
-    offsets: Ints
-    members: Ints
-    roles: npt.NDArray[np.int8]
-    latest: Ints | None
-
-
 def decided(search: Search, used: Ints) -> Decided:
-    """The least candidates of terminators, each without the rows that those before it use up.
+    """The least candidate of each terminator that has one, without the rows that earlier ones use up.
 
     Args:
         search: a sequence over a stream.
@@ -136,8 +118,7 @@ def _bounds_behind(search: Search, start: Ints) -> list[Ints]:
     """For each anchor int64[m], the first row that can be reached from a row."""
     reach, bounds = start - 1, []
     for level in range(search.steps):
-        own = level > 0 and search.between.shape.one_group(level)
-        reach = search.following(level, reach - own)
+        reach = search.following(level, reach - search.between.shape.one_group(level))
         bounds.append(reach)
     return bounds
 
@@ -235,10 +216,12 @@ def _forbids(search: Search) -> list[tuple[int, int, int, int, int]]:
 
 
 def _compares(search: Search, sought: int) -> int:
-    """The level from which on candidates are compared, as an event may be in a group or the anchor beside it.
+    """The level from which on candidates are compared; the number of anchors if the first one is the best.
 
-    Of two candidates the less is the one whose anchor comes first (the greater, whose comes last), unless the
-    other one has it in its group. What is given, and the first event of the least one, are certain.
+    The search tries the earliest rows first if the least candidate is sought, the latest if the greatest is.
+    So the first candidate is the best one, unless an event may be in a group or be the anchor beside it:
+    another candidate may have the event in its group, and be better. Rows of lower levels are certain: the
+    given one and, of the least candidate, the first.
     """
     shape, rows_of, backwards = search.between.shape, search.between.rows_of, sought == GREATEST
     for level, gap in enumerate(shape.gaps):

@@ -79,9 +79,11 @@ class Shape:
         return not self.trailing and all(gap == Gap() for gap in self.gaps)
 
     def one_group(self, level: int) -> bool:
-        """True if the anchors of `level` and of the level before are of one group, so may be one event."""
-        gap = self.gaps[level - 1]
-        return gap.from_left and gap.to_right
+        """True if the anchors of `level` and of the level before are of one group, so may be one event.
+
+        False for level 0, before which there is none.
+        """
+        return level > 0 and self.gaps[level - 1].from_left and self.gaps[level - 1].to_right
 
     def level(self, conjunct: Conjunct) -> int:
         """The level at which a conjunct can be tested."""
@@ -108,7 +110,7 @@ class _Building:
     def gather(self, component: int) -> None:
         """Add a group; `anchor` adds those of its events that are anchors."""
         self.group = component
-        self.complete[component] = max(1, len(self.anchors))
+        self.complete[component] = max(1, len(self.anchors))  # a first group goes on behind anchor 0, its own
 
     def anchor(self, component: int, times: Times | None, *, to_right: bool = False) -> None:
         """Add an anchor, and the gap before it; `times` says how many events the group in the gap has."""
@@ -123,7 +125,7 @@ class _Building:
             )
         self.complete.setdefault(component, len(self.anchors))
         self.anchors.append(component)
-        if len(self.anchors) > 1:
+        if len(self.anchors) > 1:  # the group of anchor 0 stands in the gap behind it, too
             self.group = None
         self.before, self.behind = [], []
 

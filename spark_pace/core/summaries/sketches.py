@@ -31,7 +31,13 @@ STORED = pa.binary(SIZE)
 
 
 def registers_of(values: pa.Array, start: Ints, end: Ints) -> Registers:
-    """The sketch of the values of each range of rows, from `start` to the row before `end`; without nulls."""
+    """A sketch for each range of rows, of the values that are not null.
+
+    Args:
+        values: the values of n rows.
+        start: int64[s], the first row of each range.
+        end: int64[s], the row behind its last one.
+    """
     known = bools(pc.is_valid(values))
     hashes = np.zeros(len(values), np.uint64)
     hashes[known] = hash_values(values.filter(pa.array(known)))

@@ -230,7 +230,7 @@ class CsvParser:
         return [Check(self._must_have(), partial(self._read, types={_NO_COLUMN: pa.null()})), *attributes]
 
     def misfit(self, error: pa.ArrowInvalid) -> str:
-        """The reason for a line that is not one record."""
+        """The reason why `parse` refused a line that passes all checks: it is not one record."""
         return short(f"{self._must_have()}; got: {error}")
 
     def _must_have(self) -> str:

@@ -71,7 +71,7 @@ def cost_of(rule: Rule) -> Cost:
 
 
 def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
-    """(what grows fastest, how it grows) for a conjunction."""
+    """What grows fastest for a conjunction, and how it grows, in words: `Cost.dominant` and `Cost.growth`."""
     others = len(pattern.components) - 1
     every = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
     if not others:
@@ -87,7 +87,7 @@ def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, s
 
 
 def _of_fold(fold: Fold) -> tuple[str, str]:
-    """(what grows fastest, how it grows) for a fold."""
+    """What grows fastest for a fold, and how it grows, in words."""
     if isinstance(fold, PythonFold):
         return "calls", "each event: one call; of a function that takes tables one a key and batch"
     most = max(sum(state in move.sources for move in fold.moves) for state in range(len(fold.states)))
@@ -95,7 +95,7 @@ def _of_fold(fold: Fold) -> tuple[str, str]:
 
 
 def _of_whole_spans(rule: Rule) -> tuple[str, str]:
-    """(what grows fastest, how it grows) for operators on spans and for aggregates."""
+    """What grows fastest for an operator on spans or for aggregates, and how it grows, in words."""
     if rule.operator is not None:
         return "calls", "each span: one call with its events"
     if panes_of(rule) is not None:
@@ -190,7 +190,7 @@ def _no_events(rule: Rule) -> Stream:
 
 
 def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
-    """(what grows fastest, how it grows) for a sequence."""
+    """What grows fastest for a sequence, and how it grows, in words."""
     if not search.steps:
         return "events", "their number; each that matches is a match"
     every = f"{search.each}s"

@@ -185,7 +185,14 @@ class _Rewriter:
             raise _Refused(start, "Write a range such as a-z, and \\- for the sign.")
 
     def _member(self, first: bool) -> int | None:
-        """Take one member of ``[...]``; returns its code point, None for a class such as that of digits."""
+        """Take one member of ``[...]``: a character, or a class such as that of digits.
+
+        Args:
+            first: True if it is the first member, where a ``-`` means itself.
+
+        Returns:
+            the character's code point; None for a class.
+        """
         sign = self._pattern[self._at]
         if sign == "\\":
             following = self._pattern[self._at + 1 : self._at + 2]

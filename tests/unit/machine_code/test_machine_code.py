@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
+from pkgutil import get_data
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from spark_pace import ways
-from spark_pace.machine_code import code_files
+from spark_pace.machine_code import code_files, kernel
 from spark_pace.machine_code.kernel import Kernel, part
 
 MULTIPLYING = """
@@ -50,14 +53,19 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
 
 
-def multiplied(path: Path, text: str = MULTIPLYING) -> tuple[list[int], bool]:
-    """What a module's kernel makes of 1, 2 and 3, and whether it has run as machine code."""
+def imported(path: Path, text: str = MULTIPLYING) -> Any:
+    """The module of a text, which is written to a path."""
     path.write_text(text, encoding="ascii")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    numbers = np.array([1, 2, 3])
+    return module
+
+
+def multiplied(path: Path, text: str = MULTIPLYING) -> tuple[list[int], bool]:
+    """What a module's kernel makes of 1, 2 and 3, and whether it has run as machine code."""
+    module, numbers = imported(path, text), np.array([1, 2, 3])
     module.multiply(numbers)
     return numbers.tolist(), module.multiply.is_machine_code
 
@@ -100,6 +108,29 @@ def test_code_is_made_anew_once_what_it_is_made_of_has_changed(
 
 
 @pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize(
+    ("name", "of_maker"),
+    [
+        ("version", lambda name: "0" if name == "llvmlite" else version(name)),
+        ("version", lambda name: "0" if name == "numba" else version(name)),
+        ("get_data", lambda package, name: b"" if name == "compiler.py" else get_data(package, name)),
+        ("get_data", lambda package, name: b"" if name == "layout.py" else get_data(package, name)),
+        ("get_data", lambda package, name: b"" if name == "memory.py" else get_data(package, name)),
+    ],
+)
+def test_code_is_made_anew_once_what_makes_it_has_changed(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, name: str, of_maker: Callable[..., object]
+) -> None:
+    multiplied(in_path(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(code_files, name, of_maker)
+        code_files._here.cache_clear()
+        assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+    code_files._here.cache_clear()
+    assert len([*kept.iterdir()]) == 2
+
+
+@pytest.mark.usefixtures("_at_once")
 def test_code_that_was_spoilt_is_made_anew(tmp_path: Path, kept: Path) -> None:
     multiplied(in_path(tmp_path))
     (path,) = kept.iterdir()
@@ -116,7 +147,6 @@ def test_code_that_cannot_be_kept_is_made_by_each_process(
     nowhere = tmp_path / "a file"
     nowhere.write_text("", encoding="ascii")
     monkeypatch.setattr(code_files, "_places", lambda name: iter([nowhere / name]))
-    assert code_files.state() == "made by each process"
     assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
 
 
@@ -127,10 +157,28 @@ def test_the_source_runs_where_no_code_can_be_made(tmp_path: Path, monkeypatch: 
     assert multiplied(in_path(tmp_path)) == ([2, 4, 6], False)
 
 
-def test_it_is_said_what_becomes_of_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert code_files.state() == "kept"
-    monkeypatch.setattr(code_files, "find_spec", lambda name: None)
-    assert code_files.state() == "not made"
+@pytest.mark.usefixtures("_at_once")
+def test_what_another_process_has_kept_since_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(ways, "FEW_NUMBERS", 1 << 62)
+        module = imported(in_path(tmp_path))
+        module.multiply(np.array([1, 2, 3]))
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+    monkeypatch.setattr(kernel, "machine_code", None)
+    module.multiply(np.array([1, 2, 3]))
+    assert module.multiply.is_machine_code
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_the_reason_is_kept_why_a_function_cannot_be_compiled(tmp_path: Path) -> None:
+    module = imported(in_path(tmp_path), MULTIPLYING.replace("@inlined\n", ""))
+    numbers = np.array([1, 2, 3])
+    module.multiply(numbers)
+    assert numbers.tolist() == [2, 4, 6]
+    assert not module.multiply.is_machine_code
+    assert "product" in str(module.multiply.failure)
 
 
 def test_a_user_without_a_home_has_no_cache_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +219,11 @@ def test_machine_code_does_with_arrays_in_tuples_what_its_source_does() -> None:
     assert found.tolist() == expected.tolist()
     empty = np.zeros(0)
     weigh(Table(numbers[:0], weights, table.valid[:0]), -3, empty)
+
+
+def test_a_number_must_be_whole() -> None:
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        weigh(Table(np.zeros((4, 2), np.int64), np.zeros(2), np.ones((4, 2), np.bool_)), 0.5, np.zeros(4))
 
 
 def test_an_array_must_be_in_one_piece() -> None:

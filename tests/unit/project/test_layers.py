@@ -34,7 +34,11 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
-    "spark_pace.io.text.compiled_reader": {"spark_pace.ways", "spark_pace.io.text", "llvmlite"},
+    "spark_pace.io.text.compiled_reader": {
+        "spark_pace.ways",
+        "spark_pace.io.text",
+        "spark_pace.machine_code",
+    },
     "spark_pace.io.text.scan": {"spark_pace.io.text", "numba"},
     "spark_pace.io.text.scan_values": {"numba", "numpy"},
     "spark_pace.io.delta_tables": {

@@ -1,1 +1,1 @@
-"""What numba compiles. Its modules are imported only where they are run: numba loads in half a second."""
+"""What runs as machine code (`spark_pace.machine_code`). None of its modules imports numba."""

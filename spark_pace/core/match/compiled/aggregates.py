@@ -12,14 +12,14 @@ from spark_pace.machine_code.kernel import part
 
 @part
 def begun(programs: Programs, one: int, cell: int) -> None:
-    """Write the aggregate number `one` of no events to the row `cell` of its column."""
+    """Begin aggregate `one`: write what it is of no events, 0 or null, to the row `cell` of its column."""
     operation, column = programs.aggregates[one, 1] & (do.OF_DOUBLES - 1), programs.aggregates[one, 3]
     programs.ints[column, cell], programs.nulls[column, cell] = 0, operation != do.COUNT
 
 
 @part
 def grown(programs: Programs, one: int, cell: int, row: int, count: int) -> int:
-    """Add an event to the aggregate, of which `count` events have counted; gives how many have now."""
+    """Add the event of a row to the aggregate; return how many events have counted, `count` before it."""
     code, values, column = (
         programs.aggregates[one, 1],
         programs.aggregates[one, 2],
@@ -61,7 +61,7 @@ def _is_beyond(operation: int, value: float, other: float) -> bool:
 
 @part
 def ended(programs: Programs, one: int, cell: int, count: int) -> None:
-    """Make a mean of the sum of values of which `count` have counted, where a mean is asked for."""
+    """End the aggregate: if it is a mean, divide the sum by the number of values, `count`."""
     column = programs.aggregates[one, 3]
     if count == 0 or programs.aggregates[one, 1] & (do.OF_DOUBLES - 1) != do.AVG:
         return

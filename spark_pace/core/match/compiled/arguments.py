@@ -30,8 +30,8 @@ class Rows(NamedTuple):
             end. A path by place has one rank, 0.
         first_groups: int64[paths], where each path begins in `groups`.
         paths: int64[n + k + 1], the first path of each anchor or set.
-        equals: int64[paths, 2], the anchor to whose value the rows are equal, and the place in `ranks` of its
-            side; -1 where a path is by place.
+        equals: int64[paths, 2], the other anchor of the equality by which the rows stand, and the place in
+            `ranks` of that anchor's side; -1 where a path is by place.
         tests: int64[t, 4], for each anchor or set its comparisons with anchors: the other anchor, the places
             in `ranks` of the other side and of its own, and which orders of the other to its own it accepts.
         test_bounds: int64[n + k + 1], where each begins and ends in `tests`.
@@ -116,7 +116,8 @@ class Searched(NamedTuple):
         rows: the rows of the anchors and sets, and the comparisons.
         programs: the other conditions.
         unused: which rows are used up.
-        shared: int64[n + k], for each anchor the mask of those that may have the same row, but not at once.
+        shared: int64[n + k], for each anchor the mask of the others that have rows in common with it; no two
+            may have the same row in one candidate.
         hints: int64[n + k], the place in its pool at which each was looked for last.
     """
 
@@ -128,11 +129,11 @@ class Searched(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Anchors that are placed, and one for which a row is sought.
+    """Which anchors are placed, and the anchor or set for which a row is sought.
 
     Attributes:
-        own: the one for which a row is sought: an anchor, or a set.
-        mask: those that are placed.
+        own: the anchor or set for which a row is sought.
+        mask: the mask of the anchors that are placed.
         taken: int64[n], their rows.
         turn: the turn in which a row is sought, see `Unused`.
     """
@@ -247,12 +248,12 @@ class Conjunction(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Searches for candidates with a given first or last row, one after the other; both ascend.
+    """Searches for candidates of a conjunction, each with a given first or last row, one after the other.
 
     Attributes:
-        given: int64[m], the row.
-        low: int64[m], the first row that a candidate may have.
-        high: int64[m], the row behind the last one.
+        given: int64[m], the given row of each, ascending.
+        low: int64[m], ascending, the first row that a candidate may have; not read for completions.
+        high: int64[m], ascending, the row behind the last one that it may have; read for completions only.
         allowed: bool[rows], the rows that may be the last one of a completion; empty where any may.
         turns: int64[m], a number of each, ascending, where rows are used up; else empty.
         sought: `LEAST` or `GREATEST` of the candidates that end with the row, or the `COMPLETION` of one that

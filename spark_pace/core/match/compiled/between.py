@@ -9,17 +9,24 @@ from spark_pace.core.match.compiled.interpreter import first_that_holds, is_acti
 from spark_pace.core.match.compiled.places import first_unused, next_place, place_near, place_of, span_of
 from spark_pace.machine_code.kernel import part
 
-FITS, DIFFERS, NO_FURTHER = 1, 0, -1  # what is said of a row; the last one: nor does any row that comes next
+FITS, DIFFERS, NO_FURTHER = (
+    1,
+    0,
+    -1,
+)  # a row fits; it does not; neither it nor any that is tried next
 
 
 @part
 def between(sequence: Sequence, placement: Placement, lasting: bool) -> int:
-    """What is said of an anchor's row, which is in `taken` already.
+    """Tell whether an anchor's row, which is in `taken` already, fits by what stands between the anchors.
 
     Args:
         sequence: the sequence.
         placement: the anchor, and what is placed.
-        lasting: whether what stands behind the last anchor is looked at, too.
+        lasting: whether what stands behind the last anchor is tested, too.
+
+    Returns:
+        `FITS`, `DIFFERS` or `NO_FURTHER`.
     """
     own, last = placement.own, len(sequence.order) - 1
     near = own - 1 if sequence.step > 0 else own  # the gap that grows with each row that is tried
@@ -92,7 +99,10 @@ def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
 
 @part
 def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
-    """Tell whether the group between two anchors has as many events as it must."""
+    """Tell whether a gap has the events that it must: `FITS`, `DIFFERS` or `NO_FURTHER`.
+
+    Its group must have as many events as `times` says, and no other event may stand where none may.
+    """
     size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
     if sequence.gaps[gap, 5]:
         missing = sequence.seq[placement.taken[gap + 1]] - sequence.seq[placement.taken[gap]] - 1
@@ -135,7 +145,7 @@ def _aggregate(sequence: Sequence, placement: Placement, one: int) -> None:
 
 @part
 def _aggregates(sequence: Sequence, placement: Placement) -> None:
-    """Write the aggregates that the conditions read which are tested where `own` is placed."""
+    """Write the aggregates that are read by the conditions which are tested once `own` is placed."""
     programs = sequence.searched.programs
     for condition in range(len(programs.names)):
         if is_active(programs, condition, placement.own, placement.mask):
@@ -146,7 +156,7 @@ def _aggregates(sequence: Sequence, placement: Placement) -> None:
 
 @part
 def _programs_hold(sequence: Sequence, placement: Placement) -> bool:
-    """Tell whether the programs hold that are tested where `own` is placed."""
+    """Tell whether all programs hold which are tested once `own` is placed."""
     programs = sequence.searched.programs
     if not is_tested(programs, placement.own, placement.mask):
         return True
@@ -187,14 +197,14 @@ def _is_forbidden(sequence: Sequence, placement: Placement, one: int) -> bool:
 
 @part
 def nearest_allowed(sequence: Sequence, placement: Placement) -> int:
-    """The first row that an anchor may have where the next anchor is placed, as far as the gap says so.
+    """The first row that an anchor may have, as far as the gap between it and the next anchor says so.
 
-    No event may stand between the two that forbids whatever the anchor's row is, nor any if they are to be
-    neighbours.
+    The next anchor is placed. If the two must be neighbours, it is the row before that one. Else it is the
+    last row before it that forbids a match whatever row the anchor has: the anchor may stand there or later.
     """
     searched, own = sequence.searched, placement.own
-    alone = sequence.gaps[own, 5] and sequence.gaps[own, 0] < 0
-    allowed = placement.taken[own + 1] - 1 if alone else 0
+    neighbours = sequence.gaps[own, 5] and sequence.gaps[own, 0] < 0
+    allowed = placement.taken[own + 1] - 1 if neighbours else 0
     rows, turns = searched.rows, searched.unused.turns
     for one in range(len(sequence.forbids)):
         if sequence.forbids[one, 1] != own or sequence.forbids[one, 2] != WHOLE or sequence.forbids[one, 4]:
@@ -211,7 +221,7 @@ def nearest_allowed(sequence: Sequence, placement: Placement) -> int:
 
 @part
 def written(sequence: Sequence, placement: Placement, events: tuple[Ints, Ints, int]) -> int:
-    """Write the events of a candidate from a place on, in stream order; gives the place behind them."""
+    """Write the events of a candidate from a place on, in stream order; return the place behind them."""
     members, roles, place = events
     for own in range(len(sequence.order)):
         if own > 0 and sequence.gaps[own - 1, 0] >= 0:
@@ -231,10 +241,16 @@ def written(sequence: Sequence, placement: Placement, events: tuple[Ints, Ints, 
 
 @part
 def is_better(members: Ints, roles: Ints, bounds: tuple[int, int, int], step: int) -> bool:
-    """Tell whether the events between the last two bounds are better than those between the first two.
+    """Tell whether one candidate is better than another.
 
-    They are compared from the first event on, and the least is the best; or if `step` is -1, from the last
-    event back, and the greatest is.
+    If the step is 1, events are compared from the first one on, and the less candidate is better. If it is
+    -1, they are compared from the last one back, and the greater candidate is better.
+
+    Args:
+        members: the events of both candidates.
+        roles: the components that these stand for.
+        bounds: where the other candidate begins, where it ends and this one begins, and where this one ends.
+        step: 1 or -1.
     """
     start, middle, stop = bounds
     sizes = min(middle - start, stop - middle)

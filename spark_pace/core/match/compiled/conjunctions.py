@@ -20,7 +20,7 @@ from spark_pace.core.match.compiled.placing import (
     OTHERS,
     TAKEN,
     Bounds,
-    Part,
+    ConjunctionPart,
     anchor_of,
     count_of,
     find,
@@ -32,7 +32,7 @@ from spark_pace.machine_code.kernel import Kernel, inlined, part
 
 
 @part
-def _keep(one: Part, given: int, step: int) -> None:
+def _keep(one: ConjunctionPart, given: int, step: int) -> None:
     """Note that what is placed is the best candidate of a part so far, and put its other rows in order."""
     room, count = one.room, 0
     for own in range(room.shape[1]):
@@ -51,8 +51,12 @@ def _keep(one: Part, given: int, step: int) -> None:
 
 
 @part
-def _improve(one: Part, given: int, bounds: Bounds) -> None:
-    """Make the first of the other rows of a part's candidate the best one beside the given rows."""
+def _improve(one: ConjunctionPart, given: int, bounds: Bounds) -> None:
+    """Find the best row to stand beside the given ones, and keep a candidate with it.
+
+    The kept candidate's first other row is the best one so far. Better rows are tried from the best on; the
+    first that some candidate has is taken.
+    """
     room, step, mask = one.room, bounds.step, point(one, given, bounds)
     row = pointed(one, step)
     while row != NONE and (room[OTHERS, 0] - row) * step > 0:
@@ -66,12 +70,12 @@ def _improve(one: Part, given: int, bounds: Bounds) -> None:
 
 @part
 def _beyond(bounds: Bounds, row: int) -> Bounds:
-    """The bounds of rows that are tried after a row."""
+    """The bounds of the rows behind a row, in the order of the bounds."""
     return Bounds(row + 1, bounds.high, 1) if bounds.step > 0 else Bounds(bounds.low, row, -1)
 
 
 @part
-def _best(one: Part, first: int, bounds: Bounds) -> bool:
+def _best(one: ConjunctionPart, first: int, bounds: Bounds) -> bool:
     """Find the best candidate of a part, beside a given row if `first` is 1; False if there is none.
 
     Rows are compared in the order of the bounds, then their anchors.
@@ -96,7 +100,7 @@ def _best(one: Part, first: int, bounds: Bounds) -> bool:
 
 
 @part
-def _place_in_order(one: Part, first: int, step: int) -> None:
+def _place_in_order(one: ConjunctionPart, first: int, step: int) -> None:
     """Place the rows of a part's candidate at the best anchors; the row that was given first is its last."""
     room, need = one.room, count_of(one.mask)
     if step > 0 and first == 1:
@@ -111,7 +115,7 @@ def _place_in_order(one: Part, first: int, step: int) -> None:
 
 
 @part
-def _end(one: Part, given: int, low: int, bounds: Bounds) -> int:
+def _end(one: ConjunctionPart, given: int, low: int, bounds: Bounds) -> int:
     """The first row that is the last one of a candidate of a part; `NONE` for none.
 
     Args:
@@ -132,7 +136,7 @@ def _end(one: Part, given: int, low: int, bounds: Bounds) -> int:
 
 
 @part
-def _is_known_to_fail(one: Part, low: int, high: int) -> bool:
+def _is_known_to_fail(one: ConjunctionPart, low: int, high: int) -> bool:
     """Tell whether a part has no candidate in a window, by what an earlier search has found.
 
     That is forgotten where one of the rows since is the last one of a candidate.
@@ -146,8 +150,11 @@ def _is_known_to_fail(one: Part, low: int, high: int) -> bool:
 
 
 @inlined
-def _single(one: Part, own: int, bounds: Bounds) -> int:
-    """The first row of an anchor within bounds; `NONE` for none. Bounds never descend."""
+def _single(one: ConjunctionPart, own: int, bounds: Bounds) -> int:
+    """The first row of an anchor within bounds; `NONE` for none. Bounds never descend.
+
+    If the step is -1, used rows are not passed over: then nothing may be used up.
+    """
     rows, room = one.conjunction.searched.rows, one.room
     group = rows.first_groups[rows.paths[own]]
     begin, end, place = rows.groups[group], rows.groups[group + 1], room[HINT, own]
@@ -162,9 +169,10 @@ def _single(one: Part, own: int, bounds: Bounds) -> int:
 
 
 @inlined
-def _part(conjunction: Conjunction, number: int, turn: int, room: Ints) -> Part:
+def _part(conjunction: Conjunction, number: int, turn: int, room: Ints) -> ConjunctionPart:
     """A part of a conjunction."""
-    return Part(conjunction, number, conjunction.parts[number], conjunction.exclusive[number], turn, room)
+    mask, exclusive = conjunction.parts[number], conjunction.exclusive[number]
+    return ConjunctionPart(conjunction, number, mask, exclusive, turn, room)
 
 
 @inlined
@@ -193,7 +201,7 @@ def _best_of_all(conjunction: Conjunction, ends: Ends, index: int, turn: int, ro
 
 
 @part
-def _end_of_another(one: Part, row: int, high: int) -> int:
+def _end_of_another(one: ConjunctionPart, row: int, high: int) -> int:
     """The first row at which a part ends a candidate that begins behind a row; `NONE` for none.
 
     What is found for a row holds for later ones, as long as they are not behind the candidate's first row.
@@ -251,8 +259,11 @@ def _allowed(conjunction: Conjunction, ends: Ends, index: int, first: int, room:
 
 
 @part
-def _ends_at(one: Part, row: int, last: int) -> bool:
-    """Tell whether a part has a candidate from a row to another; all that begin with it have the first."""
+def _ends_at(one: ConjunctionPart, row: int, last: int) -> bool:
+    """Tell whether a part has a candidate that lies from one row to another and has the last one.
+
+    If the first row can be of the part, the candidate must have it as well.
+    """
     here = one.conjunction.masks[row] & one.mask != 0
     if last == row:
         return bool(len(one.conjunction.parts) == 1 and not one.mask & (one.mask - 1))
@@ -268,8 +279,8 @@ def search_conjunctions(conjunction: Conjunction, ends: Ends, found: Ints, room:
     Args:
         conjunction: the conjunction.
         ends: the searches.
-        found: int64[m, n], for the rows of the anchors; of completions int64[m, 1], for the last row. What is
-            not found stays as it is.
+        found: int64[m, n], to which the rows of the anchors are written; where no candidate is found, a row
+            stays as it is. For completions int64[m, 1], to which the last row is written, or `NONE`.
         room: int64[ROOM, n] to work in; `HINT` has the places where the anchors' rows begin, `FIRST` has -1,
             the rest is 0.
     """

@@ -20,7 +20,10 @@ def _calculate(code: int, values: tuple[Ints, Ints], nulls: tuple[Bools, Bools],
     null, other_null = nulls
     for place in range(count):
         left, right = one[place], other[place]
-        of_left, of_right = np.uint64(left), np.uint64(right)  # wrap around; of others that is not certain
+        of_left, of_right = (
+            np.uint64(left),
+            np.uint64(right),
+        )  # these wrap around; signed ones need not
         if code == do.ADD:
             result = np.int64(of_left + of_right)
             overflows = ((left ^ result) & (right ^ result)) < 0

@@ -8,7 +8,7 @@ from spark_pace.core.match.compiled.interpreter import first_that_holds, is_test
 from spark_pace.core.match.compiled.operations import EQUAL, GREATER, LESS
 from spark_pace.machine_code.kernel import inlined, part
 
-_FIRST_ROWS = 16  # for which programs are run together; then for ever more
+_FIRST_ROWS = 16  # programs are first run for so many rows together, then for ever more
 
 
 @part
@@ -38,7 +38,7 @@ def place_near(rows: Ints, low: int, high: int, least: int, hint: int) -> int:
 
 @part
 def first_unused(searched: Searched, turn: int, place: int, stop: int) -> int:
-    """The first place from `place` on whose row is not used up in a turn; `stop`, or one behind, for none."""
+    """The first place from `place` on whose row is not used up in a turn; `stop` or a later one for none."""
     turns, following, pools = searched.unused.turns, searched.unused.following, searched.rows.pools
     if len(turns) == 0:
         return place
@@ -54,12 +54,12 @@ def first_unused(searched: Searched, turn: int, place: int, stop: int) -> int:
 
 @part
 def span_of(searched: Searched, placement: Placement, low: int, high: int) -> tuple[int, int, int]:
-    """Where the rows of an anchor (or set) stand that are not below `low`, but below `high`.
+    """Where the rows from `low` to the one before `high` stand that an anchor (or set) may have.
 
-    If it is looked up by an equality with a placed anchor, they are those that satisfy it.
+    If an equality with a placed anchor looks it up, only the rows that satisfy the equality are in the span.
 
     Returns:
-        the first place, the one behind the last, and the mask of the anchor whose value they have.
+        the first place, the place behind the last one, and the mask of the placed anchor; 0 without equality.
     """
     rows, own = searched.rows, placement.own
     path, rank, reason = rows.paths[own], 0, 0
@@ -97,7 +97,7 @@ def fits(rows: Rows, placement: Placement, row: int) -> bool:
 
 @part
 def may_fit(rows: Rows, placement: Placement, block: int) -> bool:
-    """Tell whether these comparisons may hold for a row of a block."""
+    """Tell whether what `fits` tests may hold for some row of a block, as far as the block's ranks say so."""
     for test in range(rows.test_bounds[placement.own], rows.test_bounds[placement.own + 1]):
         other, accepts = rows.tests[test, 0], rows.tests[test, 3]
         if (placement.mask >> other) & 1:
@@ -114,7 +114,7 @@ def may_fit(rows: Rows, placement: Placement, block: int) -> bool:
 
 @part
 def _same(searched: Searched, placement: Placement, row: int) -> int:
-    """The mask of the placed anchors that have a row already, of those that may have the same one."""
+    """The mask of the placed anchors that have this row already; only those count that `shared` names."""
     shared, same, other = searched.shared[placement.own] & placement.mask, 0, 0
     while shared >> other:
         if (shared >> other) & 1 and placement.taken[other] == row:
@@ -129,15 +129,17 @@ def next_place(
 ) -> tuple[int, int]:
     """The next place of a span whose row is not used up and fits what is placed.
 
+    If the step is -1, used rows are not passed over: the caller must test them, unless nothing is used up.
+
     Args:
         searched: what is searched.
         placement: the anchor, or set, and what is placed.
         span: the place to begin with, the one behind the last, and the step from one to the next: 1 or -1.
-        with_programs: whether programs are tested, too.
+        with_programs: 1 if programs are tested, too.
 
     Returns:
-        the place, or the one behind the last where there is none; and the mask of the anchors whose rows are
-        why others were passed over.
+        the place, or the one behind the last if no row fits; and the mask of the placed anchors because of
+        whose rows others were passed over.
     """
     if with_programs and is_tested(searched.programs, placement.own, placement.mask):
         return _next_tested(searched, placement, span)
@@ -172,7 +174,7 @@ def _next_compared(searched: Searched, placement: Placement, span: tuple[int, in
 def _next_tested(searched: Searched, placement: Placement, span: tuple[int, int, int]) -> tuple[int, int]:
     """What `next_place` gives, with programs, which are run for several rows together."""
     programs, (place, stop, step) = searched.programs, span
-    waiting, most, reasons = 0, _FIRST_ROWS, 0
+    waiting, most, reasons = 0, min(_FIRST_ROWS, len(programs.rows)), 0
     while (stop - place) * step > 0:
         place, passed = _next_compared(searched, placement, (place, stop, step))
         reasons |= passed

@@ -24,7 +24,7 @@ CURSOR, CURSOR_STOP, CURSOR_ROW = range(11, 14)
 ROOM = 14
 
 
-class Part(NamedTuple):
+class ConjunctionPart(NamedTuple):
     """A part of a conjunction of n anchors, as it is searched.
 
     Attributes:
@@ -72,7 +72,7 @@ def anchor_of(mask: int) -> int:
 
 
 @part
-def _anchor_at(one: Part, row: int, mask: int, own: int, step: int) -> int:
+def _anchor_at(one: ConjunctionPart, row: int, mask: int, own: int, step: int) -> int:
     """The next anchor of a part, from `own` on, that a row fits beside those placed; `NONE` for none."""
     searched, free = one.conjunction.searched, one.conjunction.masks[row] & one.mask & ~mask
     programs = searched.programs
@@ -87,7 +87,7 @@ def _anchor_at(one: Part, row: int, mask: int, own: int, step: int) -> int:
 
 
 @part
-def _enter(one: Part, level: int, mask: int, given: int, bounds: Bounds) -> None:
+def _enter(one: ConjunctionPart, level: int, mask: int, given: int, bounds: Bounds) -> None:
     """Begin at a level: with the first anchor for its given row, or with the first row for its anchor."""
     room, searched = one.room, one.conjunction.searched
     if level < given:
@@ -103,7 +103,7 @@ def _enter(one: Part, level: int, mask: int, given: int, bounds: Bounds) -> None
 
 
 @inlined
-def _place(one: Part, level: int, mask: int, given: int, step: int) -> bool:
+def _place(one: ConjunctionPart, level: int, mask: int, given: int, step: int) -> bool:
     """Place an anchor at the next row, or a given row at the next anchor; False where there is none."""
     room, searched = one.room, one.conjunction.searched
     if level < given:
@@ -123,7 +123,7 @@ def _place(one: Part, level: int, mask: int, given: int, step: int) -> bool:
 
 
 @part
-def find(one: Part, given: int, bounds: Bounds) -> bool:
+def find(one: ConjunctionPart, given: int, bounds: Bounds) -> bool:
     """Place all anchors of a part; False if that cannot be.
 
     Args:
@@ -155,7 +155,7 @@ def find(one: Part, given: int, bounds: Bounds) -> bool:
 
 
 @part
-def _filled(one: Part, given: int) -> int:
+def _filled(one: ConjunctionPart, given: int) -> int:
     """The mask of the anchors that other rows than the given ones cannot have.
 
     Given rows fill anchors if as many of them may be at no others.
@@ -176,7 +176,7 @@ def _filled(one: Part, given: int) -> int:
 
 
 @part
-def point(one: Part, given: int, bounds: Bounds) -> int:
+def point(one: ConjunctionPart, given: int, bounds: Bounds) -> int:
     """Point at the first row of each anchor that may be given beside the given ones.
 
     Returns:
@@ -201,7 +201,7 @@ def point(one: Part, given: int, bounds: Bounds) -> int:
 
 
 @part
-def _advance(one: Part, own: int, mask: int, step: int) -> None:
+def _advance(one: ConjunctionPart, own: int, mask: int, step: int) -> None:
     """Point at the next row of an anchor."""
     room, searched = one.room, one.conjunction.searched
     placement, stop = Placement(own, mask, room[TAKEN], one.turn), room[CURSOR_STOP, own]
@@ -212,7 +212,7 @@ def _advance(one: Part, own: int, mask: int, step: int) -> None:
 
 
 @part
-def pass_over(one: Part, row: int, mask: int, step: int) -> None:
+def pass_over(one: ConjunctionPart, row: int, mask: int, step: int) -> None:
     """Point at other rows than this one."""
     for own in range(one.room.shape[1]):
         if one.room[CURSOR_ROW, own] == row:
@@ -220,7 +220,7 @@ def pass_over(one: Part, row: int, mask: int, step: int) -> None:
 
 
 @part
-def pointed(one: Part, step: int) -> int:
+def pointed(one: ConjunctionPart, step: int) -> int:
     """The first of the rows that are pointed at; `NONE` where there is none."""
     row = NONE
     for own in range(one.room.shape[1]):

@@ -98,10 +98,9 @@ def _back(work: Work, level: int, bottom: int) -> int:
 
 @inlined
 def _search(work: Work, turn: Turn, level: int, bottom: int) -> bool:
-    """Take the next candidate, from the place of a level on; rows below the level `bottom` stay.
+    """Go on at a level to the next candidate, and leave its rows in `TAKEN`; False if there is none.
 
-    Returns:
-        whether there is one; its rows are in `TAKEN`.
+    The rows of levels below `bottom` stay as they are.
     """
     sequence, room, taken = work.sequence, work.room, work.room[TAKEN]
     while level >= bottom:
@@ -131,7 +130,7 @@ def _search(work: Work, turn: Turn, level: int, bottom: int) -> bool:
 
 @part
 def _search_on(work: Work, turn: Turn, level: int, bottom: int) -> bool:
-    """What `_search` does, where it is not called for each row."""
+    """Do what `_search` does, in code of its own, for calls that are rare."""
     return _search(work, turn, level, bottom)
 
 
@@ -157,7 +156,10 @@ def _keep(work: Work) -> None:
 
 @part
 def _written(work: Work, turn: Turn, kept: int, begin: int) -> int:
-    """Write the events of what is placed, or of the best candidate, from a place on; gives the one behind."""
+    """Write the events of a candidate to the answers, from the place `begin` on; return the one behind.
+
+    `kept` is the row of the room that has its anchors: `TAKEN` or `BEST`.
+    """
     placement = Placement(0, _ALL, work.room[kept], turn.at)
     return written(work.sequence, placement, (work.answers.members, work.answers.roles, begin))
 
@@ -240,7 +242,11 @@ def _completes(work: Work, turn: Turn, placement: Placement) -> bool:
 
 @part
 def _used(work: Work, turn: Turn, begin: int) -> int:
-    """Write the events of the best candidate, which uses them up, from a place on; gives the one behind."""
+    """Write the events of the best candidate from a place on, and note that they are used up.
+
+    Returns:
+        the place behind them.
+    """
     end = _written(work, turn, BEST, begin)
     for place in range(begin, end):
         work.sequence.searched.unused.turns[work.answers.members[place]] = turn.at

@@ -6,12 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, NO_ROW, SPENT, SPENT_BITS, UNUSED, Ints
+from spark_pace.core.match.compiled_search import searches_of
 from spark_pace.core.match.first import chosen
-from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.kernels import kernels_of
+from spark_pace.core.match.found_matches import Decided, Found
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.sequence_search import Decided
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.ranges import expand
@@ -30,7 +29,7 @@ def in_turn(search: Search, openings: Ints) -> Found:
         openings: the opening row of each selection.
     """
     if search.techniques.unused.compiled:
-        return _found(openings, kernels_of(search).decided(search, _turns_of_use(search.stream)))
+        return _found(openings, searches_of(search).decided(search, _turns_of_use(search.stream)))
     return in_turn_by_columns(search, openings)
 
 
@@ -40,7 +39,7 @@ def in_turn_by_columns(search: Search, openings: Ints) -> Found:
     The loop takes one step for each terminator of a segment, in all segments at once, and looks only at the
     rows that a candidate of the terminator can have, or that may forbid one.
     """
-    stream, terminators = search.stream, kernels_of(search).hopeful_ends(search)
+    stream, terminators = search.stream, searches_of(search).hopeful_ends(search)
     segment = stream.segment[terminators]
     turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
     order = np.argsort(turn, kind="stable")

@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace import ways
+from spark_pace import replay, ways
 from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, TypeName, evaluate_mask
 from spark_pace.core.match.compiled.arguments import Placement, Programs
 from spark_pace.core.match.compiled.interpreter import first_that_holds
+from spark_pace.core.match.compiled.sequences import search_sequences
+from spark_pace.core.match.search import programs
 from spark_pace.core.match.search.programs import Condition, is_program, programs_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -209,3 +211,22 @@ def test_a_stream_without_events_has_programs_too() -> None:
         [Condition(Call("<", (A, B), "BOOLEAN"), 0b11, ROLES, {})], stream_of(random.Random(1), 0)
     )
     assert programs.ints.shape == programs.doubles.shape == programs.nulls.shape == (2, 0)
+
+
+def test_programs_may_be_run_for_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = pa.table({"time": [*range(40)], "kind": ["a", "b"] * 20, "x": [*range(40)]})
+    rules = """
+    events: {schema: "time BIGINT, kind STRING, x BIGINT", event_time: time, time_unit: ms}
+    rules:
+      - name: pairs
+        pattern: {sequence: [a: "kind = 'a'", b: "kind = 'b'", c: "kind = 'a'"]}
+        where: a.x + b.x = 33 and b.x - a.x > 20 and c.x + a.x > 0
+        within: 1 h
+        context: latest, zero
+    """
+    expected = replay(rules, events).matches
+    assert len(expected) > 0
+    monkeypatch.setattr(programs, "MOST_ROWS", 3)
+    assert replay(rules, events).matches.equals(expected)
+    monkeypatch.setattr(search_sequences, "_run", lambda *_: None)  # as its source
+    assert replay(rules, events).matches.equals(expected)

@@ -1,4 +1,4 @@
-"""Which compiled searches are those of a pattern."""
+"""The compiled searches for candidates of a pattern."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from spark_pace.core.match import conjunction_search, sequence_search
 from spark_pace.core.match.search.search import Search
 
 
-def kernels_of(search: Search) -> ModuleType:
+def searches_of(search: Search) -> ModuleType:
     """The module with the searches for candidates of a sequence, or of a conjunction."""
     return conjunction_search if search.pattern.order == "conjunction" else sequence_search
