@@ -3,8 +3,8 @@
 `spark_pace.core.match.search.technique` chooses how:
 - production sets, of plain sequences without a window or of two components: each event joins the earliest set
   that waits for it;
-- in order, of other plain sequences and of plain conjunctions: each terminator takes the first events that are
-  not used up;
+- in order, of other plain sequences and of plain conjunctions: each terminator takes the first events that
+  are not used up;
 - in turn (`in_turn.py`): the least candidate of each terminator is searched without the events that those
   before it use up, by compiled code; where that does not take all conditions, and there are groups, negations
   or any order, by columns;
