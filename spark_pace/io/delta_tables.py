@@ -50,7 +50,7 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.logRetentionDuration": "interval 1 days",
 }
-_MOST_CONFLICTS = 5
+_MOST_CONFLICTS = 10
 
 
 def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:

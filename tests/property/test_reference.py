@@ -48,7 +48,8 @@ def test_no_later_event_changes_what_is_released(rule: Rule, events: list[Event]
     ends = {match.releasable[0] for match in matches}
     for frontier in sorted({end + more for end in ends if end != math.inf for more in (0, 1)}):
         past = [event for event in events if event.time < frontier]
-        assert released(matches, frontier) == released(evaluate(rule, past), frontier)
+        # as text, for nan is not equal to itself
+        assert repr(released(matches, frontier)) == repr(released(evaluate(rule, past), frontier))
 
 
 def released(matches: list[Match], frontier: float) -> list[Match]:
