@@ -17,7 +17,8 @@ from __future__ import annotations
 SMALL = 4096  # rows: one more chunk to look into, or one more file to write, costs more than so few rows
 LARGEST = 1 << 21  # rows of a merged chunk: merging needs three times its size in memory
 MUCH = 2  # much is carried if it is more than this many times the new events
-FEW_NUMBERS = 50_000  # a search over this many has run sooner than machine code is made for it
+FEW_NUMBERS = 50_000  # one pass over this many has ended sooner than machine code is made for it
+FEW_STEPS = 1_000_000  # likewise these steps of a search, which take about a second without it
 MANY_TIMES = 8  # counting this many rows takes less time than looking one up
 MANY_CONSTANTS = 32  # or predicates that share a conjunct: testing fewer of them together gains nothing
 HERE_SECONDS = 0.4  # lanes that take less than this together gain nothing from a second task
@@ -81,13 +82,16 @@ def is_rid_of_closed(closed: int, kept: int) -> bool:
 # ---------------------------------------------------------------- the search for matches
 
 
-def is_made_now(numbers: int) -> bool:
+def is_made_now(numbers: int, steps: float) -> bool:
     """True if machine code that is not kept is made for a search over so much; else its source runs as it is.
+
+    The search is given so many numbers, and may take so many steps: of three components over a few hundred
+    events in one window, millions.
 
     To make it takes seconds, once on a machine that can keep it. To try a rule on a few events, where nobody
     has compiled anything ahead, takes a hundredth of that without it.
     """
-    return numbers > FEW_NUMBERS
+    return numbers > FEW_NUMBERS or steps > FEW_STEPS
 
 
 def is_counted(asked: int, rows: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.plan.shape import asks_for_neighbours
 from spark_pace.reasons.failure_reasons import (
     Failure,
     failure_of,
@@ -235,8 +236,8 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
             return passed
     if not whole:
         seeking = Seeking(stretch, search, replace(origin, stop=stop), None)
-        strict = stretch.pattern.contiguity == "strict"
-        return seeking.furthest(rows) if strict else next(seeking.attempts(rows))
+        near = asks_for_neighbours(stretch.pattern)
+        return seeking.furthest(rows) if near else next(seeking.attempts(rows))
     failure = forbidden_walk(stretch, search, rows)
     return None if failure is None else Attempt(search, rows, None, failure)
 

@@ -90,6 +90,8 @@ def selections_of(stretch: Stretch) -> Opened:
         window_us = np.minimum(window_us, stream.time[openings] + within.time_us)
     over = stretch.horizon.over_by_itself(stream, openings, within)
     ends = window_end(stream, openings, within)
+    if within is not None and within.time_us is not None and within.events is not None:
+        window_us = np.where(ends - openings == within.events, stream.time[ends - 1], window_us)
     return Opened(ids, openings, found.closes, ends, over, stream.time[openings], window_us, True)
 
 

@@ -44,7 +44,13 @@ def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -
     node = rule.node("within")
     if node is None or rule.has("span") or pattern is None or pattern.within is None:
         return None
-    return None if pattern.within.time_us is None else (node, pattern.within.time_us)
+    if pattern.within.time_us is None:
+        return None
+    return (
+        _at(node, "time", pattern.within.time_us)
+        if isinstance(node, Mapping)
+        else (node, pattern.within.time_us)
+    )
 
 
 def _at(mapping: Mapping, key: str, length_us: int) -> tuple[Node, int] | None:

@@ -37,7 +37,7 @@ def read_window(node: Node, report: Report) -> Within | None:
         return read_length(node, report)
     fields = Section(node, report, ("time", "events"))
     for key, example in (("time", "time: 5 min"), ("events", "events: 100")):
-        fields.require(key, example)
+        fields.require(key, f"{example}, or write the other one alone, as in within: 5 min")
     time, events = fields.node("time"), fields.whole("events", 1, MAX_EVENTS)
     time_us = None if time is None else read_duration(time, report)
     return None if time_us is None or events is None else Within(time_us, events)
@@ -60,6 +60,8 @@ def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, le
             if match and meant
             else f"Write a whole number and a unit: {units}."
         )
+        if counts and (not isinstance(node, Scalar) or "," in node.text):
+            advice = "For a window of both, write {time: 5 min, events: 100}."
         report.add(node.place, f"must be {must}", describe(node), advice)
         return None
     amount = int(match[1])

@@ -69,9 +69,9 @@ def near(pattern: Pattern, first: Placed, last: Placed) -> bool:
     within = pattern.within
     if within is None:
         return True
-    if within.time_us is None:
-        return last.seq - first.seq + 1 <= (within.events or 0)
-    return last.time <= first.time + within.time_us
+    if within.events is not None and last.seq - first.seq + 1 > within.events:
+        return False
+    return within.time_us is None or last.time <= first.time + within.time_us
 
 
 def min_of(taken: Taken) -> Placed:

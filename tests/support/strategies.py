@@ -331,7 +331,7 @@ def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
         span = replace(span, gap_us=min(span.gap_us, most_us))
     elif span is None and pattern is not None and pattern.within is not None:
         length = pattern.within.time_us
-        within = pattern.within if length is None else Within(time_us=min(length, most_us))
+        within = pattern.within if length is None else Within(min(length, most_us), pattern.within.events)
         pattern = replace(pattern, within=within)
     keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y", "k")]))
     return replace(plain, pattern=pattern, span=span, partition_by=keys, forget_key_after_us=most_us)

@@ -85,6 +85,7 @@ def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
     fits = condition("=" if name == "k" else sign, column(name, "p"), column(name, "q"))
     context = random.choice(contexts)
     close = "window" if context == CONTEXTS[0] and random.random() < 0.3 else "completion"
-    within = None if in_span and random.random() < 0.3 else Within(time_us=length_us)
+    most = random.choice([None, None, None, random.randint(2, 8)])
+    within = None if in_span and random.random() < 0.3 else Within(length_us, most)
     order = "conjunction" if shape == "conjunction" else "sequence"
     return Pattern(tuple(components), (Conjunct(fits, (0, last)),), within, context, close, order=order)  # type: ignore[arg-type]

@@ -94,6 +94,11 @@ def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
         yield from search.starting_with(ranges.anchors, ranges.end)
 
 
+def candidates_at_most(rows: Ints, steps: int) -> float:
+    """The most candidates that searches can try which look at so many rows each (int64[m])."""
+    return float((np.maximum(rows, 0).astype(np.float64) ** (steps - 1)).sum())
+
+
 def bounds_of(search: Search, ranges: Ranges) -> list[Ints]:
     """For each level int64[m], the row after the last one from which the last level can still be reached."""
     last = search.steps - 1

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from spark_pace.core.columns import NO_ROW, Ints
+from spark_pace.core.match.candidates import candidates_at_most
 from spark_pace.core.match.compiled.arguments import COMPLETION, GREATEST, LEAST, Conjunction, Ends
 from spark_pace.core.match.compiled.conjunctions import search_conjunctions
 from spark_pace.core.match.compiled.placing import FIRST, HINT, ROOM
@@ -71,7 +72,8 @@ def _run(search: AnyOrder, ends: Ends) -> Ints:
     room = np.zeros((ROOM, search.steps), np.int64)
     rows = conjunction.searched.rows
     room[HINT], room[FIRST] = rows.groups[rows.first_groups[rows.paths[:-1]]], -1
-    search_conjunctions(conjunction, ends, found, room)
+    candidates = candidates_at_most(np.maximum(ends.high, ends.given) - ends.low, search.steps)
+    search_conjunctions(conjunction, ends, found, room, steps=candidates)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.columns import NO_ROW, Ints
-from spark_pace.core.match.candidates import Ranges, bounds_of
+from spark_pace.core.match.candidates import Ranges, bounds_of, candidates_at_most
 from spark_pace.core.match.compiled.arguments import (
     BEFORE,
     BEHIND,
@@ -151,7 +151,9 @@ def _run(sequence: Sequence, searches: Searches, *, trailing: bool = False) -> A
         members=np.zeros(told, np.int64),
         roles=np.zeros(told, np.int64),
     )
-    search_sequences(sequence, searches, answers, np.zeros((5, steps), np.int64))
+    ends = np.maximum(searches.bounds.max(axis=1, initial=0), searches.given + 1)
+    candidates = candidates_at_most(ends - searches.low, steps)
+    search_sequences(sequence, searches, answers, np.zeros((5, steps), np.int64), steps=candidates)
     return answers
 
 

@@ -25,10 +25,10 @@ def show_length(within: Within) -> str:
 
 
 def length_in_words(within: Within) -> str:
-    """The text of a window's length for people, such as ``30 min``, ``1 event`` or ``30 min or 1 event``."""
+    """The text of a window's length for people, such as ``30 min``, ``1 event`` or ``30 min and 1 event``."""
     events = [] if within.events is None else [show_events(within.events)]
     times = [] if within.time_us is None else [canonical_duration(within.time_us)]
-    return " or ".join([*times, *events])
+    return " and ".join([*times, *events])
 
 
 def show_events(count: int) -> str:

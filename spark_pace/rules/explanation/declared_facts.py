@@ -123,7 +123,7 @@ def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
 def _decided_by(rule: Rule, pattern: Pattern) -> str:
     """The end of the wait for an event that may forbid, in words."""
     if isinstance(rule.span, CountSpan) or (pattern.within is not None and pattern.within.events is not None):
-        timed = pattern.within is not None and pattern.within.time_us is not None
+        timed = rule.span is None and pattern.within is not None and pattern.within.time_us is not None
         return f"when so many events have come, whatever they match{', or by the frontier' if timed else ''}"
     return "by the frontier alone, so no event has to come"
 

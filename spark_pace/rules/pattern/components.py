@@ -108,7 +108,7 @@ def _read_component(item: Node, scope: EventScope | None, report: Report) -> Pla
 
 
 def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Placed | None:
-    fields = Section(mapping, report, _LONG_KEYS)
+    fields = Section(mapping, report, _LONG_KEYS, {"contiguity": "Write follows: strict."})
     name = (
         fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
     )

@@ -77,3 +77,13 @@ def test_the_event_before_one_that_must_follow_directly_is_told(
 ) -> None:
     rule = f"pattern: {{sequence: [{pattern}]}}\n    within: 9 s"
     assert shown in "\n".join(lines_of(told(tmp_path, events, rule, f"events.json:{at}")))
+
+
+def test_a_window_of_both_ends_at_the_event_that_fills_it(tmp_path: Path) -> None:
+    rule = """pattern: {sequence: [a: type = 'a', b: type = 'b']}
+    within: {time: 30 s, events: 3}"""
+    answer = told(tmp_path, "a z z b", rule, "events.json:3")
+    assert [one.window_ends for one in answer.selections] == ["2024-01-01T00:00:02Z"]
+    assert "within 30 s and 3 events: 4 events" in "\n".join(
+        lines_of(told(tmp_path, "a z z b", rule, "events.json:0"))
+    )
