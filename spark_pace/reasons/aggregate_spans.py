@@ -13,7 +13,8 @@ from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.operate.aggregates import SpanAggregates
 from spark_pace.core.plan.rule import CountSpan, Rule
-from spark_pace.reasons.answer import Candidate, Why
+from spark_pace.reasons.answer import Why
+from spark_pace.reasons.answer_parts import Candidate
 from spark_pace.reasons.condition_tests import parts
 from spark_pace.reasons.question import Source
 from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, match_told, matches_of_key

@@ -1,154 +1,28 @@
-"""The answer of `why`, in values that JSON has. Field names are the keys of the JSON object.
+"""The answer of `why`, in values that JSON has, and as lines of text.
 
-Times are ISO text in UTC.
+Field names are the keys of the JSON object.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from spark_pace.errors import one_line
+from spark_pace.reasons.answer_parts import (
+    Candidate,
+    ComponentTest,
+    ConditionTest,
+    FoldStep,
+    LowerMatch,
+    Match,
+    Selection,
+)
+from spark_pace.reasons.wording import shown
 
-
-@dataclass(frozen=True)
-class EventRef:
-    """An event of the rule's stream: its `seq` there, its time, its source and offset."""
-
-    seq: int
-    event_time: str
-    source: str
-    offset: int
-
-
-@dataclass(frozen=True)
-class Member:
-    """An event with the name of its component."""
-
-    component: str
-    event: EventRef
-
-    def __str__(self) -> str:
-        """The text for an event in tables of matches, such as ``a#3``."""
-        return f"{self.component}#{self.event.seq}"
-
-
-@dataclass(frozen=True)
-class ConditionTest:
-    """The test of an event against one condition, with the values that the condition reads.
-
-    `holds` is None if the condition also reads other events and these are not known: they depend on the span,
-    or the event is not in the rule's stream.
-    """
-
-    condition: str
-    holds: bool | None
-    values: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class ComponentTest:
-    """The test of an event against a component, condition by condition.
-
-    An event that passes can be the component's event; if the component is negated, it can forbid a match.
-    `holds` is None if no condition fails but some are unknown. The `open` and `close` of a span are tested in
-    the same way.
-    """
-
-    component: str
-    negated: bool
-    holds: bool | None
-    conditions: tuple[ConditionTest, ...]
-
-
-@dataclass(frozen=True)
-class Selection:
-    """A selection, or a span.
-
-    Attributes:
-        selection_id: its number.
-        state: "closed" by an event, "ended" with its window, or "open" until the input ended.
-        there: True if it was open at the event; False for the last selection that was over before it.
-        opened_at: when it opened; for a window of a grid, the window's start.
-        opened_by: the event that opened it; None for windows of a grid.
-        window_ends: when its window ends; None if no length of time limits it.
-        closed_by: the event that closed it, or None.
-        components: for a span that was open at the event, the tests against those components whose conditions
-            read other events of the span.
-    """
-
-    selection_id: int
-    state: str
-    there: bool
-    opened_at: str
-    opened_by: EventRef | None
-    window_ends: str | None
-    closed_by: EventRef | None
-    components: tuple[ComponentTest, ...] = ()
-
-
-@dataclass(frozen=True)
-class Match:
-    """A match with the event; of a rule that aggregates, the match of a span that holds the event."""
-
-    out_seq: int
-    selection_id: int
-    matched_at: str
-    events: tuple[Member, ...]
-
-
-@dataclass(frozen=True)
-class LowerMatch:
-    """A match of a lower rule. It is an event of the rule above, whose `offset` is the match's number."""
-
-    rule: str
-    match: Match
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """The longest candidate with the event that begins at one initiator, and what stopped it.
-
-    Attributes:
-        selection_id: its selection.
-        events: its events; empty if the rule aggregates all events of the span.
-        tried: the next event, which did not fit; None if there was none.
-        status: "failed", or "unfinished" if the missing event could still have come.
-        kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
-            or "not chosen".
-        condition: the text of the condition of the rule that is false; None for other reasons.
-        values: the values that the condition reads: each side of a comparison, or each attribute.
-        by: the events that the reason names: those that stood between, forbade, or were taken instead; the
-            ones between or after which none came; or those that opened and closed the selection.
-        text: the reason in words.
-    """
-
-    selection_id: int
-    events: tuple[Member, ...]
-    tried: Member | None
-    status: str
-    kind: str
-    condition: str | None
-    values: dict[str, Any]
-    by: tuple[Member, ...]
-    text: str
-
-
-@dataclass(frozen=True)
-class FoldStep:
-    """The move of a fold at an event. All fields are None for a Python function, which `why` does not call.
-
-    Attributes:
-        before: the state before the event.
-        since: when the key entered that state; None if it began in it.
-        after: the state after the event.
-        move: the number of the move that is taken, from 1 on; None if no move fits.
-    """
-
-    before: str | None = None
-    since: str | None = None
-    after: str | None = None
-    move: int | None = None
+SHOWN_MATCHES = 5
+SHOWN_SELECTIONS = 5
 
 
 @dataclass(frozen=True)
@@ -215,6 +89,119 @@ class Why:
 
     def __str__(self) -> str:
         """All of it in lines of text, as the command prints it."""
-        from spark_pace.reasons.answer_lines import lines_of
-
         return "\n".join(map(one_line, lines_of(self)))
+
+
+def lines_of(answer: Why) -> Iterator[str]:
+    """The answer as lines of text; a line that belongs to the one before it is indented further."""
+    seq = "" if answer.seq is None else f", #{answer.seq} of its stream"
+    key = "" if answer.key is None else f" of {answer.key}"
+    at = "" if answer.event_time is None else f" at {answer.event_time}"
+    yield f"rule {answer.rule}, {answer.source}:{answer.offset}{at}{seq}{key}"
+    if answer.attributes:
+        attributes = ", ".join(f"{name} = {shown(value)}" for name, value in answer.attributes.items())
+        yield f"  {'event':<12} {attributes}"
+    yield from _labelled("filter", [_test(test) for test in answer.filter])
+    if answer.fold is not None and answer.fold.before is not None:
+        yield f"  {'state':<12} {_step(answer.fold)}"
+    yield from _labelled("can be" if answer.fold is None else "moves", list(_components(answer.components)))
+    if answer.not_in_stream is not None:
+        yield f"  not in the rule's stream: {answer.not_in_stream}"
+        yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
+    else:
+        yield from _in_stream(answer)
+    for other in (*answer.lower, *answer.upper):
+        yield from (f"  {line}" for line in lines_of(other))
+
+
+def _in_stream(answer: Why) -> Iterator[str]:
+    """The lines about an event that is in the rule's stream."""
+    if answer.fold is None:
+        yield from _labelled("selections", list(_selections(answer)))
+    yield from _labelled("matches", list(_matches(answer)))
+    yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
+    yield from _labelled("stopped", list(_candidates(answer, "failed")))
+    yield from _labelled("unfinished", list(_candidates(answer, "unfinished")))
+    if answer.more_candidates:
+        yield f"               and {answer.more_candidates:,} more"
+    yield from _labelled("not told", list(answer.untold))
+
+
+def _labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
+    for place, text in enumerate(texts):
+        yield f"  {'' if place else label:<12} {text}"
+
+
+def _test(test: ConditionTest) -> str:
+    values = ", ".join(f"{name} = {shown(value)}" for name, value in test.values.items())
+    holds = "depends on other events" if test.holds is None else "holds" if test.holds else "does not hold"
+    return f"{test.condition} {holds}{': ' if values else ''}{values}"
+
+
+def _step(step: FoldStep) -> str:
+    since = "from the beginning" if step.since is None else f"since {step.since}"
+    taken = "no move fits" if step.move is None else f"move {step.move} takes it to {step.after}"
+    return f"{step.before} {since}; {taken}"
+
+
+def _components(components: Sequence[ComponentTest]) -> Iterator[str]:
+    for component in components:
+        name = f"not {component.component}" if component.negated else component.component
+        false = [_test(test) for test in component.conditions if test.holds is False]
+        unknown = [_test(test) for test in component.conditions if test.holds is None]
+        verdict = "yes" if component.holds else f"no, {false[0]}" if false else "; ".join(unknown)
+        yield f"{name}: {verdict}"
+
+
+def _selections(answer: Why) -> Iterator[str]:
+    there = [selection for selection in answer.selections if selection.there]
+    if not there:
+        yield "none was open there"
+    for selection in answer.selections[:SHOWN_SELECTIONS]:
+        yield _selection(selection)
+        yield from (f"  in it {told}" for told in _components(selection.components))
+    more = answer.more_selections + len(answer.selections[SHOWN_SELECTIONS:])
+    if more:
+        yield f"and {more:,} more"
+
+
+def _selection(selection: Selection) -> str:
+    by = "" if selection.opened_by is None else f" by #{selection.opened_by.seq}"
+    ends = "" if selection.window_ends is None else f", its window ends {selection.window_ends}"
+    state = "open to the end of the input"
+    if selection.closed_by is not None:
+        state = f"closed by #{selection.closed_by.seq} at {selection.closed_by.event_time}"
+    elif selection.state == "ended":
+        state = "ended with its window"
+    before = "" if selection.there else "the last before was "
+    return f"{before}{selection.selection_id}, opened{by} at {selection.opened_at}{ends}; {state}"
+
+
+def _matches(answer: Why) -> Iterator[str]:
+    for match in answer.matches[:SHOWN_MATCHES]:
+        events = "".join(f" {member}" for member in match.events)
+        of = f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}"
+        yield f"{of}:{events}" if events else of
+    more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
+    if more:
+        yield f"and {more:,} more"
+    if not answer.matches and not answer.untold:
+        yield "none"
+
+
+def _lower(lower: LowerMatch) -> str:
+    events = "".join(f" {one.component} {one.event.source}:{one.event.offset}" for one in lower.match.events)
+    return f"{lower.rule}:{lower.match.out_seq}, at {lower.match.matched_at}{':' if events else ''}{events}"
+
+
+def _candidates(answer: Why, status: str) -> Iterator[str]:
+    for candidate in answer.candidates:
+        if candidate.status == status:
+            yield _candidate(candidate)
+
+
+def _candidate(candidate: Candidate) -> str:
+    had = " ".join(map(str, candidate.events))
+    if candidate.tried is not None:
+        had = f"{had or 'nothing'}, then {candidate.tried}"
+    return f"selection {candidate.selection_id}{', ' if had else ''}{had}: {candidate.text}"

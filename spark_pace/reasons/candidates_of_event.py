@@ -9,7 +9,7 @@ import numpy as np
 
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
-from spark_pace.reasons.answer import Candidate, Member
+from spark_pace.reasons.answer_parts import Candidate, Member
 from spark_pace.reasons.attempts import Attempt, Origin, Seeking, used_up, walked
 from spark_pace.reasons.conjunction_attempts import in_any_order
 from spark_pace.reasons.failure_reasons import Failure, first_break

@@ -23,7 +23,7 @@ from spark_pace.core.operate.span_patterns import SpanColumns
 from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import PredicateSpan, Rule
-from spark_pace.reasons.answer import ComponentTest, ConditionTest
+from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
 from spark_pace.reasons.wording import plain
 
 

@@ -17,7 +17,8 @@ from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.rule import CountSpan, Rule
 from spark_pace.core.tables import with_column
 from spark_pace.reasons.aggregate_spans import aggregated
-from spark_pace.reasons.answer import Candidate, FoldStep, Why
+from spark_pace.reasons.answer import Why
+from spark_pace.reasons.answer_parts import Candidate, FoldStep
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
 from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside
 from spark_pace.reasons.fold_steps import folded

@@ -14,7 +14,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.shape import Gap
 from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
-from spark_pace.reasons.answer import Member
+from spark_pace.reasons.answer_parts import Member
 from spark_pace.reasons.stretch import Stretch, as_matrix, events_of, in_values, is_false
 from spark_pace.reasons.wording import length
 

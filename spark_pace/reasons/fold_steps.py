@@ -10,7 +10,8 @@ from spark_pace.core.columns import NOTHING_US
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.folds import columns_of_states, walk
-from spark_pace.reasons.answer import FoldStep, Why
+from spark_pace.reasons.answer import Why
+from spark_pace.reasons.answer_parts import FoldStep
 from spark_pace.reasons.condition_tests import move_names, tests_beside
 from spark_pace.reasons.rule_stream import OfKey
 from spark_pace.reasons.wording import iso

@@ -17,7 +17,7 @@ from spark_pace.core.plan.lower_rules import every_rule, handing_on
 from spark_pace.core.plan.plan import Level, Plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError
-from spark_pace.reasons.answer import LowerMatch, Match
+from spark_pace.reasons.answer_parts import LowerMatch, Match
 from spark_pace.reasons.rule_stream import match_told
 
 MOST_LOWER = 100  # matches in the answer

@@ -21,7 +21,7 @@ from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.split.unit import whole_task
 from spark_pace.core.tables import array
-from spark_pace.reasons.answer import EventRef, Match, Member
+from spark_pace.reasons.answer_parts import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken
 from spark_pace.reasons.wording import iso_of
 

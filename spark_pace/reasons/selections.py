@@ -14,7 +14,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.tables import numbers
-from spark_pace.reasons.answer import Selection
+from spark_pace.reasons.answer_parts import Selection
 from spark_pace.reasons.stretch import Stretch, ref
 from spark_pace.reasons.wording import iso, iso_or_none
 

@@ -18,7 +18,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.tables import with_column
-from spark_pace.reasons.answer import EventRef, Member
+from spark_pace.reasons.answer_parts import EventRef, Member
 from spark_pace.reasons.wording import iso, plain, shown
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")

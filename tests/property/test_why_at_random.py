@@ -14,7 +14,7 @@ from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.fold import PythonFold, StateMachine
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons import Why
-from spark_pace.reasons.answer import ComponentTest, ConditionTest
+from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
 from spark_pace.reasons.selections import MOST_SPANS
 from tests.oracle.candidates import is_candidate, opened_by, satisfies
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE

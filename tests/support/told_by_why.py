@@ -8,7 +8,7 @@ from typing import Any
 from spark_pace.core.plan.rule import CountSpan, Pattern, Rule
 from spark_pace.io.replay import replay_table
 from spark_pace.reasons import Why, why
-from spark_pace.reasons.answer import Candidate, EventRef, Member
+from spark_pace.reasons.answer_parts import Candidate, EventRef, Member
 from tests.oracle.candidates import opened_by
 from tests.oracle.expressions import Bindings
 from tests.oracle.matches import seen_inside

@@ -10,7 +10,7 @@ import pytest
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import read_job
 from spark_pace.reasons import Why, why
-from spark_pace.reasons.answer_lines import lines_of
+from spark_pace.reasons.answer import lines_of
 from spark_pace.rules import load_rules
 from tests.support.commands import spark_pace
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.reasons.answer_lines import lines_of
+from spark_pace.reasons.answer import lines_of
 from tests.unit.reasons.test_why import told
 
 RULE = """pattern: {{sequence: [{{name: a, when: type = 'a', times: 3}}{then}]}}

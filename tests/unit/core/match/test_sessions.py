@@ -17,7 +17,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule, SessionSpan
 from spark_pace.core.ranges import reached
 from spark_pace.reasons import why
-from spark_pace.reasons.answer_lines import lines_of
+from spark_pace.reasons.answer import lines_of
 from spark_pace.rules import explain, explain_as_json, load_rules
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal
