@@ -7,6 +7,7 @@ matches, are in their own order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,8 +20,18 @@ from tests.oracle.stream import Event
 TIES = ("place in from", "number")
 
 
-def evaluate_levels(rules: Iterable[Rule], events: Sequence[Event]) -> dict[str, list[Match]]:
-    """All matches of these rules and of those that they read, by the names of the rules."""
+class TooManyCandidates(Exception):
+    """The oracle would have to look at more candidates than it may."""
+
+
+def evaluate_levels(
+    rules: Iterable[Rule], events: Sequence[Event], most: float = math.inf
+) -> dict[str, list[Match]]:
+    """All matches of these rules and of those that they read, by the names of the rules.
+
+    Raises:
+        TooManyCandidates: a rule over rules reads so many matches that they may make more than `most`.
+    """
     found: dict[str, list[Match]] = {}
 
     def visit(rule: Rule) -> None:
@@ -29,9 +40,11 @@ def evaluate_levels(rules: Iterable[Rule], events: Sequence[Event]) -> dict[str,
         for lower in rule.reads:
             if not lower.hands_on:
                 visit(lower)
-        found[rule.name] = (
-            evaluate(*over_matches(rule, found, events)) if rule.reads else evaluate(rule, events)
-        )
+        read = over_matches(rule, found, events) if rule.reads else (rule, events)
+        steps = 0 if rule.pattern is None else len(rule.pattern.components)
+        if rule.reads and math.comb(len(read[1]), steps) > most:
+            raise TooManyCandidates
+        found[rule.name] = evaluate(*read)
 
     for rule in rules:
         visit(rule)

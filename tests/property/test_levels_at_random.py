@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from spark_pace.core.local_run import run
 from spark_pace.core.plan.lower_rules import name_in_from
 from spark_pace.core.plan.rule import Rule
-from tests.oracle.levels import evaluate_levels
 from tests.property.test_invariance import plan_of
 from tests.support.checks import told
 from tests.support.drive import drive
-from tests.support.graph_strategies import graphs
+from tests.support.graph_strategies import evaluated, graphs
 from tests.support.results import Row, brief, difference, from_core, from_oracle
 from tests.support.streams import Arrival, Parallelism, arrivals, dense_streams, parallelisms, streams
 
@@ -22,7 +21,7 @@ MANY = st.integers(13, 24).flatmap(dense_streams)
 
 def expected_of(rules: list[Rule], arrival: Arrival) -> dict[str, list[Row]]:
     events = arrival.on_time()[0]
-    found = evaluate_levels(rules, events)
+    found = evaluated(rules, events)
     note("stream: " + ", ".join(told(event) for event in sorted(events, key=lambda event: event.time)))
     expected = {rule.name: from_oracle(rule, found[rule.name]) for rule in rules}
     for rule in rules:

@@ -21,7 +21,7 @@ from spark_pace.core.match.delay import delay_us
 from spark_pace.core.plan.lower_rules import match_schema
 from spark_pace.core.plan.rule import Component, Context, EmitField, GridSpan, Pattern, Rule
 from tests.long.differential.choices import drawn, taken_with
-from tests.oracle.levels import evaluate_levels, over_matches
+from tests.oracle.levels import over_matches
 from tests.oracle.matches import Match, evaluate
 from tests.oracle.stream import Event
 from tests.property.test_invariance import plan_of
@@ -29,7 +29,7 @@ from tests.property.test_levels_at_random import assert_all_equal, rules_input
 from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, told
 from tests.support.drive import drive
-from tests.support.graph_strategies import graphs, in_time, like_events
+from tests.support.graph_strategies import evaluated, graphs, in_time, like_events
 from tests.support.results import from_oracle
 from tests.support.streams import Arrival, Parallelism, arrivals, dense_streams, parallelisms
 from tests.support.waiting_rules import waiting_rule
@@ -136,7 +136,7 @@ def assert_each_goes_out_with_the_frontier(rules: list[Rule], arrival: Arrival, 
     """After each batch just those matches are out that may be, and at the end all are."""
     events = arrival.on_time()[0]
     note("stream: " + ", ".join(map(told, events)))
-    matches, so_far = evaluate_levels(rules, events), list[pa.Table]()
+    matches, so_far = evaluated(rules, events), list[pa.Table]()
     local = LocalRun(plan_of(rules, arrival, spread))
     for table in [*arrival.tables(rules_input(rules)), None]:
         step = local.step(table, finish=table is None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Column, Expr
@@ -20,12 +21,17 @@ from spark_pace.core.plan.rule import (
     Rule,
     Within,
 )
+from tests.oracle.levels import TooManyCandidates, evaluate_levels
+from tests.oracle.matches import Match
+from tests.oracle.stream import Event
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.any_rule import any_rule
 from tests.support.fold_strategies import fold_rules
 from tests.support.strategies import ATTRIBUTES, grid_spans, schemas, typed
 from tests.support.strategies import rule as plain_rule
 from tests.support.streams import SECOND
+
+MOST_CANDIDATES = 15_000  # that a rule over rules may make; the oracle looks at them again and again
 
 
 def like_events(rule: Rule) -> Rule:
@@ -60,6 +66,14 @@ def field_of(rule: Rule, name: str | None, attribute: str) -> Expr:
     if gathers or grouped:
         return Aggregate("last", name, attribute, kind)
     return Column(name, attribute, kind)
+
+
+def evaluated(rules: list[Rule], events: list[Event]) -> dict[str, list[Match]]:
+    """What the oracle finds; a graph for which it would take minutes is not looked at."""
+    try:
+        return evaluate_levels(rules, events, most=MOST_CANDIDATES)
+    except TooManyCandidates:
+        reject()
 
 
 def in_time(rule: Rule) -> Rule:
