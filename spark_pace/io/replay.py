@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,8 +175,8 @@ def replay_files(
     )
     result = run(plan, [[read.events for read in reads]], calls=calls)
     read = all_read(reads)
-    found = Replay(result, read.bad, read.bad_rows, read.read_rows, _absent(read, schema), read.lacking)
-    return replace(found, rules=_names(rules))
+    absent, names = _absent(read, schema), _names(rules)
+    return Replay(result, read.bad, read.bad_rows, read.read_rows, absent, read.lacking, rules=names)
 
 
 def _names(rules: Sequence[Rule]) -> tuple[str, ...]:

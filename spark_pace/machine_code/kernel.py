@@ -58,8 +58,8 @@ class Kernel:
         """The names under which its machine code is kept, one for each of these layouts."""
         return list(map(self._name, self._runs))
 
-    def __call__(self, *arguments: Any, steps: float = 0) -> None:
-        """Run the function; `steps`: how many it may take, if these may be more than its numbers."""
+    def __call__(self, *arguments: Any, steps: Callable[[], float] = lambda: 0) -> None:
+        """Run the function; `steps` tells how many it may take, if these may be more than its numbers."""
         words: list[int] = []
         layout = read(arguments, words)
         run = self._run(layout, arguments, steps)
@@ -70,11 +70,11 @@ class Kernel:
             given = np.array(words, np.int64)
             run(given.ctypes.data)
 
-    def _run(self, layout: Layout, arguments: tuple[Any, ...], steps: float) -> Run | None:
+    def _run(self, layout: Layout, arguments: tuple[Any, ...], steps: Callable[[], float]) -> Run | None:
         if layout not in self._runs:
             self._runs[layout] = self._loaded(layout)
         run = self._runs[layout]
-        if run is None and self._may_make and ways.is_made_now(numbers_in(arguments), steps):
+        if run is None and self._may_make and ways.is_made_now(numbers_in(arguments), steps()):
             run = self._made(layout, arguments)
             self._runs[layout], self._may_make = run, run is not None
         return run

@@ -11,7 +11,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import match_bounded
 from spark_pace.core.match.spans import session_ends_us, spans_of
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import Horizon, window_end
+from spark_pace.core.match.window import Horizon, end_times, window_end
 from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.tables import numbers
 from spark_pace.reasons.answer_parts import Selection
@@ -86,12 +86,10 @@ def selections_of(stretch: Stretch) -> Opened:
     if way.every_initiator_opens and OPENING in stream.events.column_names:
         ids = numbers(stream.events, OPENING)[openings]
     window_us = stretch.horizon.segment_ends(stream, openings)
-    if within is not None and within.time_us is not None:
-        window_us = np.minimum(window_us, stream.time[openings] + within.time_us)
     over = stretch.horizon.over_by_itself(stream, openings, within)
     ends = window_end(stream, openings, within)
-    if within is not None and within.time_us is not None and within.events is not None:
-        window_us = np.where(ends - openings == within.events, stream.time[ends - 1], window_us)
+    if within is not None and within.time_us is not None:
+        window_us = np.minimum(window_us, end_times(stream, openings, ends, within, window_us))
     return Opened(ids, openings, found.closes, ends, over, stream.time[openings], window_us, True)
 
 

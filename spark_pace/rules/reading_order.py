@@ -153,9 +153,8 @@ def _check_delay(place: Place, rule: Rule, report: Report) -> None:
     must = "must name rules whose matches go out a known time behind their last event"
     got = f"{quote(rule.name)}, whose matches wait until so many events have come"
     within = None if rule.pattern is None else rule.pattern.within
-    if (
-        rule.span is None and within is not None and within.events is not None
-    ):  # which contiguity: strict implies without a within
+    # contiguity: strict implies such a window where there is no within
+    if rule.span is None and within is not None and within.events is not None:
         got = f"{quote(rule.name)}, whose matches wait for a window of {counted(within.events, 'event')}"
     do = f"Write within: 5 min, or another length of time, in {rule.name}."
     if isinstance(rule.span, SessionSpan):

@@ -20,6 +20,7 @@ from tests.oracle.matches import evaluate, seen_inside
 from tests.oracle.rules_stream import in_stream_order, keyed_streams
 from tests.oracle.spans import spans_of
 from tests.oracle.stream import Placed, Stream
+from tests.property.test_reference import near
 from tests.support.checks import NARROW
 from tests.support.form_strategies import IN_CONJUNCTION, conjunctive_patterns
 from tests.support.forms import form
@@ -63,15 +64,6 @@ def split(pattern: Pattern, sets: list[Taken]) -> tuple[list[Taken], list[Taken]
             for one in pattern.where
         )
     ]
-
-
-def near(pattern: Pattern, first: Placed, last: Placed) -> bool:
-    within = pattern.within
-    if within is None:
-        return True
-    if within.events is not None and last.seq - first.seq + 1 > within.events:
-        return False
-    return within.time_us is None or last.time <= first.time + within.time_us
 
 
 def min_of(taken: Taken) -> Placed:

@@ -27,6 +27,7 @@ from tests.support.strategies import (
     computed,
     condition,
     number,
+    of_both,
     predicates,
     schemas,
     typed,
@@ -238,8 +239,7 @@ def window_of(draw: st.DrawFn, components: list[Component], *, strict: bool, in_
         return Within(events=sum(count or 0 for count in most))
     by_time = st.sampled_from([9, 7, 5, 4, 3, 12]).map(lambda seconds: Within(time_us=seconds * SECOND))
     by_count = st.sampled_from([9, 7, 6, 5, 4, 3]).map(lambda events: Within(events=events))
-    by_both = st.builds(lambda time, count: Within(time.time_us, count.events), by_time, by_count)
-    return draw(st.one_of(by_time, by_time, by_time, by_count, by_both, windows()))
+    return draw(st.one_of(by_time, by_time, by_time, by_count, of_both(by_time, by_count), windows()))
 
 
 def of_all_values(name: str) -> list[Aggregate]:

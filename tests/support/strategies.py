@@ -142,8 +142,15 @@ def windows() -> st.SearchStrategy[Within]:
         lambda seconds: Within(time_us=seconds * SECOND)
     )
     by_count = st.sampled_from([12, 12, 8, 8, 6, 5, 4, 3, 2, 1]).map(lambda events: Within(events=events))
-    by_both = st.builds(lambda time, count: Within(time.time_us, count.events), by_time, by_count)
-    return st.one_of(by_time, by_time, by_time, by_time, by_count, by_count, by_both)
+    both = of_both(by_time, by_count)
+    return st.one_of(by_time, by_time, by_time, by_time, by_count, by_count, both)
+
+
+def of_both(
+    by_time: st.SearchStrategy[Within], by_count: st.SearchStrategy[Within]
+) -> st.SearchStrategy[Within]:
+    """Windows with the time of one and the number of events of another one."""
+    return st.builds(lambda time, count: Within(time.time_us, count.events), by_time, by_count)
 
 
 def needs_window(context: Context, where: tuple[Conjunct, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -72,9 +72,14 @@ def _run(search: AnyOrder, ends: Ends) -> Ints:
     room = np.zeros((ROOM, search.steps), np.int64)
     rows = conjunction.searched.rows
     room[HINT], room[FIRST] = rows.groups[rows.first_groups[rows.paths[:-1]]], -1
-    candidates = candidates_at_most(np.maximum(ends.high, ends.given) - ends.low, search.steps)
+    candidates = partial(_candidates_at_most, ends, search.steps)
     search_conjunctions(conjunction, ends, found, room, steps=candidates)
     return found
+
+
+def _candidates_at_most(ends: Ends, steps: int) -> float:
+    """The most candidates that searches can try."""
+    return candidates_at_most(np.maximum(ends.high, ends.given) - ends.low, steps)
 
 
 def _ends(given: Ints, low: Ints, high: Ints, sought: int) -> Ends:

@@ -12,7 +12,7 @@ import numpy as np
 from spark_pace.core.columns import NOTHING_US, UNKNOWN_CODE, Bools, Ints
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.match.window import Horizon, window_end, window_ends
+from spark_pace.core.match.window import Horizon, end_times, window_end, window_ends
 from spark_pace.core.plan.rule import Within
 
 
@@ -86,12 +86,7 @@ def match_times(stream: Stream, last: Ints, deciding: Ints | None, within: Withi
     if deciding is None:
         return stream.time[last]
     end = window_end(stream, deciding, within)
-    if within is None or within.time_us is None:
-        return stream.time[end - 1]
-    times = stream.time[deciding] + within.time_us
-    if within.events is None:
-        return times
-    return np.where(end - deciding == within.events, stream.time[end - 1], times)
+    return end_times(stream, deciding, end, within, stream.time[end - 1])
 
 
 def releases(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from spark_pace.core.columns import NO_ROW, Ints
@@ -151,10 +153,15 @@ def _run(sequence: Sequence, searches: Searches, *, trailing: bool = False) -> A
         members=np.zeros(told, np.int64),
         roles=np.zeros(told, np.int64),
     )
-    ends = np.maximum(searches.bounds.max(axis=1, initial=0), searches.given + 1)
-    candidates = candidates_at_most(ends - searches.low, steps)
-    search_sequences(sequence, searches, answers, np.zeros((5, steps), np.int64), steps=candidates)
+    room, candidates = np.zeros((5, steps), np.int64), partial(_candidates_at_most, searches, steps)
+    search_sequences(sequence, searches, answers, room, steps=candidates)
     return answers
+
+
+def _candidates_at_most(searches: Searches, steps: int) -> float:
+    """The most candidates that searches can try."""
+    ends = np.maximum(searches.bounds.max(axis=1, initial=0), searches.given + 1)
+    return candidates_at_most(ends - searches.low, steps)
 
 
 def _sequence(search: Search, sought: int) -> Sequence:

@@ -90,17 +90,25 @@ def window_start(stream: Stream, rows: Ints, within: Within | None) -> Ints:
     return start
 
 
-def window_ends(stream: Stream, rows: Ints, within: Within | None, horizon: Horizon) -> Positions:
-    """The positions at which the windows that start at `rows` end; unknown where they are not over."""
-    last = window_end(stream, rows, within) - 1
-    code = 2 * last + 1
+def end_times(stream: Stream, rows: Ints, end: Ints, within: Within | None, otherwise: Ints) -> Ints:
+    """When the windows that start at `rows` are over, whose last events stand before the rows `end`.
+
+    That is at the event that fills them, else behind their time; where neither ends them, at `otherwise`.
+    """
+    times = otherwise
     if within is not None and within.time_us is not None:
         times = stream.time[rows] + within.time_us
-    else:
-        times = horizon.segment_ends(stream, rows)
     if within is not None and within.events is not None:
-        full = rows + within.events - 1 == last
-        times = np.where(full, stream.time[last], times)
-        code -= full  # a count window ends at the event that fills it, not behind all events of that time
+        times = np.where(end - rows == within.events, stream.time[end - 1], times)
+    return times
+
+
+def window_ends(stream: Stream, rows: Ints, within: Within | None, horizon: Horizon) -> Positions:
+    """The positions at which the windows that start at `rows` end; unknown where they are not over."""
+    end = window_end(stream, rows, within)
+    times = end_times(stream, rows, end, within, horizon.segment_ends(stream, rows))
+    code = 2 * end - 1
+    if within is not None and within.events is not None:  # at the event that fills it, not behind its time
+        code -= end - rows == within.events
     over = horizon.over(stream, rows, within)
     return Positions(np.where(over, code, UNKNOWN_CODE), np.where(over, times, UNKNOWN_TIME))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spark_pace.core.expr.canonical_text import canonical_duration
 from spark_pace.core.plan.rule import Within
 
@@ -19,16 +21,18 @@ UNITS_US = {
 
 def show_length(within: Within) -> str:
     """The text of a window's length, such as ``30 min``. Checkpoints keep this text, so it never changes."""
-    events = [] if within.events is None else [f"{within.events} events"]
-    times = [] if within.time_us is None else [canonical_duration(within.time_us)]
-    return ", ".join([*times, *events])
+    return ", ".join(_lengths(within, lambda events: f"{events} events"))
 
 
 def length_in_words(within: Within) -> str:
     """The text of a window's length for people, such as ``30 min``, ``1 event`` or ``30 min and 1 event``."""
-    events = [] if within.events is None else [show_events(within.events)]
+    return " and ".join(_lengths(within, show_events))
+
+
+def _lengths(within: Within, show: Callable[[int], str]) -> list[str]:
+    """The texts of a window's time and of its number of events, as far as it has them."""
     times = [] if within.time_us is None else [canonical_duration(within.time_us)]
-    return " and ".join([*times, *events])
+    return times if within.events is None else [*times, show(within.events)]
 
 
 def show_events(count: int) -> str:
