@@ -37,9 +37,9 @@ USED = 1  # a match that has gone out has used it
 USED_OPEN = 2  # likewise, and the event has opened a selection that stays open until its window ends
 SPENT_BITS = 2
 
-MOST_CONDITIONS = 16  # conditions of a fold's moves: each has a bit of `@mask`
-MOST_COMPONENTS = 8  # components of a pattern: each has a bit of `@mask`
-OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's `open`
+MOST_COMPONENTS = 16  # of a pattern, and conditions of a fold's moves: each has a bit of `@mask`
+MOST_IN_OPENED_SPANS = 14  # components of a pattern in a span with `open`, which has the last two bits
+OPEN_BIT = MOST_IN_OPENED_SPANS  # bit of `@mask`: the event satisfies the span's `open`
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies the part of `close` about one event
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table

@@ -14,7 +14,7 @@ from spark_pace.core.columns import (
     CLOSE_BIT,
     KEYS,
     MOST_COMPONENTS,
-    MOST_CONDITIONS,
+    MOST_IN_OPENED_SPANS,
     OFFSET,
     OPEN_BIT,
     SOURCE,
@@ -278,8 +278,8 @@ def _rule_plan(
     def number(predicate: Expr) -> int:
         return predicates.setdefault(predicate, len(predicates))
 
-    most = MOST_COMPONENTS if rule.fold is None else MOST_CONDITIONS
-    assert len(rule.conditions) <= most, "the bits behind are the span's, or there are none"
+    opened = isinstance(rule.span, PredicateSpan)
+    assert len(rule.conditions) <= (MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS)
     bits = [(bit, number(of_its_event(condition))) for bit, condition in enumerate(rule.conditions)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]

@@ -42,12 +42,12 @@ from spark_pace.core.split.carry.chunk_storage import (
     stored_tables,
 )
 from spark_pace.core.split.carry.whole_stream import whole_of
-from spark_pace.core.split.pane_rows import of_today, put_together
+from spark_pace.core.split.pane_rows import put_together, with_needed_columns
 from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 7  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
+FORMAT_VERSION = 8  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
@@ -257,7 +257,7 @@ def _carry(share: Share, stored: Stored, store: TableStore | None) -> Carry:
         chunk.dead = entry["dead"]
         carry.chunks.append(chunk)
     if share.panes is not None:
-        carry.chunks = of_today(share.panes, carry.chunks)
+        carry.chunks = [with_needed_columns(share.panes, chunk) for chunk in carry.chunks]
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
     if "whole" in header:

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from spark_pace.core.columns import MOST_COMPONENTS
+from spark_pace.core.columns import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, Contiguity, EventSchema, Order
@@ -51,11 +51,12 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     node = fields.node(order)
     if node is None:
         return None
-    if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
+    most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
+    if not isinstance(node, Listing) or not 1 <= len(node.items) <= most:
         got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
         rule.report.add(
             node.place,
-            f"must be a list of 1 to {MOST_COMPONENTS} components",
+            f"must be a list of 1 to {most} components{' in a span with open' if opened else ''}",
             got,
             f"Write for example {_EXAMPLE.replace('sequence', order)}.",
         )
