@@ -55,9 +55,6 @@ def released(matches: list[Match], frontier: float) -> list[Match]:
     return [match for match in matches if match.releasable[0] < frontier]
 
 
-# ---------------------------------------------------------------- no more components than rule files may have
-
-
 # ---------------------------------------------------------------- candidates, told by their roles
 
 Roles = tuple[int | None, ...]  # of every event the component that it stands for
