@@ -64,7 +64,8 @@ def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
             (name, False, conjunction([] if move.condition is None else [conditions[move.condition]]))
             for name, move in zip(move_names(rule.fold), rule.fold.moves, strict=True)
         ]
-    told = [(one.name, one.negated, one.predicate) for one in rule.pattern.components] if rule.pattern else []
+    every = () if rule.pattern is None else rule.pattern.every
+    told = [(one.name, one.negated, one.predicate) for one in every]
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([*parts(rule.span.close), *rule.span.close_where])
         told += [("span opens", False, rule.span.open), ("span closes", False, closes)]

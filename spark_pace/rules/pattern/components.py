@@ -18,11 +18,12 @@ from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain
+from spark_pace.rules.lengths import read_duration
+from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_LONG_KEYS = ("name", "when", "times", "not", "follows")
+_LONG_KEYS = ("name", "when", "times", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 _ELSEWHERE = {
     "disjunction": "For either of two events write one component, as in ab: kind = 'a' or kind = 'b'; for "
@@ -66,11 +67,13 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
         return None
     if opened:
         _check_none_is_open(found, rule.report)
+    components, misspelt = [placed.component for placed in found], order not in mapping.entries
     if order == "conjunction":
         check_plain(found, rule.report)
-    else:
-        check_places(found, node.place, rule.report, walks=walks)
-    return Listed(order, [placed.component for placed in found], order not in mapping.entries)
+        return Listed(order, components, misspelt)
+    check_places(found, node.place, rule.report, walks=walks)
+    leading = leading_of(found)
+    return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())
 
 
 def _check_none_is_open(found: list[Placed], report: Report) -> None:
@@ -124,7 +127,16 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
         return None
     _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
-    return Placed(Component(name.text, predicate, times, negated, follows), mapping.place, place)
+    window = fields.node("within")
+    within_us = None if window is None else read_duration(window, fields.report)
+    component = Component(name.text, predicate, times, negated, follows)
+    return Placed(
+        component,
+        mapping.place,
+        place,
+        fields.key_place("within") if fields.has("within") else None,
+        within_us,
+    )
 
 
 def _read_follows(fields: Section, *, grouped: bool) -> Contiguity:
