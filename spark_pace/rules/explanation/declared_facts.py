@@ -84,7 +84,7 @@ def _absence(rule: Rule, pattern: Pattern, absence: Absence) -> ComponentFacts:
         times=None,
         negated=True,
         takes=None,
-        forbids=f"an event that matches it, {near} before one that matches {first}: that one is no {first} then",
+        forbids=f"an event that matches it, {near} before one that could be {first}: that one cannot",
         decided_by=None,
         follows=None,
     )
