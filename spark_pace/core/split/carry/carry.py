@@ -267,9 +267,10 @@ class Carry:
 
     def let_go(self) -> None:
         """Release the memory that chunks were read into, after each part of a batch that reads all chunks."""
-        for chunk in self.chunks:
-            if chunk.mapped is not None:
-                let_go(chunk.mapped)
+        for carry in (self, *self.forbidding):
+            for chunk in carry.chunks:
+                if chunk.mapped is not None:
+                    let_go(chunk.mapped)
 
     def tidy(self, most: int, forgetting: Forgetting | None) -> None:
         """Clean at most `most` chunks, merge chunks, and remove forgotten keys and join values.

@@ -46,11 +46,9 @@ def number(
     last = np.append(first[1:], len(keys)) - 1
     anew = _begins_anew(planned, touched, keys, first, (time, until))
     starts = np.union1d(first, np.flatnonzero(anew))
-    turns = InTurn(order, keys, starts, anew[starts])
-    if (looking_back := planned.looking_back) is not None:
-        fresh = replace(fresh, events=tested(looking_back, touched, fresh.events, turns))
-    if earlier is not None:
-        fresh = replace(fresh, events=without_forbidden(earlier, touched, fresh.events, turns))
+    if planned.looking_back is not None or earlier is not None:
+        turns = InTurn(order, keys, starts, anew[starts])
+        fresh = replace(fresh, events=_tested(planned, touched, fresh.events, earlier, turns))
 
     def counted(steps: Ints, following: Ints) -> Ints:
         """The sum of the steps before each event in its stream; each key goes on from `following`."""
@@ -70,6 +68,15 @@ def number(
         events = with_column(events, OPENING, counted(opens, touched.next_selection))
     touched.last[keys[last]] = until[last]
     return _needed(planned, replace(fresh, events=_unspent(way, events)))
+
+
+def _tested(
+    planned: RulePlan, touched: Touched, events: pa.Table, earlier: Earlier | None, turns: InTurn
+) -> pa.Table:
+    """Remove the bits of ``@mask`` whose conditions on events before do not hold, or that these forbid."""
+    if planned.looking_back is not None:
+        events = tested(planned.looking_back, touched, events, turns)
+    return events if earlier is None else without_forbidden(earlier, touched, events, turns)
 
 
 def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
