@@ -49,17 +49,8 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
         fields.require("sequence", _EXAMPLE)
     elif fields.has("sequence"):
         fields.refuse(["conjunction"], "A pattern is one or the other: write two rules.")
-    node = fields.node(order)
+    node = _listing(fields, order)
     if node is None:
-        return None
-    if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
-        got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
-        rule.report.add(
-            node.place,
-            f"must be a list of 1 to {MOST_COMPONENTS} components",
-            got,
-            f"Write for example {_EXAMPLE.replace('sequence', order)}.",
-        )
         return None
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = _read_list(node, scope, rule.report)
@@ -74,6 +65,17 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     check_places(found, node.place, rule.report, walks=walks)
     leading = leading_of(found)
     return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())
+
+
+def _listing(fields: Section, order: Order) -> Listing | None:
+    """The list of components; None if it is missing or wrong."""
+    node = fields.node(order)
+    if node is None or (isinstance(node, Listing) and 1 <= len(node.items) <= MOST_COMPONENTS):
+        return node
+    got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
+    must, do = f"must be a list of 1 to {MOST_COMPONENTS} components", _EXAMPLE.replace("sequence", order)
+    fields.report.add(node.place, must, got, f"Write for example {do}.")
+    return None
 
 
 def _check_none_is_open(found: list[Placed], report: Report) -> None:

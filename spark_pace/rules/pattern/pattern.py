@@ -53,16 +53,9 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     absences, several = absences_of(listed, complete, several)
     value, contiguity = selecting.context.value, selecting.contiguity
     pattern = Pattern(
-        complete[first:],
-        several,
-        within,
-        value,
-        selecting.close,
-        contiguity,
-        order,
-        selecting.strategy,
+        complete[first:], several, within, value, selecting.close, contiguity, order, selecting.strategy,
         absences,
-    )
+    )  # fmt: skip
     check_strategy(rule, pattern)
     return pattern
 

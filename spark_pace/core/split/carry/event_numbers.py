@@ -37,18 +37,16 @@ def number(
     alone = planned.looking_back is None and earlier is None and planned.rule.forget_key_after_us is None
     if len(fresh.texts) == 1 and alone:
         return _of_one_key(planned, way, touched, fresh)
-    order = np.arange(len(fresh.owner))
-    if len(fresh.texts) > 1:
-        order = np.argsort(fresh.owner, kind="stable")
+    several = len(fresh.texts) > 1
+    order = np.argsort(fresh.owner, kind="stable") if several else np.arange(len(fresh.owner))
     keys, time = fresh.owner[order], numbers(fresh.events, TIME)[order]
     events_of, until = (of_rows[order] for of_rows in _extents(fresh.events))
     first = segments_of(keys)
     last = np.append(first[1:], len(keys)) - 1
     anew = _begins_anew(planned, touched, keys, first, (time, until))
     starts = np.union1d(first, np.flatnonzero(anew))
-    if planned.looking_back is not None or earlier is not None:
-        turns = InTurn(order, keys, starts, anew[starts])
-        fresh = replace(fresh, events=_tested(planned, touched, fresh.events, earlier, turns))
+    turns = InTurn(order, keys, starts, anew[starts])
+    fresh = replace(fresh, events=_tested(planned, touched, fresh.events, earlier, turns))
 
     def counted(steps: Ints, following: Ints) -> Ints:
         """The sum of the steps before each event in its stream; each key goes on from `following`."""
@@ -61,8 +59,7 @@ def number(
         unordered[order] = before
         return unordered
 
-    seq = counted(events_of, touched.next_seq)
-    events = with_column(fresh.events, SEQ, seq)
+    events = with_column(fresh.events, SEQ, counted(events_of, touched.next_seq))
     if counts_openings(planned, way):
         opens = initiators(planned, numbers(events, MASK))[order].astype(np.int64)
         events = with_column(events, OPENING, counted(opens, touched.next_selection))
