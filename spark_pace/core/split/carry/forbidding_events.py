@@ -15,14 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import BEGUN, GREATEST, LEAST, MASK, OF_KEY, SEQ, TIME, Bools, Ints, has_bit
-from spark_pace.core.expr import EventColumns, evaluate
-from spark_pace.core.match.first import greatest
-from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_start
+from spark_pace.core.columns import BEGUN, GREATEST, LEAST, MASK, NO_ROW, OF_KEY, SEQ, TIME, Bools, Ints
+from spark_pace.core.match.absences import Grouped, forbidden_by_steps, grouped
 from spark_pace.core.plan.absence_tests import AbsenceTest, AbsenceTests
-from spark_pace.core.ranks import distinct, segments_of
 from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
 from spark_pace.core.split.carry.chunk import LAST, Chunk, without
@@ -116,93 +111,30 @@ class _Asking:
     carry: Carry
 
 
-@dataclass(frozen=True)
-class _Grouped:
-    """The events that forbid, and those that may be forbidden, in groups of the same key and equal values.
-
-    Attributes:
-        texts: string[g], a text for each group.
-        of: string[g], its key.
-        group: int64[m], ascending.
-        rows: int64[m], the events, which ascend in each group. An event that forbids others of its group, and
-            may be forbidden itself, is there twice: first as the latter.
-        forbids: bool[m], which of them forbid.
-    """
-
-    texts: pa.Array
-    of: pa.Array
-    group: Ints
-    rows: Ints
-    forbids: Bools
-
-
 def _forbidden(asking: _Asking, touched: Touched, events: pa.Table, keys: tuple[Ints, Ints | None]) -> Ints:
     """The rows of the events that an event before forbids; the events that forbid are added to the carry."""
     test, carry = asking.test, asking.carry
-    grouped = _grouped(test, touched.texts, events, keys[0])
-    if not len(grouped.rows):
-        return grouped.rows
+    among = grouped(test, events, keys[0])
+    if not len(among.rows):
+        return among.rows
+    of = touched.texts.take(pa.array(among.keys))
     wanted = Wanted(asking.earlier.forgetting(test), _OF if test.within_us is None else pa.schema([]))
-    found = carry.find(grouped.texts, wanted)
+    found = carry.find(_texts([of, *among.values]), wanted)
     if test.within_us is None:
-        found.last_values[OF_KEY] = grouped.of
+        found.last_values[OF_KEY] = of
     if test.steps is not None:
-        return _forbidden_by_search(asking, found, events, grouped)
-    time = numbers(events, TIME)[grouped.rows]
-    last_us = _last_before(grouped, time, found.last)
-    ends = np.append(segments_of(grouped.group)[1:], len(time)) - 1
-    found.last[:] = np.where(grouped.forbids[ends], time[ends], last_us[ends])
-    carry.put(found, np.full(len(grouped.texts), -1), None, np.zeros(0, np.int64))
+        return _forbidden_by_search(asking, found, events, among)
+    time = numbers(events, TIME)[among.rows]
+    last_us = among.last_before(time, found.last)
+    ends = np.append(among.starts[1:], len(time)) - 1
+    found.last[:] = np.where(among.forbids[ends], time[ends], last_us[ends])
+    carry.put(found, np.full(len(of), -1), None, np.zeros(0, np.int64))
     if test.within_us is None:
         assert keys[1] is not None
-        least = keys[1][grouped.rows]
+        least = keys[1][among.rows]
     else:
         least = time - test.within_us
-    return grouped.rows[~grouped.forbids & (last_us >= least)]
-
-
-def _last_before(grouped: _Grouped, time: Ints, known: Ints) -> Ints:
-    """int64[m], for each event the time of the last one before it in its group that forbids.
-
-    Args:
-        grouped: the events.
-        time: int64[m], their times.
-        known: int64[g], the time of the last event of each group in earlier batches; `NOTHING_US` if none.
-    """
-    count = len(time)
-    at = np.where(grouped.forbids, np.arange(count), -1)
-    before = np.append(-1, np.maximum.accumulate(at)[:-1])
-    starts = segments_of(grouped.group)
-    first = np.repeat(starts, np.diff(np.append(starts, count)))
-    return np.where(before >= first, time[before], known[grouped.group])
-
-
-def _grouped(test: AbsenceTest, texts: pa.Array, events: pa.Table, keys: Ints) -> _Grouped:
-    """Group the events of a test; those with a null among the values that must be equal are in no group."""
-    mask = numbers(events, MASK)
-    negated, first = (np.flatnonzero(has_bit(mask, bit)) for bit in (test.bit, 0))
-    rows, forbids = np.append(negated, first), np.arange(len(negated) + len(first)) < len(negated)
-    columns = _values(test, events, (negated, first))
-    known = np.ones(len(rows), np.bool_)
-    for column in columns:
-        known &= pc.is_valid(column).to_numpy(zero_copy_only=False)
-    if not known.all():
-        rows, forbids = rows[known], forbids[known]
-        columns = [column.filter(pa.array(known)) for column in columns]
-    one_of, group = distinct([pa.array(keys[rows]), *columns])
-    order = np.argsort(2 * (group * len(mask) + rows) + forbids)
-    of = texts.take(pa.array(keys[rows[one_of]]))
-    names = _texts([of, *(column.take(pa.array(one_of)) for column in columns)])
-    return _Grouped(names, of, group[order], rows[order], forbids[order])
-
-
-def _values(test: AbsenceTest, events: pa.Table, rows: tuple[Ints, Ints]) -> list[pa.Array]:
-    """The values that must be equal, for each pair: of the events that forbid, then of the others."""
-    tables = [EventColumns(events.take(pa.array(of_side))) for of_side in rows]
-    return [
-        pa.concat_arrays([evaluate(side, table) for side, table in zip(pair, tables, strict=True)])
-        for pair in test.equal
-    ]
+    return among.rows[~among.forbids & (last_us >= least)]
 
 
 def _texts(columns: Sequence[pa.Array]) -> pa.Array:
@@ -218,38 +150,35 @@ def _texts(columns: Sequence[pa.Array]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, ":") if len(parts) > 2 else parts[1]
 
 
-def _forbidden_by_search(asking: _Asking, found: Touched, events: pa.Table, grouped: _Grouped) -> Ints:
+def _forbidden_by_search(asking: _Asking, found: Touched, events: pa.Table, among: Grouped) -> Ints:
     """Do what `_forbidden` does, with conditions besides equalities: by a search among two events each."""
     test, carry = asking.test, asking.carry
     assert test.steps is not None
-    asked = np.zeros(len(grouped.texts), np.bool_)
-    asked[grouped.group[~grouped.forbids]] = True
+    asked = np.zeros(len(among.keys), np.bool_)
+    asked[among.group[~among.forbids]] = True
     old, owner = carry.events_of(found, asked)
-    new = asked[grouped.group]
+    new = asked[among.group]
+    rows, forbids, group = among.rows[new], among.forbids[new], among.group[new]
     names = [name for name in events.column_names if name in {TIME, *asking.earlier.tests.columns}]
-    tables = [events.select(names).take(pa.array(grouped.rows[new]))]
-    mask = np.where(grouped.forbids[new], 1, 2)
+    seen = events.select(names).take(pa.array(rows))
     if old is not None:
-        missing = {name: pa.nulls(len(owner), tables[0].schema.field(name).type) for name in names}
-        of_old = {name: array(old, name) for name in names if name in old.column_names}
-        tables, mask = [pa.table(missing | of_old), *tables], np.append(np.ones(len(owner)), mask)
-    group = np.append(owner, grouped.group[new])
-    order = np.argsort(group, kind="stable")
-    seen = concat(tables).take(pa.array(order))
-    seen = with_column(with_column(seen, MASK, mask[order].astype(np.uint16)), SEQ, np.arange(len(order)))
-    search = Search(Stream(seen, segments_of(group[order])), test.steps)
-    last = search.terminators
-    matrix, _ = greatest(search, last, window_start(search.stream, last, test.steps.within))
-    rows = np.append(np.full(len(owner), -1), grouped.rows[new])[order]
-    _keep(asking, found, (old, owner, asked), (events, grouped))
-    return rows[matrix[:, -1]]
+        missing = {name: pa.nulls(len(owner), seen.schema.field(name).type) for name in names}
+        known = {name: array(old, name) for name in names if name in old.column_names}
+        seen = concat([pa.table(missing | known), seen])
+    rows, forbids = (
+        np.append(np.full(len(owner), -1), rows),
+        np.append(np.ones(len(owner), np.bool_), forbids),
+    )
+    forbidden = rows[forbidden_by_steps(test.steps, seen, forbids, np.append(owner, group))]
+    _keep(asking, found, (old, owner, asked), (events, among))
+    return forbidden
 
 
 def _keep(
     asking: _Asking,
     found: Touched,
     looked_at: tuple[pa.Table | None, Ints, Bools],
-    new: tuple[pa.Table, _Grouped],
+    new: tuple[pa.Table, Grouped],
 ) -> None:
     """Add the events that forbid to the carry, and let go of those that can forbid no later event.
 
@@ -260,23 +189,23 @@ def _keep(
             they are of: of the others, events that are too old stay until they are read.
         new: the events of the batch, and their groups.
     """
-    (old, owner, asked), (events, grouped) = looked_at, new
+    (old, owner, asked), (events, among) = looked_at, new
     _, bound = asking.earlier.forgetting(asking.test).bounds()
-    since = np.where(asked, found.next_seq, -1)
+    since = np.where(found.next_seq == 0, NO_ROW, np.where(asked, found.next_seq, -1))
     found.rows[asked] = 0
     if old is not None:
         alive = numbers(old, TIME) >= bound
         np.minimum.at(since, owner[alive], numbers(old, SEQ)[alive])
         found.rows[:] += np.bincount(owner[alive], minlength=len(asked))
-    forbids = np.flatnonzero(grouped.forbids)
-    group, time = grouped.group[forbids], numbers(events, TIME)[grouped.rows[forbids]]
+    forbids = np.flatnonzero(among.forbids)
+    group, time = among.group[forbids], numbers(events, TIME)[among.rows[forbids]]
     found.last[group] = time  # of several events of a group the last one is written last
     forbids, group = forbids[time >= bound], group[time >= bound]
     first = np.searchsorted(group, group)
     seq = found.next_seq[group] + np.arange(len(group)) - first
     found.next_seq[:] += np.bincount(group, minlength=len(asked))
     found.rows[:] += np.bincount(group, minlength=len(asked))
-    kept = events.select([TIME, *asking.test.columns]).take(pa.array(grouped.rows[forbids]))
+    kept = events.select([TIME, *asking.test.columns]).take(pa.array(among.rows[forbids]))
     asking.carry.put(found, since, with_column(kept, SEQ, seq), group)
 
 
