@@ -18,25 +18,29 @@ from spark_pace.reasons.wording import iso
 
 
 def with_events_before(
-    pattern: Pattern, stream: Stream, row: int, tests: tuple[ComponentTest, ...]
-) -> tuple[ComponentTest, ...]:
-    """The tests of an event, with those of the first component on the events before it in its stream."""
+    pattern: Pattern, stream: Stream, row: int, test: ComponentTest, start: int
+) -> ComponentTest:
+    """The test of an event against the first component, also on the events before it.
+
+    Args:
+        pattern: the pattern.
+        stream: a stream with all attributes that the conditions read.
+        row: the event's row.
+        test: the test on the event itself.
+        start: the first row of the stream, or of the span.
+    """
     first = pattern.components[0].name
-    before = tuple(_test(absence, first, stream, row) for absence in pattern.absences)
-    return tuple(_with(one, before) if one.component == first else one for one in tests)
+    before = tuple(_test(absence, first, stream, (start, row)) for absence in pattern.absences)
+    holds = test.holds and all(one.holds for one in before)
+    return replace(test, holds=holds, conditions=(*test.conditions, *before))
 
 
-def _with(component: ComponentTest, before: tuple[ConditionTest, ...]) -> ComponentTest:
-    holds = component.holds and all(test.holds for test in before)
-    return replace(component, holds=holds, conditions=(*component.conditions, *before))
-
-
-def _test(absence: Absence, first: str, stream: Stream, row: int) -> ConditionTest:
+def _test(absence: Absence, first: str, stream: Stream, rows: tuple[int, int]) -> ConditionTest:
     """The test that no event before the row forbids it; its value is the last one that does."""
     name, within_us = absence.component.name, absence.within_us
     near = "" if within_us is None else f" within {canonical_duration(within_us)}"
     where = f" where {canonical_text(conjunction(absence.where))}" if absence.where else ""
-    found = _forbidding(absence, first, stream, row)
+    found = _forbidding(absence, first, stream, rows)
     values = {}
     if len(found):
         event = stream.events.slice(int(found[-1]), 1)
@@ -45,15 +49,19 @@ def _test(absence: Absence, first: str, stream: Stream, row: int) -> ConditionTe
     return ConditionTest(f"not {name}{near}{where}", not len(found), values)
 
 
-def _forbidding(absence: Absence, first: str, stream: Stream, row: int) -> Ints:
-    """int64[m], the rows before `row` that forbid its event to stand for the component `first`."""
-    start = np.int64(0)
-    if absence.within_us is not None:
-        start = np.searchsorted(stream.time, stream.time[row] - absence.within_us)
+def _forbidding(absence: Absence, first: str, stream: Stream, between: tuple[int, int]) -> Ints:
+    """int64[m], the rows from `start` on that forbid the event of `row` to stand for the component `first`.
+
+    `between` are `start` and `row`.
+    """
+    start, row = between
     rows = np.arange(start, row)
+    if absence.within_us is not None:
+        rows = rows[stream.time[rows] >= stream.time[row] - absence.within_us]
     predicate = absence.component.predicate
     nodes = {node.column: node for node in walk(predicate) if isinstance(node, Previous)}
-    rows = rows[evaluate_mask(predicate, SpanColumns(stream, nodes, rows, np.zeros(len(rows), np.int64)))]
+    columns = SpanColumns(stream, nodes, rows, np.full(len(rows), start))
+    rows = rows[evaluate_mask(predicate, columns)]
     pairs = {absence.component.name: rows, first: np.full(len(rows), row)}
     return rows[evaluate_mask(conjunction(absence.where), _Pairs(stream, pairs, len(rows)))]
 

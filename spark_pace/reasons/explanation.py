@@ -21,7 +21,6 @@ from spark_pace.reasons.answer import Why
 from spark_pace.reasons.answer_parts import Candidate, FoldStep
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
 from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside
-from spark_pace.reasons.events_before import with_events_before
 from spark_pace.reasons.fold_steps import folded
 from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, is_of_input, late_reason
 from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
@@ -128,8 +127,7 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
         ids: Ints = matches["selection_id"].to_numpy()
         return _inside_spans(rule, own, taken, ids, why)
     known = tests_beside(rule, own.stream, own.row, 0)
-    tests = tuple(known.get(one.component, one) for one in why.components)
-    why = replace(why, components=with_events_before(pattern, own.stream, own.row, tests))
+    why = replace(why, components=tuple(known.get(one.component, one) for one in why.components))
     stretch = Stretch.of(own.stream, pattern, own.horizon, taken)
     opened = selections_of(stretch)
     why = _with_selections(why, own.stream, opened, own.row)

@@ -30,7 +30,7 @@ def is_preceded(pattern: Pattern, absence: Absence, placed: Placed) -> bool:
     for earlier in placed.earlier:
         if absence.within_us is not None and placed.time - earlier.time > absence.within_us:
             continue
-        alone = Bindings(event=earlier.row, before=earlier.before)
+        alone = Bindings(event=earlier.row, before=earlier.before, bound=opened_by(earlier))
         names = {absence.component.name: earlier.row, pattern.components[0].name: placed.row}
         both = Bindings(bound=names)
         if holds(absence.component.predicate, alone) and all(holds(one, both) for one in absence.where):

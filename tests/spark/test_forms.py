@@ -50,6 +50,10 @@ rules:
     where: n.x < a.x and a.x < b.x
     within: 9 s
     context: earliest, selected
+  - name: first_of_a_window
+    span: {every: 5 s, size: 10 s}
+    pattern: {sequence: [{name: n, when: "kind = 'c'", not: true}, a: kind = 'a', b: kind = 'b']}
+    where: n.k = a.k
   - name: unpaid
     partition_by: [k]
     pattern: {sequence: [a: kind = 'a', {name: n, when: "kind = 'b'", not: true}]}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Call, Expr
 from spark_pace.core.plan.rule import Absence, Component, Context, Pattern, Rule
-from tests.support.form_strategies import changed, previous_conditions, rules_of
+from tests.support.form_strategies import Spans, changed, previous_conditions, rules_of
 from tests.support.grouped_strategies import grouped_patterns, rare
 from tests.support.strategies import CONTEXTS, column, condition, forgetful, number, patterns, predicates
 from tests.support.streams import SECOND
@@ -69,20 +69,27 @@ def behind_absences(draw: st.DrawFn, plain: Pattern) -> Pattern:
 
 
 @st.composite
-def absent_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS) -> Rule:
-    """A rule with negated components in first place; if its keys are forgotten, some may forbid for ever."""
-    context = draw(st.sampled_from(contexts))
-    grouped = grouped_patterns(context).filter(lambda pattern: pattern.components[0].times is None)
-    rule = draw(rules_of(draw(behind_absences(draw(patterns(context) | grouped))), None))
-    if draw(st.integers(0, 2)):
-        return rule
-    rule = draw(forgetful(rule))
+def absent_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
+    """A rule with negated components in first place; in spans, or where keys are forgotten, some for ever."""
+    context, inside = draw(st.sampled_from(contexts)), spans is not None
+    grouped = grouped_patterns(context, in_span=inside)
+    alone = grouped.filter(lambda pattern: pattern.components[0].times is None)
+    plain = draw(patterns(context, in_span=inside) | alone)
+    rule = draw(rules_of(draw(behind_absences(plain)), spans))
+    forgets = draw(st.integers(0, 2)) == 0
+    if forgets:
+        rule = draw(forgetful(rule))
     assert rule.pattern is not None
     some = tuple(
-        replace(one, within_us=None) if all(map(is_equality, one.where)) and draw(st.booleans()) else one
+        replace(one, within_us=None) if _may_last(one, rule, forgets) and draw(st.booleans()) else one
         for one in rule.pattern.absences
     )
     return replace(rule, pattern=replace(rule.pattern, absences=some))
+
+
+def _may_last(absence: Absence, rule: Rule, forgets: bool) -> bool:
+    """Whether it may forbid without a window."""
+    return rule.span is not None or (forgets and all(map(is_equality, absence.where)))
 
 
 def is_equality(expr: Expr) -> bool:

@@ -23,6 +23,7 @@ LANDED: tuple[str, ...] = (
     "aggregates",
     "fold",
     "negated_first",
+    "negated_first_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -39,6 +40,7 @@ FORMS: dict[str, Form] = {
     "aggregates": lambda contexts: aggregate_rules(),
     "fold": lambda contexts: fold_rules(),
     "negated_first": absent_rules,
+    "negated_first_in_span": lambda contexts: absent_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

@@ -50,7 +50,7 @@ class Grouped:
         return segments_of(self.group)
 
     def last_before(self, time: Ints, known: Ints) -> Ints:
-        """int64[m], for each event the time of the last one before it in its group that forbids.
+        """int64[m], for each event, if there are any, the time of the last one before it that forbids.
 
         Args:
             time: int64[m], the times of the events.
@@ -132,6 +132,8 @@ def inside_spans(tests: AbsenceTests, events: pa.Table, spans: Ints) -> pa.Table
 def _inside(test: AbsenceTest, events: pa.Table, spans: Ints) -> Ints:
     """The rows of the events that one before them in their span forbids."""
     among = grouped(test, events, spans)
+    if not len(among.rows):
+        return among.rows
     if test.steps is not None:
         seen = events.take(pa.array(among.rows))
         return among.rows[forbidden_by_steps(test.steps, seen, among.forbids, among.group)]

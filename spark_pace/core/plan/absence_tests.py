@@ -20,7 +20,7 @@ class AbsenceTest:
 
     Attributes:
         bit: its bit of ``@mask``.
-        within_us: how long before the other event an event forbids; None: since the key's stream began.
+        within_us: how long before the other event an event forbids; None: since its stream or span began.
         equal: pairs of expressions, the first over the event that forbids, the second over the event that it
             forbids. Their values are equal.
         steps: both events as a sequence, with the conditions that are left; None if `equal` says all.
@@ -55,7 +55,10 @@ class AbsenceTests:
 
 
 def absence_tests(rule: Rule, *, others_count: bool) -> AbsenceTests | None:
-    """The tests of the rule's negated components in first place; None if it has none."""
+    """The tests of the rule's negated components in first place; None if it has none.
+
+    For a rule with a span operators make them, among the events of each span.
+    """
     pattern = rule.pattern
     if pattern is None or not pattern.absences:
         return None
@@ -79,7 +82,7 @@ def _test(absence: Absence, first: Component, bit: int) -> AbsenceTest:
     steps = Pattern(
         (Component(name, anything), Component(first.name, anything)),
         tuple(Conjunct(expr, (0, 1)) for expr in rest),
-        Within(absence.within_us),
+        None if absence.within_us is None else Within(absence.within_us),
         Context("latest", "zero"),
     )
     nodes = (node for expr in rest for node in walk(expr))

@@ -107,8 +107,10 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
     exprs = [field.expr for field in rule.emit if field.expr is not None]
     if rule.pattern is not None:
         exprs += [conjunct.expr for conjunct in rule.pattern.where]
-        for component in rule.pattern.components if rule.span is not None else ():
-            exprs += of_other_events(component.predicate)
+        for predicate in rule.pattern.predicates if rule.span is not None else ():
+            exprs += of_other_events(predicate)
+        for absence in rule.pattern.absences if rule.span is not None else ():
+            exprs += absence.where
     if isinstance(rule.span, PredicateSpan):
         exprs += rule.span.close_where
     return exprs if rule.having is None else [*exprs, rule.having]

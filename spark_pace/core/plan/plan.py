@@ -58,7 +58,8 @@ class RulePlan:
             P_s and P_c of a span. The predicate has only the conditions on the event alone.
         looking_back: the conditions of components or moves on earlier events; None if there are none, or if
             they are on the events of a span.
-        absent: the tests of negated components in first place; None if there are none.
+        absent: the tests of negated components in first place; None if there are none, or if they are made
+            in spans.
         takes_all: True if every event that passes the filter belongs to the rule's stream.
         panes: what is kept for each pane in place of its events; None if events are kept.
         columns: the attributes that matching, ordering and computing fields need.
@@ -293,7 +294,8 @@ def _rule_plan(
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
     counted = others_count(rule)
     needed = counted or rule.forget_key_after_us is not None
-    back, absent = looking_back(rule, others_count=needed), absence_tests(rule, others_count=needed)
+    back = looking_back(rule, others_count=needed)
+    absent = None if rule.span is not None else absence_tests(rule, others_count=needed)
     takes_all = counted or looks_back(rule)
     return RulePlan(
         index, rule, filter_bit, tuple(bits), back, absent, takes_all, panes_of(rule), columns,

@@ -46,7 +46,9 @@ from spark_pace.rules.explanation.facts import (
 def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     """The facts about a rule's pattern."""
     before = (expr for absence in pattern.absences for expr in absence.where)
-    where = [ConditionFacts(canonical_text(expr), IN_ORDER) for expr in before]
+    where = [
+        ConditionFacts(canonical_text(expr), IN_ORDER if rule.span is None else IN_SPANS) for expr in before
+    ]
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
         where.append(ConditionFacts(canonical_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
@@ -76,6 +78,7 @@ def _absence(rule: Rule, pattern: Pattern, absence: Absence) -> ComponentFacts:
     component, first = absence.component, pattern.components[0].name
     parts = _parts(rule, component)
     near = "any time" if absence.within_us is None else f"{canonical_duration(absence.within_us)} at most"
+    near += "" if rule.span is None else " and in the same span"
     return ComponentFacts(
         name=component.name,
         condition=canonical_text(component.predicate),

@@ -119,7 +119,7 @@ def _last_values(rule: Rule) -> tuple[str, ...]:
 def _forbidding(rule: Rule) -> tuple[str, ...]:
     """What is kept of the events of negated components in first place, in words."""
     absent = absence_tests(rule, others_count=False)
-    if rule.pattern is None or absent is None:
+    if rule.pattern is None or absent is None or rule.span is not None:
         return ()
     return tuple(
         f"{absence.component.name}: {_kept(test)}{_per_key(rule)}"

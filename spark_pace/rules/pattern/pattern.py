@@ -122,21 +122,13 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
 
 
 def _check_leading(rule: Section, listed: Listed) -> None:
-    """Report negated components in first place of a rule with a span, or that would forbid for ever."""
+    """Report negated components in first place that would forbid for ever."""
     for placed in listed.leading:
-        name = quote(placed.component.name)
-        if rule.has("span"):
+        if placed.within is None and not rule.has("forget_key_after") and not rule.has("span"):
             rule.report.add(
                 placed.place,
-                'must not be negated in first place in a rule with a "span"',
-                name,
-                "Leave one of the two out: what it forbids does not end with a span.",
-            )
-        elif placed.within is None and not rule.has("forget_key_after"):
-            rule.report.add(
-                placed.place,
-                'must have the key "within" in first place, or the rule "forget_key_after"',
-                name,
+                'must have the key "within" in first place, or the rule "forget_key_after" or "span"',
+                quote(placed.component.name),
                 "What it forbids would be kept for ever: add for example within: 30 d to the component.",
             )
 

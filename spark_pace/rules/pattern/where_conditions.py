@@ -37,7 +37,7 @@ def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bo
             indices = (0,)
         if indices:
             _check_negated([components[index] for index in indices], place, rule.report)
-            _check_leading(listed, expr, indices, (place, rule.report))
+            _check_leading(rule, listed, expr, (indices, place))
             found.append(Conjunct(expr, indices))
         else:
             rule.report.add(
@@ -60,25 +60,27 @@ def _check_negated(named: Sequence[Component], place: Place, report: Report) -> 
         )
 
 
-def _check_leading(listed: Listed, expr: Expr, named: Sequence[int], where: tuple[Place, Report]) -> None:
+def _check_leading(rule: Section, listed: Listed, expr: Expr, where: tuple[Sequence[int], Place]) -> None:
     """Report a condition on a negated component in first place that names more than the one behind those."""
-    components, first = listed.components, len(listed.leading)
+    (named, place), components, first = where, listed.components, len(listed.leading)
     leading = [index for index in named if index < first]
     if len(leading) != 1 or len(named) == 1:
         return
-    (place, report), before, behind = where, listed.leading[leading[0]], components[first].name
+    before, behind = listed.leading[leading[0]], components[first].name
     name = before.component.name
-    if named[1:] != (first,):
-        others = " and ".join(quote(components[index].name) for index in named[1:])
+    others = [quote(components[index].name) for index in named[1:]]
+    if any(isinstance(part, Column) and part.component == OPENING_EVENT for part in walk(expr)):
+        others.append(quote(OPENING_EVENT))
+    if others != [quote(behind)]:
         must = (
             f"must name besides {quote(name)} only {quote(behind)}, the first component that is not negated"
         )
         do = "It forbids that one event, whatever else the match has: leave the others out of the condition."
-        report.add(place, must, others, do)
-    elif before.within is None and equality_of(expr, name, behind) is None:
+        rule.report.add(place, must, " and ".join(others), do)
+    elif before.within is None and not rule.has("span") and equality_of(expr, name, behind) is None:
         must = f"must be an equality of {quote(name)} and {quote(behind)}, as in {name}.x = {behind}.x"
         do = f"Other conditions need an end: add for example within: 30 d to {quote(name)}."
-        report.add(place, must, "another condition", do)
+        rule.report.add(place, must, "another condition", do)
 
 
 def absences_of(

@@ -129,6 +129,7 @@ def drawn_rules() -> list[Rules]:
     found += [rules(CONTEXTS[-1], where=True).map(with_sum).flatmap(forgetful)]
     found += [open_rules(predicate_spans()), open_rules(predicate_spans(), conjunction=True, earlier=True)]
     found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
+    found += [absent_rules(CONTEXTS, kind()) for kind in KINDS]
     found += [each.flatmap(forgetful) for each in found[::4]]
     for context in FREE:
         joined = joined_rules(context)

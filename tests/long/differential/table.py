@@ -83,7 +83,7 @@ IMPOSSIBLE = (
     Impossible(
         ("is_pruned",),
         ("conjunction", *SPANS),
-        "it is for negated components in first place, which only sequences without a span have",
+        "it is for negated components in first place of sequences, and inside spans nothing is kept",
     ),
     Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),
 )

@@ -46,3 +46,17 @@ def test_an_event_that_only_forbids_is_in_the_stream(tmp_path: Path) -> None:
     answer = told(tmp_path, "n a", SEEN.replace("'a', not", "'n', not"), 0)
     assert (answer.seq, answer.not_in_stream) == (0, None)
     assert [component.holds for component in answer.components] == [True, False]
+
+
+def test_it_tells_what_forbids_in_each_span(tmp_path: Path) -> None:
+    rest = (
+        "span: {open: type = 'o', close: type = 'c', within: 1 h}\n"
+        "    pattern: {sequence: [{name: n, when: type = 'n', not: true}, a: type = 'a', b: type = 'b']}"
+    )
+    lines = list(lines_of(told(tmp_path, "o n o a b c", rest, 3)))
+    inside = [line for line in lines if "in it a:" in line]
+    assert [line.split("in it ")[1] for line in inside] == [
+        "a: yes",
+        "a: no, not n does not hold: n = '#1, events.json:1 at 2024-01-01T00:00:01Z'",
+    ]
+    assert sum(" a#3 b#4" in line for line in lines) == 1

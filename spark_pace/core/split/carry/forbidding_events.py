@@ -165,13 +165,10 @@ def _forbidden_by_search(asking: _Asking, found: Touched, events: pa.Table, amon
         missing = {name: pa.nulls(len(owner), seen.schema.field(name).type) for name in names}
         known = {name: array(old, name) for name in names if name in old.column_names}
         seen = concat([pa.table(missing | known), seen])
-    rows, forbids = (
-        np.append(np.full(len(owner), -1), rows),
-        np.append(np.ones(len(owner), np.bool_), forbids),
-    )
-    forbidden = rows[forbidden_by_steps(test.steps, seen, forbids, np.append(owner, group))]
+    forbids = np.append(np.ones(len(owner), np.bool_), forbids)
+    forbidden = forbidden_by_steps(test.steps, seen, forbids, np.append(owner, group))
     _keep(asking, found, (old, owner, asked), (events, among))
-    return forbidden
+    return rows[forbidden - len(owner)]
 
 
 def _keep(

@@ -30,3 +30,12 @@ def test_it_says_how_long_one_without_a_window_forbids(tmp_path: Path) -> None:
     told = "an event that matches it, any time before one that could be a: that one cannot"
     assert f"  forbids      n: {told}" in lines
     assert "               for not n: the time of the last event for each key" in lines
+
+
+def test_it_says_that_inside_a_span_its_events_forbid_and_nothing_is_kept(tmp_path: Path) -> None:
+    span = "span: {every: 10 s, size: 10 s}, where: n.type = a.type"
+    lines = explained_pattern(tmp_path, f"{{name: n, when: x = 4, not: true}}, {ONE}", span)
+    told = "an event that matches it, any time and in the same span before one that could be a"
+    assert f"  forbids      n: {told}: that one cannot" in lines
+    assert "  where        n.type = a.type  [on operators, in each span]" in lines
+    assert not any("for not n" in line for line in lines)
