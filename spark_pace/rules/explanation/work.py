@@ -122,12 +122,21 @@ def _forbidding(rule: Rule) -> tuple[str, ...]:
     if rule.pattern is None or absent is None or rule.span is not None:
         return ()
     return tuple(
-        f"{absence.component.name}: {_kept(test)}{_per_key(rule)}"
+        f"{absence.component.name}: {_kept(test)}{_per_key(rule)}{_compared(rule.pattern, test)}"
         for absence, test in zip(rule.pattern.absences, absent.tests, strict=True)
     )
 
 
+def _compared(pattern: Pattern, test: AbsenceTest) -> str:
+    """What is done with the events that are kept, in words; nothing where only the last time is."""
+    if test.steps is None:
+        return ""
+    equal = ", if the values of both are equal" if test.equal else ""
+    return f"; each that could be {pattern.components[0].name} is compared with them{equal}"
+
+
 def _kept(test: AbsenceTest) -> str:
+    """What is kept of a test's events, in words."""
     near = "" if test.within_us is None else f" of {canonical_duration(test.within_us)}"
     if test.steps is not None:
         return f"the events{near}"

@@ -21,7 +21,10 @@ def test_it_says_what_forbids_and_what_is_kept(tmp_path: Path) -> None:
 def test_it_says_that_events_are_kept(tmp_path: Path) -> None:
     never = "{name: n, when: x = 4, not: true, within: 1 h}"
     lines = explained_pattern(tmp_path, f"{never}, {ONE}", "where: n.x < a.x")
-    assert "               for not n: the events of 1 h" in lines
+    kept = "the events of 1 h; each that could be a is compared with them"
+    assert f"               for not n: {kept}" in lines
+    lines = explained_pattern(tmp_path, f"{never}, {ONE}", "where: n.x < a.x and n.type = a.type")
+    assert f"               for not n: {kept}, if the values of both are equal" in lines
 
 
 def test_it_says_how_long_one_without_a_window_forbids(tmp_path: Path) -> None:
