@@ -21,6 +21,8 @@ JOIN = "@join"  # dictionary<int32, string>: the join value's text, see `core.sp
 SEQ = "@seq"  # int64: position in the rule's stream, per key
 OPENING = "@opening"  # int64: the number of initiators before this event, per key
 MASK = "@mask"  # uint16, bit k: the event matches component k, or satisfies condition k of a fold's moves
+BEGUN = "@begun"  # int64, of a key: the event time of the first event of its stream
+OF_KEY = "@of"  # string, of a group of events with equal values: the text of its partition key
 SPENT = "@spent"  # int64: says if a match has used the event up, and where, see UNUSED
 
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -24,6 +24,7 @@ from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
+from spark_pace.reasons.events_before import with_events_before
 from spark_pace.reasons.wording import plain
 
 
@@ -47,12 +48,15 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
         row: the event's row.
         first: the first row of the stream, or of the span.
     """
-    found = {}
+    found, pattern = {}, rule.pattern
+    behind = pattern.components[0].name if pattern is not None and pattern.absences else None
     for name, negated, condition in _conditions(rule):
-        if _reads_others(condition):
+        if _reads_others(condition) or name == behind:
             nodes = {node.column: node for node in walk(condition) if isinstance(node, Previous)}
             columns = SpanColumns(stream, nodes, np.array([row]), np.array([first]))
             found[name] = _component(name, negated, condition, columns, beside=True)
+            if pattern is not None and name == behind:
+                found[name] = with_events_before(pattern, stream, row, found[name], first)
     return found
 
 
@@ -64,7 +68,8 @@ def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
             (name, False, conjunction([] if move.condition is None else [conditions[move.condition]]))
             for name, move in zip(move_names(rule.fold), rule.fold.moves, strict=True)
         ]
-    told = [(one.name, one.negated, one.predicate) for one in rule.pattern.components] if rule.pattern else []
+    every = () if rule.pattern is None else rule.pattern.every
+    told = [(one.name, one.negated, one.predicate) for one in every]
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([*parts(rule.span.close), *rule.span.close_where])
         told += [("span opens", False, rule.span.open), ("span closes", False, closes)]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Context, Rule
+from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
@@ -21,6 +22,8 @@ LANDED: tuple[str, ...] = (
     "open",
     "aggregates",
     "fold",
+    "negated_first",
+    "negated_first_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -36,6 +39,8 @@ FORMS: dict[str, Form] = {
     "open_in_conjunction": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True),
     "aggregates": lambda contexts: aggregate_rules(),
     "fold": lambda contexts: fold_rules(),
+    "negated_first": absent_rules,
+    "negated_first_in_span": lambda contexts: absent_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

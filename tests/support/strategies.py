@@ -340,5 +340,8 @@ def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
         length = pattern.within.time_us
         within = pattern.within if length is None else Within(min(length, most_us), pattern.within.events)
         pattern = replace(pattern, within=within)
+    if pattern is not None and pattern.absences:
+        shorter = (replace(one, within_us=min(one.within_us or 0, most_us)) for one in pattern.absences)
+        pattern = replace(pattern, absences=tuple(shorter))
     keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y", "k")]))
     return replace(plain, pattern=pattern, span=span, partition_by=keys, forget_key_after_us=most_us)

@@ -22,6 +22,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.absence_tests import AbsenceTests, absence_tests
 from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
@@ -57,6 +58,8 @@ class RulePlan:
             P_s and P_c of a span. The predicate has only the conditions on the event alone.
         looking_back: the conditions of components or moves on earlier events; None if there are none, or if
             they are on the events of a span.
+        absent: the tests of negated components in first place; None if there are none, or if they are made
+            in spans.
         takes_all: True if every event that passes the filter belongs to the rule's stream.
         panes: what is kept for each pane in place of its events; None if events are kept.
         columns: the attributes that matching, ordering and computing fields need.
@@ -72,6 +75,7 @@ class RulePlan:
     filter_bit: int | None
     bits: tuple[tuple[int, int], ...]
     looking_back: LookingBack | None
+    absent: AbsenceTests | None
     takes_all: bool
     panes: Panes | None
     columns: tuple[str, ...]
@@ -84,7 +88,8 @@ class RulePlan:
     @property
     def tested(self) -> tuple[str, ...]:
         """The attributes that the conditions on earlier events read; later steps may not need them."""
-        return () if self.looking_back is None else self.looking_back.columns
+        tests = (one for one in (self.looking_back, self.absent) if one is not None)
+        return tuple(dict.fromkeys(name for one in tests for name in one.columns))
 
     @property
     def computed_from(self) -> tuple[str, ...]:
@@ -288,10 +293,12 @@ def _rule_plan(
     columns = _needed(rule, ties)
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
     counted = others_count(rule)
-    back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
+    needed = counted or rule.forget_key_after_us is not None
+    back = looking_back(rule, others_count=needed)
+    absent = None if rule.span is not None else absence_tests(rule, others_count=needed)
     takes_all = counted or looks_back(rule)
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns,
+        index, rule, filter_bit, tuple(bits), back, absent, takes_all, panes_of(rule), columns,
         tuple(computed_of(expressions_over_matches(rule)).items()), key_column, meaning, since,
     )  # fmt: skip
 

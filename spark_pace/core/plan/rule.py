@@ -175,6 +175,21 @@ class Conjunct:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """A negated component in first place: no event stands for the first component behind one that forbids it.
+
+    Attributes:
+        component: the negated component.
+        within_us: how long before the other event an event forbids; None: however long.
+        where: the conditions on both events; columns name the components.
+    """
+
+    component: Component
+    within_us: int | None
+    where: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
 class Context:
     """The name of a parameter context: its selection policy and its consumption policy.
 
@@ -195,7 +210,7 @@ class Pattern:
 
     With the contiguity "strict" no event of the rule's stream stands between two events of a match. In the
     order "sequence" events of components come one after the other as they are listed, in a "conjunction" in
-    any order.
+    any order. `absences` are the negated components in first place; they are not among `components`.
     """
 
     components: tuple[Component, ...]
@@ -206,6 +221,17 @@ class Pattern:
     contiguity: Contiguity = "relaxed"
     order: Order = "sequence"
     strategy: Strategy | None = None  # the search for *earliest, selected*; None: the program chooses
+    absences: tuple[Absence, ...] = ()
+
+    @property
+    def every(self) -> tuple[Component, ...]:
+        """All components, as they are listed in the rule file."""
+        return (*(absence.component for absence in self.absences), *self.components)
+
+    @property
+    def predicates(self) -> tuple[Expr, ...]:
+        """The predicates of the components, then those of `absences`. Their places are bits of ``@mask``."""
+        return tuple(one.predicate for one in (*self.components, *(one.component for one in self.absences)))
 
 
 @dataclass(frozen=True)
@@ -304,7 +330,7 @@ class Rule:
         """The predicates of components or the conditions of moves. Each has a bit in an event's ``@mask``."""
         if isinstance(self.fold, StateMachine):
             return self.fold.conditions
-        return () if self.pattern is None else tuple(one.predicate for one in self.pattern.components)
+        return () if self.pattern is None else self.pattern.predicates
 
     @property
     def function(self) -> str | None:

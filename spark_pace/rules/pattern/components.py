@@ -18,11 +18,12 @@ from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain
+from spark_pace.rules.lengths import read_duration
+from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_LONG_KEYS = ("name", "when", "times", "not", "follows")
+_LONG_KEYS = ("name", "when", "times", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 _ELSEWHERE = {
     "disjunction": "For either of two events write one component, as in ab: kind = 'a' or kind = 'b'; for "
@@ -48,18 +49,8 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
         fields.require("sequence", _EXAMPLE)
     elif fields.has("sequence"):
         fields.refuse(["conjunction"], "A pattern is one or the other: write two rules.")
-    node = fields.node(order)
+    node = _listing(fields, order, opened=opened)
     if node is None:
-        return None
-    most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
-    if not isinstance(node, Listing) or not 1 <= len(node.items) <= most:
-        got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
-        rule.report.add(
-            node.place,
-            f"must be a list of 1 to {most} components{' in a span with open' if opened else ''}",
-            got,
-            f"Write for example {_EXAMPLE.replace('sequence', order)}.",
-        )
         return None
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = _read_list(node, scope, rule.report)
@@ -67,11 +58,26 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
         return None
     if opened:
         _check_none_is_open(found, rule.report)
+    components, misspelt = [placed.component for placed in found], order not in mapping.entries
     if order == "conjunction":
         check_plain(found, rule.report)
-    else:
-        check_places(found, node.place, rule.report, walks=walks)
-    return Listed(order, [placed.component for placed in found], order not in mapping.entries)
+        return Listed(order, components, misspelt)
+    check_places(found, node.place, rule.report, walks=walks)
+    leading = leading_of(found)
+    return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())
+
+
+def _listing(fields: Section, order: Order, *, opened: bool) -> Listing | None:
+    """The list of components; None if it is missing or wrong."""
+    most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
+    node = fields.node(order)
+    if node is None or (isinstance(node, Listing) and 1 <= len(node.items) <= most):
+        return node
+    got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
+    must = f"must be a list of 1 to {most} components{' in a span with open' if opened else ''}"
+    do = _EXAMPLE.replace("sequence", order)
+    fields.report.add(node.place, must, got, f"Write for example {do}.")
+    return None
 
 
 def _check_none_is_open(found: list[Placed], report: Report) -> None:
@@ -125,7 +131,16 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
         return None
     _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
-    return Placed(Component(name.text, predicate, times, negated, follows), mapping.place, place)
+    window = fields.node("within")
+    within_us = None if window is None else read_duration(window, fields.report)
+    component = Component(name.text, predicate, times, negated, follows)
+    return Placed(
+        component,
+        mapping.place,
+        place,
+        fields.key_place("within") if fields.has("within") else None,
+        within_us,
+    )
 
 
 def _read_follows(fields: Section, *, grouped: bool) -> Contiguity:
