@@ -107,7 +107,6 @@ def test_the_state_of_a_rule_without_one_has_nothing_of_it(tmp_path: Path) -> No
     assert slot.state is not None
     (unit,) = decode_header(slot.state)["units"]
     assert {*unit} == {"rule", "since", "bucket", "fingerprint", "chunks", "keys", "rows", "open"}
-    assert decode_header(slot.state)["format_version"] == 7
 
 
 SECONDS = [datetime(2024, 1, 1, 0, 0, second) for second in range(60)]
