@@ -105,7 +105,8 @@ def check_aggregated(found: Answers, answer: Why) -> None:
 
 def could_begin(found: Answers, answer: Why) -> bool:
     """Whether the event can stand for a component, and an initiator stands before it, or is it."""
-    spans = list(found.homes(answer).values())[-MOST_SPANS:]
+    looked_at = [one.selection_id for one in answer.selections if one.there][:MOST_SPANS]
+    spans = [home for number, home in found.homes(answer).items() if number in looked_at]
     stream = found.stream(answer)
     homes = spans if found.rule.span is not None else [] if stream is None else [stream]
     for home in homes:
