@@ -24,7 +24,7 @@ from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
-from spark_pace.reasons.events_before import with_events_before
+from spark_pace.reasons.events_before import unknown, with_events_before, with_tests
 from spark_pace.reasons.wording import plain
 
 
@@ -35,8 +35,18 @@ def filter_tests(rule: Rule, event: pa.Table) -> tuple[ConditionTest, ...]:
 
 def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
     """The tests against each component, and against the `open` and `close` of a span."""
-    columns = EventColumns(event)
-    return tuple(_component(*one, columns, beside=False) for one in _conditions(rule))
+    columns, pattern, behind = EventColumns(event), rule.pattern, _behind_absences(rule)
+    tests = (_component(*one, columns, beside=False) for one in _conditions(rule))
+    return tuple(
+        with_tests(one, unknown(pattern)) if pattern is not None and one.component == behind else one
+        for one in tests
+    )
+
+
+def _behind_absences(rule: Rule) -> str | None:
+    """The component behind negated ones in first place; None if the rule has none."""
+    pattern = rule.pattern
+    return pattern.components[0].name if pattern is not None and pattern.absences else None
 
 
 def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, ComponentTest]:
@@ -48,8 +58,7 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
         row: the event's row.
         first: the first row of the stream, or of the span.
     """
-    found, pattern = {}, rule.pattern
-    behind = pattern.components[0].name if pattern is not None and pattern.absences else None
+    found, pattern, behind = {}, rule.pattern, _behind_absences(rule)
     for name, negated, condition in _conditions(rule):
         if _reads_others(condition) or name == behind:
             nodes = {node.column: node for node in walk(condition) if isinstance(node, Previous)}
