@@ -1,8 +1,7 @@
 """The value of an expression for one event or one candidate: plain Python, SQL's three-valued logic.
 
-It was written from the documentation of the expression language, not from
-`spark_pace.core.expr.evaluation`; it uses only the nodes of that package. A
-timestamp is a whole number of microseconds since 1970.
+It was written from the documentation of the expression language, not from `spark_pace.core.expr.evaluation`;
+it uses only the nodes of that package. A timestamp is a whole number of microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -201,8 +200,7 @@ def aggregate(expr: Aggregate, rows: Sequence[Row], reductions: Reductions) -> A
     """Leave nulls out, except that `first` and `last` give the value as it is; ``count(x)`` counts events."""
     if expr.attribute is None:
         return len(rows)
-    of = expr.of
-    values = [row[expr.attribute] if of is None else value_of(of, Bindings(row)) for row in rows]
+    values = [value_of(expr.of, Bindings(row)) if expr.of else row[expr.attribute] for row in rows]
     if expr.function in ("first", "last"):
         return values[0 if expr.function == "first" else -1] if values else None
     known = [value for value in values if value is not None]
@@ -210,6 +208,8 @@ def aggregate(expr: Aggregate, rows: Sequence[Row], reductions: Reductions) -> A
         return len(known)
     if expr.function == "count_distinct":
         return len({compared(value) for value in known})
+    if expr.function == "collect_list":
+        return known[: int(expr.at or 0)]
     if not known:
         return None
     if expr.function in ("median", "percentile"):

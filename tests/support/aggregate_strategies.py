@@ -38,11 +38,13 @@ HOLISTIC: tuple[tuple[str, Any, Any, str], ...] = (
     ("high", "DOUBLE", "percentile", "z"),
     ("usual", "STRING", "mode", "k"),
     ("usual_z", "DOUBLE", "mode", "z"),
+    ("first_keys", "ARRAY<STRING>", "collect_list", "k"),
 )
+AT = {"percentile": 0.9, "collect_list": 3}
 
 
 def over(function: Any, attribute: str, kind: Any = "BIGINT", of: Expr | None = None) -> Aggregate:
-    return Aggregate(function, None, attribute, kind, of, 0.9 if function == "percentile" else None)
+    return Aggregate(function, None, attribute, kind, of, AT.get(function))
 
 
 COMPUTED = ("sum", "avg", "min", "last", "count", "stddev")

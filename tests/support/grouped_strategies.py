@@ -281,9 +281,10 @@ def grouped_emits(pattern: Pattern) -> tuple[EmitField, ...]:
             EmitField(f"{name}_{function}_{attribute}", kind, Aggregate(function, name, attribute, kind))  # type: ignore[arg-type]
             for function, attribute, kind in kinds
         ]
+        collected = Aggregate("collect_list", name, "y", "ARRAY<BIGINT>", None, 2)
         found += [
             EmitField(f"{name}_of_all_{number}", of_all.type, of_all)
-            for number, of_all in enumerate(of_all_values(name))
+            for number, of_all in enumerate([*of_all_values(name), collected])
         ]
     return tuple(found)
 

@@ -105,7 +105,7 @@ class Previous:
 
 AggregateName: TypeAlias = typing.Literal[
     "count", "sum", "avg", "min", "max", "stddev", "first", "last",
-    "count_distinct", "approx_count_distinct", "median", "percentile", "mode",
+    "count_distinct", "approx_count_distinct", "median", "percentile", "mode", "collect_list",
 ]  # fmt: skip
 
 
@@ -119,7 +119,7 @@ class Aggregate:
         attribute: the attribute, or the column that `of` is computed into; None where events are counted.
         type: the type of the value.
         of: what is computed of each event, without the names of components; None where it is an attribute.
-        at: the place in order that a percentile is at, from 0 to 1.
+        at: the place in order that a percentile is at, from 0 to 1; of a list, the most values it has.
     """
 
     function: AggregateName

@@ -1,7 +1,7 @@
-"""How the values of groups of rows are distributed: distinct values, percentiles, the most frequent one.
+"""What needs all values of groups of rows: distinct ones, percentiles, the most frequent one, lists of them.
 
-Each needs all values of a group. They are sorted once for each question, by group and then as SQL compares
-them: NaN equals NaN and is the greatest number, 0.0 = -0.0. Nulls are left out.
+For all but lists they are sorted once for each question, by group and then as SQL compares them: NaN equals
+NaN and is the greatest number, 0.0 = -0.0. Nulls are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spark_pace.core.expr import Aggregate
 from spark_pace.core.ranks import float_orders, floats_of, value_codes, value_ranks
 from spark_pace.core.tables import bools
 
-FUNCTIONS = ("count_distinct", "median", "percentile", "mode")
+FUNCTIONS = ("count_distinct", "median", "percentile", "mode", "collect_list")
 MEDIAN = 0.5
 
 
@@ -26,8 +26,8 @@ def distributed(one: Aggregate, values: pa.Array, owner: Ints, rows: int) -> pa.
     Args:
         one: the aggregate.
         values: of n rows.
-        owner: int64[n], the group of each row.
-        rows: how many groups there are. Of one without values a count is 0, anything else null.
+        owner: int64[n], ascending, the group of each row.
+        rows: how many groups there are. Of one without values a count is 0, a list empty, anything else null.
     """
     known = bools(pc.is_valid(values))
     if not known.all():
@@ -36,7 +36,18 @@ def distributed(one: Aggregate, values: pa.Array, owner: Ints, rows: int) -> pa.
         return pa.array(_distinct(value_codes(values), owner, rows))
     if one.function == "mode":
         return _mode(values, owner, rows)
+    if one.function == "collect_list":
+        assert one.at is not None
+        return _lists(values, owner, rows, int(one.at))
     return _percentile(values, owner, rows, MEDIAN if one.at is None else one.at)
+
+
+def _lists(values: pa.Array, owner: Ints, rows: int, most: int) -> pa.Array:
+    """list[rows], the first values of each group, `most` at most, in the order of the rows."""
+    counts = np.bincount(owner, minlength=rows)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    offsets = np.append(0, np.cumsum(np.minimum(counts, most))).astype(np.int32)
+    return pa.ListArray.from_arrays(offsets, values.filter(pa.array(place < most)))
 
 
 def _distinct(codes: Ints, owner: Ints, rows: int) -> Ints:

@@ -16,6 +16,21 @@ from spark_pace.rules.expressions.names import name_of
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
 
+MOST_COLLECTED = 1_000
+# of aggregates with a second argument: the most it may be, what they must be, and what to do
+_SECOND = {
+    "percentile": (
+        1,
+        "must be percentile(x, p) with a constant p from 0 to 1",
+        "Write for example percentile(x, 0.95).",
+    ),
+    "collect_list": (
+        MOST_COLLECTED,
+        f"must be collect_list(x, n) with a whole number n from 1 to {MOST_COLLECTED:,}",
+        "Write for example collect_list(x, 20): the first 20 values in stream order.",
+    ),
+}
+
 Compile = Callable[[exp.Expr, Scope], "Expr | None"]  # None: it is reported as wrong
 
 
@@ -24,8 +39,8 @@ def aggregate(
 ) -> Aggregate | Wrong | None:
     """What an aggregate of these arguments stands for; None where something in it is reported as wrong."""
     at: float | Wrong | None = None
-    if function == "percentile":
-        at, arguments = _place(arguments), arguments[:1]
+    if function in _SECOND:
+        at, arguments = _second(function, arguments), arguments[:1]
     if isinstance(at, Wrong):
         return at
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
@@ -46,18 +61,17 @@ def aggregate(
     return found if at is None or not isinstance(found, Aggregate) else replace(found, at=at)
 
 
-def _place(arguments: Sequence[exp.Expr]) -> float | Wrong:
-    """The second argument of ``percentile``."""
-    must, do = (
-        "must be percentile(x, p) with a constant p from 0 to 1",
-        "Write for example percentile(x, 0.95).",
-    )
+def _second(function: str, arguments: Sequence[exp.Expr]) -> float | Wrong:
+    """The second argument of ``percentile`` or ``collect_list``, a constant."""
+    most, must, do = _SECOND[function]
     if len(arguments) != 2:
         return Wrong(must, counted(len(arguments), "argument"), do)
     at = arguments[1]
-    if not isinstance(at, exp.Literal) or at.is_string or not 0 <= float(at.this) <= 1:
+    is_number = isinstance(at, exp.Literal) and not at.is_string
+    whole_enough = is_number and (function == "percentile" or (at.name.isdecimal() and int(at.name) > 0))
+    if not whole_enough or not 0 <= float(at.name) <= most:
         return Wrong(must, quote(at.sql(dialect="spark")), do)
-    return float(at.this)
+    return int(at.name) if function == "collect_list" else float(at.name)
 
 
 def _computed(function: str, value: exp.Expr, scope: Scope, compiled: Compile) -> Aggregate | Wrong | None:

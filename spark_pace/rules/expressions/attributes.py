@@ -75,7 +75,8 @@ def over_values(
         return Wrong(f"must be a number inside {function}", kind, do)
     if function in ("min", "max", "mode") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
-    return Aggregate(function, component, name, _RESULTS.get(function, kind), of)  # type: ignore[arg-type]
+    result = f"ARRAY<{kind}>" if function == "collect_list" else _RESULTS.get(function, kind)
+    return Aggregate(function, component, name, result, of)  # type: ignore[arg-type]
 
 
 def _decimal_over_group(

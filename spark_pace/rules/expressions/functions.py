@@ -295,5 +295,5 @@ ELSEWHERE = {
 
 AGGREGATES = (
     "count", "sum", "avg", "min", "max", "stddev", "first", "last",
-    "approx_count_distinct", "median", "percentile", "mode",
+    "approx_count_distinct", "median", "percentile", "mode", "collect_list",
 )  # fmt: skip
