@@ -49,7 +49,7 @@ def plan_of(rule: Rule, arrival: Arrival, spread: Parallelism) -> Plan:
 
 
 def of_events(plan: Plan) -> Plan:
-    """The plan as it was before there were panes: rules carry events."""
+    """The plan without panes: rules carry events."""
     return replace(plan, rules=tuple(replace(planned, panes=None) for planned in plan.rules))
 
 
@@ -66,18 +66,15 @@ def with_sums(rule: Rule) -> Rule:
     aggregate_rules(spans()) | aggregate_rules(spans()).flatmap(forgetful),
     arrivals(),
     parallelisms(),
-    st.booleans(),
     st.sampled_from([1, 8, ways.SMALL]),
 )
 def test_panes_give_the_oracles_rows_wherever_batches_cut_them(
-    rule: Rule, arrival: Arrival, spread: Parallelism, old: bool, small: int
+    rule: Rule, arrival: Arrival, spread: Parallelism, small: int
 ) -> None:
-    """`old`: a release that carried events did the first batch."""
     plan = plan_of(rule, arrival, spread)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "SMALL", small)
-        plans = [of_events(plan), *([plan] * len(arrival.batches))] if old else plan
-        steps = list(drive(plans, arrival.tables(rule), finish=True, parts=2))
+        steps = list(drive(plan, arrival.tables(rule), finish=True, parts=2))
     matches = pa.concat_tables([step.matches for step in steps])
     assert_equal(rule, expected_rows(rule, arrival.on_time()[0]), matches)
 
