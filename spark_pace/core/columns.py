@@ -41,6 +41,8 @@ MOST_CONDITIONS = 16  # conditions of a fold's moves: each has a bit of `@mask`
 MOST_COMPONENTS = 8  # components of a pattern: each has a bit of `@mask`
 OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's `open`
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies the part of `close` about one event
+MEMBER_BIT = CLOSE_BIT + 1  # the first bit of `@mask` for members of disjunctions
+MOST_MEMBERS = MOST_CONDITIONS - MEMBER_BIT  # members of the disjunctions of a pattern: each has a bit
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
 

@@ -57,14 +57,19 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
 
 
 def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
-    """(name, is negated, condition) of each component or move, and of a span's `open` and `close`."""
+    """(name, is negated, condition) of each component or move, and of a span's `open` and `close`.
+
+    Those of a disjunction are its members'.
+    """
     if isinstance(rule.fold, StateMachine):
         conditions = rule.fold.conditions
         return [
             (name, False, conjunction([] if move.condition is None else [conditions[move.condition]]))
             for name, move in zip(move_names(rule.fold), rule.fold.moves, strict=True)
         ]
-    told = [(one.name, one.negated, one.predicate) for one in rule.pattern.components] if rule.pattern else []
+    told = list[tuple[str, bool, Expr]]()
+    for component in rule.pattern.components if rule.pattern else ():
+        told += [(one.name, component.negated, one.predicate) for one in component.members or [component]]
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([*parts(rule.span.close), *rule.span.close_where])
         told += [("span opens", False, rule.span.open), ("span closes", False, closes)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.plan.members import as_stated, asked_where_it_stands
 from spark_pace.core.plan.shape import Gap
 from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
@@ -157,8 +158,9 @@ def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
         decided_here = shape.level(conjunct) == len(rows) - 1 and negated.isdisjoint(conjunct.components)
         if decided_here and is_false(search, conjunct.expr, rows, walking=walking):
             columns = search.varied(walking=walking).columns(as_matrix(rows))
-            text, values = in_values(columns, conjunct.expr, told.expr)
-            return Failure("where", text, canonical_text(told.expr), values)
+            stated = as_stated(told)
+            text, values = in_values(columns, asked_where_it_stands(conjunct), stated)
+            return Failure("where", text, canonical_text(stated), values)
     return None
 
 

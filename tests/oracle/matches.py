@@ -53,7 +53,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
-from tests.oracle.candidates import forwards, opened_by, trailing_negatives
+from tests.oracle.candidates import called, forwards, opened_by, trailing_negatives
 from tests.oracle.contexts import CONTEXTS, Picked
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.folds import fold_rows
@@ -180,19 +180,26 @@ def match_of(
     """`opening`: the selection's id, and when it was opened."""
     assert rule.pattern is not None
     names = [component.name for component in rule.pattern.components]
+    called_so = [called(rule.pattern, bound) for bound in production]
     last = production[-1].placed
     rank = forwards(production)
     order = (opening[0], last.seq, rank) if rule.merge == "selection" else (ending.decided, opening[0], rank)
     here = Bindings(
         bound=opened_by(production[0].placed)
-        | {names[bound.component]: bound.placed.row for bound in production},
+        | {member: dict.fromkeys(last.row) for member in members_of(rule.pattern)}
+        | {names[bound.component]: bound.placed.row for bound in production}
+        | {name: bound.placed.row for name, bound in zip(called_so, production, strict=True)},
         groups={
-            name: [bound.placed.row for bound in production if names[bound.component] == name]
-            for name in names
+            name: [
+                bound.placed.row
+                for own, bound in zip(called_so, production, strict=True)
+                if name in (own, names[bound.component])
+            ]
+            for name in [*names, *members_of(rule.pattern)]
         },
     )
     fields = {emit.name: value_of(emit.expr, here) for emit in rule.emit if emit.expr is not None}
-    events = tuple(shown(names[bound.component], bound.placed) for bound in production)
+    events = tuple(shown(name, bound.placed) for name, bound in zip(called_so, production, strict=True))
     return Match(
         key,
         opening[0],
@@ -205,6 +212,10 @@ def match_of(
         ending.releasable,
         order,
     )
+
+
+def members_of(pattern: Pattern) -> list[str]:
+    return [member.name for component in pattern.components for member in component.members]
 
 
 def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:

@@ -63,7 +63,9 @@ def in_rules_stream(rule: Rule, event: Event) -> bool:
     in_all = isinstance(rule.span, CountSpan | SessionSpan)
     if rule.pattern is None or in_all or counts_events(rule.pattern):
         return True
-    predicates = [component.predicate for component in rule.pattern.components]
+    predicates = [
+        one.predicate for component in rule.pattern.components for one in component.members or [component]
+    ]
     if isinstance(rule.span, PredicateSpan):
         predicates += [rule.span.open, rule.span.close]
     return any(holds_but_for_open(predicate, here) for predicate in predicates)

@@ -16,7 +16,7 @@ from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
 from spark_pace.reasons.selections import MOST_SPANS
-from tests.oracle.candidates import is_candidate, opened_by, satisfies
+from tests.oracle.candidates import is_candidate, is_fulfilled, opened_by, satisfies
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
 from tests.oracle.contexts import initiators
 from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
@@ -139,7 +139,8 @@ def check_components(found: Answers, answer: Why) -> None:
 def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: Home | None) -> None:
     """`home`: what stands before the event, as far as that is known."""
     rule, row = found.rule, found.events[answer.offset].row
-    conditions = {} if rule.pattern is None else {one.name: one.predicate for one in rule.pattern.components}
+    listed = () if rule.pattern is None else rule.pattern.components
+    conditions = {one.name: one.predicate for each in listed for one in each.members or [each]}
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([rule.span.close, *rule.span.close_where])
         conditions |= {"span opens": rule.span.open, "span closes": closes}
@@ -175,7 +176,8 @@ def check_values(values: dict[str, Any], expr: Expr, here: Bindings) -> None:
 
 
 def check_where(told: Told) -> None:
-    (expr,) = {one.expr for one in told.pattern.where if canonical_text(one.expr) == told.candidate.condition}
+    stated = {one.expr if one.stated is None else one.stated for one in told.pattern.where}
+    (expr,) = (one for one in stated if canonical_text(one) == told.candidate.condition)
     assert not holds(expr, told.bindings())
     check_values(told.candidate.values, expr, told.bindings())
 
@@ -215,7 +217,8 @@ def check_forbidden(told: Told) -> None:
         assert told.pattern.components[index].negated
         assert satisfies(told.pattern, index, told.placed(member.event))
         here = told.bindings(member)
-        assert all(holds(one.expr, here) for one in told.pattern.where if index in one.components)
+        asked = [one for one in told.pattern.where if index in one.components]
+        assert all(is_fulfilled(told.pattern, one, here) for one in asked)
         assert told.candidate.events[0].event.seq < member.event.seq
 
 
@@ -297,7 +300,7 @@ RULES = st.one_of(
     CHOSEN.flatmap(lambda context: rules(context, where=True)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
-    *map(form, ("conjunction", "prev", "prev_in_span", "open", "all_in_one", "aggregates")),
+    *map(form, ("conjunction", "prev", "prev_in_span", "open", "all_in_one", "aggregates", "disjunction")),
     any_rule(),
     any_rule(),
 )

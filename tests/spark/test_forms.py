@@ -64,6 +64,21 @@ rules:
     pattern: {conjunction: [a: kind = 'a', b: kind = 'b']}
     within: 20 events
     context: earliest, selected
+  - name: either
+    pattern:
+      sequence:
+        - a: kind = 'a'
+        - {name: other, disjunction: [low: kind = 'b' and x < 4, high: kind = 'b', c: kind = 'c']}
+    where: other.k = a.k and low.x < a.x and high.x = a.x and c.x > a.x
+    within: 9 s
+    context: latest, zero
+    emit: {low: low.x, high: high.x, c: c.x, other: other.x}
+  - name: either_in_any_order
+    partition_by: [k]
+    pattern: {conjunction: [a: kind = 'a', disjunction: [up: kind = 'b' and x > prev(x), c: kind = 'c']]}
+    within: 9 s
+    context: all, selected
+    emit: {ups: count(up), total: sum(c.x)}
   - name: a_v
     partition_by: [k]
     contiguity: strict

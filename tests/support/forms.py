@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Context, Rule
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
@@ -21,6 +22,8 @@ LANDED: tuple[str, ...] = (
     "open",
     "aggregates",
     "fold",
+    "disjunction",
+    "disjunction_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -36,6 +39,8 @@ FORMS: dict[str, Form] = {
     "open_in_conjunction": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True),
     "aggregates": lambda contexts: aggregate_rules(),
     "fold": lambda contexts: fold_rules(),
+    "disjunction": disjunctive_rules,
+    "disjunction_in_span": lambda contexts: disjunctive_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

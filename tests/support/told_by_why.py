@@ -35,7 +35,8 @@ class Answers:
         return self.rule.pattern
 
     def index(self, component: str) -> int:
-        return [one.name for one in self.pattern.components].index(component)
+        components = self.pattern.components
+        return [component in (one.name, *(m.name for m in one.members)) for one in components].index(True)
 
     def with_event(self, answer: Why) -> list[int]:
         """The numbers of the matches that have the event; of aggregates, of spans that hold it."""
@@ -135,6 +136,8 @@ class Told:
         rows = [(one.component, self.placed(one.event).row) for one in self.members]
         groups = {name: [row for component, row in rows if component == name] for name in grouped}
         bound = {one.component: self.placed(one.event).row for one in (*self.members, *more)}
+        for component in self.pattern.components:  # a disjunction may be named as well as its member
+            bound |= [(component.name, bound[one.name]) for one in component.members if one.name in bound]
         return Bindings(bound=opened_by(self.home[0]) | bound, groups=groups)
 
 

@@ -17,6 +17,7 @@ from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.members import in_roles
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import (
     Resolution,
@@ -77,6 +78,8 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
         found, labels = _matched(lane, stream)
     else:
         found, labels = in_spans(rule, lane, stream)
+    if rule.span is None:  # in spans it may depend on the span which member an event stands for
+        found = in_roles(found, stream, rule.pattern)
     now, waiting = _releasable(planned, lane.header, labels)
     if rule.span is not None and is_awaited(planned) and not waits_for_sure(rule):
         waiting = waiting_in_spans(rule, lane, stream)

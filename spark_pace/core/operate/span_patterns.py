@@ -20,6 +20,7 @@ from spark_pace.core.match.chain import if_no_more_come
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, match_bounded
 from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.members import in_roles
 from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
@@ -36,6 +37,7 @@ from spark_pace.core.plan.conditions import (
     with_opening_columns,
 )
 from spark_pace.core.plan.meaning import columns_of
+from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.ranges import even_ranges, expand
@@ -87,7 +89,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
     pattern = inside.pattern
     context = context_of(pattern)
-    found = match_bounded(context.way, stream, pattern, horizon)
+    found = in_roles(match_bounded(context.way, stream, pattern, horizon), stream, pattern)
     of_span = stream.segment[found.openings]
     spans_end = _ends(stream, found.openings, spans_end)
     ends = resolved(stream, found, pattern.within, horizon).earlier(spans_end)
@@ -172,8 +174,8 @@ class Inside:
         """Make it for a rule and a lane's stream."""
         assert rule.pattern is not None
         conditions = []
-        for bit, component in enumerate(rule.pattern.components):
-            if exprs := of_other_events(component.predicate):
+        for bit, condition in conditions_by_bit(rule):
+            if exprs := of_other_events(condition):
                 conditions.append(_Condition.of(bit, exprs, stream))
         if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
             return Inside(stream, rule.pattern, (), tuple(conditions))

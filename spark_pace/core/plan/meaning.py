@@ -163,7 +163,9 @@ def _component_text(component: Component) -> str:
     name = f"not {component.name}" if component.negated else component.name
     times = "" if component.times is None else f" {component.times}"
     follows = f" follows {component.follows}" if component.follows != "relaxed" else ""
-    return f"{name}{times}{follows}: {canonical_text(component.predicate)}"
+    listed = [f"{member.name}: {canonical_text(member.predicate)}" for member in component.members]
+    either = f" as either {', or '.join(listed)}" if listed else ""
+    return f"{name}{times}{follows}: {canonical_text(component.predicate)}{either}"
 
 
 def _span_text(span: Span) -> str:

@@ -33,6 +33,7 @@ from spark_pace.core.plan.meaning import (
     fingerprint,
     rule_parts,
 )
+from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.panes import Panes, panes_of
 from spark_pace.core.plan.places import RulePlace, dealt_out
 from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
@@ -280,7 +281,7 @@ def _rule_plan(
 
     most = MOST_COMPONENTS if rule.fold is None else MOST_CONDITIONS
     assert len(rule.conditions) <= most, "the bits behind are the span's, or there are none"
-    bits = [(bit, number(of_its_event(condition))) for bit, condition in enumerate(rule.conditions)]
+    bits = [(bit, number(of_its_event(condition))) for bit, condition in conditions_by_bit(rule)]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from spark_pace.core.expr import ARROW_TYPES, Expr, Previous, conjunction, walk
 from spark_pace.core.plan.conditions import mentions_previous, of_other_events
 from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.rule import Rule
 
 
@@ -51,7 +52,7 @@ def looking_back(rule: Rule, *, others_count: bool) -> LookingBack | None:
     """
     if rule.span is not None or not looks_back(rule):
         return None
-    tested = enumerate(map(of_other_events, rule.conditions))
+    tested = [(bit, of_other_events(condition)) for bit, condition in conditions_by_bit(rule)]
     conditions = tuple((bit, conjunction(parts)) for bit, parts in tested if parts)
     used = attributes_of(condition for _, condition in conditions)
     found = [node for _, condition in conditions for node in walk(condition) if isinstance(node, Previous)]

@@ -138,6 +138,22 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Member:
+    """One of the components that a disjunction lists.
+
+    Attributes:
+        name: the name.
+        predicate: holds for the events that may stand for it. An event stands for the first member of the
+            disjunction whose predicate holds.
+        bit: the bit of ``@mask`` that says which events stand for it.
+    """
+
+    name: str
+    predicate: Expr
+    bit: int
+
+
+@dataclass(frozen=True)
 class Component:
     """One named step of a pattern.
 
@@ -153,6 +169,8 @@ class Component:
         negated: True if the component's events forbid a match.
         follows: "strict" if no event of the rule's stream stands between its event and the one before it in a
             match.
+        members: what a disjunction lists; `predicate` holds where that of any member does. Empty for other
+            components.
     """
 
     name: str
@@ -160,6 +178,7 @@ class Component:
     times: Times | None = None
     negated: bool = False
     follows: Contiguity = "relaxed"
+    members: tuple[Member, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -168,10 +187,13 @@ class Conjunct:
 
     `components` are the indices of the components that it names, ascending; at most one of them is negated.
     A column in `expr` names a component that stands for one event, an aggregate one that stands for a group.
+    If the rule's condition names members of disjunctions, it is `stated`, and `expr` is what it asks of every
+    candidate (`spark_pace.core.plan.members`).
     """
 
     expr: Expr
     components: tuple[int, ...]
+    stated: Expr | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.meaning import used_attributes
+from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.rule import (
     Component,
     CountSpan,
@@ -36,6 +37,7 @@ from spark_pace.rules.explanation.facts import (
     FoldFacts,
     KeyFacts,
     LookupFacts,
+    MemberFacts,
     MoveFacts,
     PatternFacts,
     SpanFacts,
@@ -47,7 +49,8 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     where = []
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
-        where.append(ConditionFacts(canonical_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
+        text = canonical_text(as_stated(conjunct))
+        where.append(ConditionFacts(text, FORBIDDING if negated else CANDIDATES))
     return PatternFacts(
         order=pattern.order,
         components=tuple(_component(rule, pattern, index) for index in range(len(pattern.components))),
@@ -72,7 +75,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
     before = _neighbour(pattern.components[:index][::-1], "last")
     after = _neighbour(pattern.components[index + 1 :], "first")
     takes = forbids = decided_by = None
-    parts = _parts(rule, component)
+    parts = _parts(rule, component.predicate)
     if component.times is not None:
         takes = _group(pattern, component.times, before, after)
     elif component.negated and after:
@@ -94,6 +97,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
         forbids=forbids,
         decided_by=decided_by,
         follows=_follows(rule, pattern, index),
+        members=tuple(MemberFacts(one.name, _parts(rule, one.predicate)) for one in component.members),
     )
 
 
@@ -110,9 +114,9 @@ def _others(rule: Rule) -> str:
     return "every event that passes the filter" if rule.filter is not None else "every event"
 
 
-def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
+def _parts(rule: Rule, predicate: Expr) -> tuple[ConditionFacts, ...]:
     """Split a component's condition into the part about the event alone and the part about other events."""
-    alone, others = of_its_event(component.predicate), of_other_events(component.predicate)
+    alone, others = of_its_event(predicate), of_other_events(predicate)
     found = [ConditionFacts(canonical_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
     if others:
         text = " and ".join(map(canonical_text, others))

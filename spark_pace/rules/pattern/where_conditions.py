@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, conjunction, walk
 from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.members import asked, asked_where_it_stands, disjunction, members_in, names_in
 from spark_pace.core.plan.rule import Component, Conjunct, EventSchema
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
@@ -30,13 +31,13 @@ def read_where(
     scope = MatchScope(schema, tuple(components), opened=opened)
     found = []
     for place, expr in compile_parts(scalar, scope, rule.report):
-        named = {part.component for part in walk(expr) if isinstance(part, (Column, Aggregate))}
-        indices = tuple(index for index, component in enumerate(components) if component.name in named)
-        if not indices and OPENING_EVENT in named:
-            indices = (0,)
-        if indices:
-            _check_negated([components[index] for index in indices], place, rule.report)
-            found.append(Conjunct(expr, indices))
+        conjunct = asked(expr, components)
+        if not conjunct.components and OPENING_EVENT in names_in(expr):
+            conjunct = replace(conjunct, components=(0,))
+        if conjunct.components:
+            _check_negated([components[index] for index in conjunct.components], place, rule.report)
+            _check_members(conjunct, components, place, rule.report)
+            found.append(conjunct)
         else:
             rule.report.add(
                 scalar.place,
@@ -58,27 +59,53 @@ def _check_negated(named: Sequence[Component], place: Place, report: Report) -> 
         )
 
 
+def _check_members(conjunct: Conjunct, components: Sequence[Component], place: Place, report: Report) -> None:
+    """Report a condition that names two members of one disjunction, of which one stands in a match."""
+    named = members_in(conjunct, components)
+    for component in components:
+        names = [member.name for member in named if member in component.members]
+        if len(names) > 1:
+            report.add(
+                place,
+                "must name at most one component of a disjunction",
+                " and ".join(map(quote, names)),
+                "An event stands for one of them: write a condition for each of them, joined by and, or give "
+                "the disjunction a name and write the condition with that.",
+            )
+
+
 def assigned(
     components: Sequence[Component], conjuncts: Sequence[Conjunct]
 ) -> tuple[tuple[Component, ...], tuple[Conjunct, ...]]:
     """Add conditions to the predicates that they belong to; return the components and the other conditions.
 
     A condition about one component that stands for one event, or is negated, belongs to its predicate; so
-    does one about the opening event alone.
+    does one about the opening event alone. One about a disjunction belongs to its members' predicates.
     """
-    own: dict[int, list[Expr]] = {}
+    complete = list(components)
     left = []
     for conjunct in conjuncts:
         index = conjunct.components[0]
-        if _is_predicate(conjunct, components[index]):
-            own.setdefault(index, []).append(_without_component(conjunct.expr, components[index].name))
-        else:
+        component = complete[index]
+        if not _is_predicate(conjunct, component):
             left.append(conjunct)
-    complete = tuple(
-        replace(component, predicate=conjunction([component.predicate, *own.get(index, [])]))
-        for index, component in enumerate(components)
-    )
-    return complete, tuple(left)
+            continue
+        condition = _without_component(asked_where_it_stands(conjunct), component.name)
+        if component.members:
+            complete[index] = _narrowed(component, conjunct, condition)
+        else:
+            complete[index] = replace(component, predicate=conjunction([component.predicate, condition]))
+    return tuple(complete), tuple(left)
+
+
+def _narrowed(component: Component, conjunct: Conjunct, condition: Expr) -> Component:
+    """The disjunction with a condition more on the member that it names, or on all of them."""
+    named = members_in(conjunct, [component]) or component.members
+    members = [
+        replace(one, predicate=conjunction([one.predicate, condition])) if one in named else one
+        for one in component.members
+    ]
+    return replace(disjunction(component.name, members), follows=component.follows)
 
 
 def _is_predicate(conjunct: Conjunct, component: Component) -> bool:

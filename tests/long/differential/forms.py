@@ -20,6 +20,7 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules, function_rules, machine_rules
 from tests.support.form_strategies import (
     changed_components,
@@ -117,6 +118,7 @@ def drawn_rules() -> list[Rules]:
         found += [rules(context, where=False), rules(context, where=True), grouped_rules(context)]
         found += [span_rules(spans(), operator=False, context=context), grouped_rules(context, spans=spans())]
         found += [previous_rules([context]), grouped_rules(context)]
+        found += [disjunctive_rules([context]), disjunctive_rules([context])]
         if context.selection != "next":
             found += [conjunctive_rules([context]), conjunctive_rules([context], spans())]
     found += [conjunctive_rules(CONTEXTS[:1])] * 2
@@ -127,6 +129,9 @@ def drawn_rules() -> list[Rules]:
     found += [grouped_rules(context, spans=predicate_spans()) for context in FREE]
     found += [rules(CONTEXTS[-1], where=True).map(with_sum).flatmap(forgetful)]
     found += [open_rules(predicate_spans()), open_rules(predicate_spans(), conjunction=True, earlier=True)]
+    found += [disjunctive_rules(spans=spans()), disjunctive_rules(conjunction=True)]
+    found += [disjunctive_rules(earlier=True), disjunctive_rules(spans=spans(), earlier=True)]
+    found += [disjunctive_rules(spans=predicate_spans(), opened=True)]
     found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
     found += [each.flatmap(forgetful) for each in found[::4]]
     for context in FREE:
@@ -149,6 +154,7 @@ def drawn_rules() -> list[Rules]:
 KINDS_OF_RULES = (
     "sequence",
     "conjunction",
+    "disjunction",
     "where",
     "arithmetic",
     "join",
@@ -228,6 +234,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     for component in pattern.components:
         if component.times is not None:
             yield "repeated" if component.times.least else "optional"
+        if component.members:
+            yield "disjunction"
         if any(isinstance(node, Previous) for node in walk(component.predicate)):
             yield "prev"
     if any(component.negated for component in pattern.components):

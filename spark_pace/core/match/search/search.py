@@ -16,6 +16,7 @@ from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.compiled.operations import EQUAL
 from spark_pace.core.match.found_matches import Found, found_of
+from spark_pace.core.match.members import with_members
 from spark_pace.core.match.search.between import Between, CandidateColumns
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
@@ -60,7 +61,7 @@ class Search:
     def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
         """Begin with the members of each anchor; None: bit k of the mask says what matches component k."""
         shape = shape_of(pattern)
-        self.stream = stream
+        self.stream = stream = with_members(stream, pattern)
         self.pattern = pattern
         self.techniques = choose(pattern)
         self.places = places_of(pattern)

@@ -23,6 +23,7 @@ from spark_pace.core.plan.rule import (
     EventSchema,
     Field,
     GridSpan,
+    Member,
     Pattern,
     PredicateSpan,
     RecordForm,
@@ -38,6 +39,8 @@ NOT_COMPARED = {
     "Rule.description": "it is for people",
     "Pattern.strategy": "every strategy finds the same matches",
     "Conjunct.components": "they follow from the expression",
+    "Conjunct.stated": "the expression follows from it",
+    "Member.bit": "it follows from the place of the member",
     **{
         f"RecordForm.{name}": "it says how events are written"
         for name in (
@@ -97,6 +100,12 @@ GROUPED = Pattern(
     within=Within(time_us=60_000_000),
     context=Context("each", "zero"),
 )
+EITHER = Pattern(
+    components=(Component("a", HOLDS, members=(Member("c", HOLDS, 10),)), Component("b", HOLDS)),
+    where=(Conjunct(BOTH, (0, 1), BOTH),),
+    within=Within(time_us=60_000_000),
+    context=Context("each", "zero"),
+)
 MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),))
 FORM = RecordForm(".*", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1)
 SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
@@ -104,6 +113,7 @@ SAMPLES = (
     RULE,
     replace(RULE, schema=replace(RULE.schema, side_tables=(SIDE,))),
     replace(RULE, schema=replace(RULE.schema, form=FORM)),
+    replace(RULE, pattern=EITHER),
     replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
