@@ -20,8 +20,23 @@ from spark_pace_bench.summary import Figures
 TEMPLATE = Path(__file__).parent / "report.html"
 SHOWN = ("p50", "p90", "p99", "p99.9")
 NAMES = {"end_to_end": "end to end", "processing": "processing", "scheduled": "from scheduled time"}
-_COLORS = {"end_to_end": "tab:blue", "processing": "tab:green", "scheduled": "tab:red"}
-_SIZE = (8.0, 3.0)
+# how many matches a percentile needs, so that ten of them lie beyond it; with fewer it is marked
+NEEDED = {"p50": 20, "p90": 100, "p99": 1_000, "p99.9": 10_000}
+# one color for one thing, in all plots of a page
+_COLORS = {
+    "end_to_end": "tab:blue",
+    "processing": "tab:olive",
+    "scheduled": "tab:red",
+    "due": "black",
+    "sent": "tab:cyan",
+    "read": "tab:green",
+    "lag": "tab:purple",
+    "cores": "tab:brown",
+    "phase": "gray",
+    "peak": "tab:orange",
+}
+_SIZE = (12.0, 3.2)
+_TEXT_WIDTH = 0.085  # of a letter in a small font, in inches
 
 Draw = Callable[[Axes, Figures], None]
 
@@ -30,7 +45,7 @@ def as_html(runs: Sequence[Figures]) -> str:
     """The page of one run or of the variants of a run file."""
     drawn = [[svg(figure) for figure in figures(run)] for run in runs]
     compared = [svg(comparison(runs))] if len(runs) > 1 else []
-    values = {"runs": runs, "shown": SHOWN, "names": NAMES, "drawn": drawn}
+    values = {"runs": runs, "shown": SHOWN, "names": NAMES, "drawn": drawn, "needed": NEEDED}
     return page(TEMPLATE, values, compared)
 
 
@@ -68,28 +83,44 @@ def _over_time(run: Figures, title: str, unit: str, draw: Draw) -> Figure:
     )
     top = axes.get_ylim()[1] * 1.15  # room for the names of the phases
     axes.set_ylim(0, top)
+    inches = _SIZE[0] * axes.get_position().width / axes.get_xlim()[1]
     for number, phase in enumerate(run["phases"]):
         begin, end = phase["begins"], phase["begins"] + phase["seconds"]
-        color = "tab:orange" if phase["role"] == "peak" else "gray"
-        axes.axvspan(begin, end, color=color, alpha=0.06 + 0.06 * (number % 2))
-        axes.text((begin + end) / 2, top * 0.98, phase["name"], ha="center", va="top", fontsize="small")
+        color = _COLORS["peak" if phase["role"] == "peak" else "phase"]
+        axes.axvspan(begin, end, color=color, alpha=0.06 + 0.06 * (number % 2), linewidth=0)
+        letters = int((end - begin) * inches / _TEXT_WIDTH)
+        name = phase["name"] if len(phase["name"]) <= letters else phase["name"][: letters - 1] + "…"
+        if letters > 1:
+            axes.text((begin + end) / 2, top * 0.98, name, ha="center", va="top", fontsize="small")
     _explain(axes)
     return figure
 
 
 def _empty(title: str, unit: str) -> tuple[Figure, Axes]:
-    """A figure with room for a legend; all are equally wide, so that times stand below each other."""
+    """An empty plot as wide as the page; all are equally wide, so that times stand below each other."""
     figure = Figure(figsize=_SIZE)
-    figure.subplots_adjust(left=0.1, right=0.72, bottom=0.17, top=0.89)
+    figure.subplots_adjust(left=0.07, right=0.985, bottom=0.15, top=0.86)
     axes = figure.subplots()
-    axes.set_title(title, loc="left")
+    axes.set_title(title, loc="left", fontsize="medium")
     axes.set_ylabel(unit)
+    axes.grid(axis="y", color="0.9")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
 def _explain(axes: Axes) -> None:
-    if len(axes.get_legend_handles_labels()[1]) > 1:
-        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    names = axes.get_legend_handles_labels()[1]
+    if len(names) > 1:  # above the plot, beside its title
+        axes.legend(
+            fontsize="small",
+            ncols=3,
+            frameon=False,
+            columnspacing=1.2,
+            loc="lower right",
+            bbox_to_anchor=(1.0, 1.0),
+            borderaxespad=0.2,
+        )
 
 
 def _curve(axes: Axes, series: Figures, name: str, label: str, **style: Any) -> None:
@@ -106,18 +137,17 @@ def _latency(axes: Axes, series: Figures) -> None:
 
 
 def _throughput(axes: Axes, series: Figures) -> None:
-    steps = {"drawstyle": "steps-post"}  # counts of whole seconds
-    _curve(axes, series, "sent", "sent", color="tab:blue", **steps)
-    _curve(axes, series, "read", "read", color="tab:green", **steps)
-    _curve(axes, series, "due", "due", color="black", linestyle="--", **steps)
+    for name, line in (("sent", "-"), ("read", "-"), ("due", "--")):
+        # counts of whole seconds
+        _curve(axes, series, name, name, color=_COLORS[name], linestyle=line, drawstyle="steps-post")
 
 
 def _lag(axes: Axes, series: Figures) -> None:
-    _curve(axes, series, "lag", "lag", color="tab:purple")
+    _curve(axes, series, "lag", "lag", color=_COLORS["lag"])
 
 
 def _cores(axes: Axes, series: Figures) -> None:
-    _curve(axes, series, "cores", "cores busy", color="tab:brown")
+    _curve(axes, series, "cores", "cores busy", color=_COLORS["cores"])
 
 
 def _histogram(histogram: Figures) -> Figure:
@@ -137,10 +167,13 @@ def comparison(runs: Sequence[Figures]) -> Figure:
     """The latencies of several variants beside each other."""
     figure, axes = _empty("Latency from the scheduled time", "s")
     places = np.arange(len(runs))
-    for number, percent in enumerate(("p50", "p99")):
+    for number, (percent, alpha) in enumerate((("p50", 1.0), ("p99", 0.5))):
         heights = [run["measured"]["scheduled"].get(percent, 0.0) for run in runs]
-        axes.bar(places + 0.4 * number, heights, 0.4, label=percent)
-    axes.set_xticks(places + 0.2, [run["variant"] for run in runs], fontsize="small", rotation=15)
+        axes.bar(places + 0.4 * number, heights, 0.4, label=percent, color=_COLORS["scheduled"], alpha=alpha)
+    axes.set_xticks(places + 0.2, [run["variant"] for run in runs], fontsize="small")
+    if max(len(run["variant"]) for run in runs) * len(runs) * _TEXT_WIDTH > _SIZE[0]:
+        axes.tick_params("x", rotation=15)
+        figure.subplots_adjust(bottom=0.3)
     _explain(axes)
     return figure
 
@@ -169,9 +202,15 @@ def _lines(run: Figures) -> Iterator[str]:
             continue
         yield f"  {what}"
         for kind in KINDS:
-            values = [found[kind].get(name) for name in (*SHOWN, "mean", "greatest")]
-            texts = [f"{'' if value is None else format(value, '.3f'):>9}" for value in values]
+            values = {name: found[kind].get(name) for name in (*SHOWN, "mean", "greatest")}
+            few = {name: found["matches"] < NEEDED.get(name, 0) for name in values}
+            texts = [
+                f"{'' if value is None else '~' * few[name] + format(value, '.3f'):>9}"
+                for name, value in values.items()
+            ]
             yield f"    {NAMES[kind]:18}" + "".join(texts) + f"{found['matches']:>9,}"
+    if any(run["measured"]["matches"] < least for least in NEEDED.values()):
+        yield "  ~ fewer than ten matches lie beyond: it tells of single matches"
     yield from _burst_lines(run["burst"])
     yield from (f"saturated: {sentence}" for sentence in run["saturation"])
     yield from (f"note: {sentence}" for sentence in run["notes"])

@@ -179,27 +179,12 @@ def match_of(
 ) -> Match:
     """`opening`: the selection's id, and when it was opened."""
     assert rule.pattern is not None
-    names = [component.name for component in rule.pattern.components]
-    called_so = [called(rule.pattern, bound) for bound in production]
     last = production[-1].placed
     rank = forwards(production)
     order = (opening[0], last.seq, rank) if rule.merge == "selection" else (ending.decided, opening[0], rank)
-    here = Bindings(
-        bound=opened_by(production[0].placed)
-        | {member: dict.fromkeys(last.row) for member in members_of(rule.pattern)}
-        | {names[bound.component]: bound.placed.row for bound in production}
-        | {name: bound.placed.row for name, bound in zip(called_so, production, strict=True)},
-        groups={
-            name: [
-                bound.placed.row
-                for own, bound in zip(called_so, production, strict=True)
-                if name in (own, names[bound.component])
-            ]
-            for name in [*names, *members_of(rule.pattern)]
-        },
-    )
+    here = in_fields(rule.pattern, production)
     fields = {emit.name: value_of(emit.expr, here) for emit in rule.emit if emit.expr is not None}
-    events = tuple(shown(name, bound.placed) for name, bound in zip(called_so, production, strict=True))
+    events = tuple(shown(called(rule.pattern, bound), bound.placed) for bound in production)
     return Match(
         key,
         opening[0],
@@ -214,8 +199,20 @@ def match_of(
     )
 
 
-def members_of(pattern: Pattern) -> list[str]:
-    return [member.name for component in pattern.components for member in component.members]
+def in_fields(pattern: Pattern, production: Production) -> Bindings:
+    """What names in `emit` stand for: a disjunction's own name and the member's for the same event."""
+    members = [member.name for component in pattern.components for member in component.members]
+    named = [
+        (name, bound.placed.row)
+        for bound in production
+        for name in {pattern.components[bound.component].name, called(pattern, bound)}
+    ]
+    absent = {member: dict.fromkeys(production[0].placed.row) for member in members}
+    groups = {
+        name: [row for own, row in named if own == name]
+        for name in [*members, *(component.name for component in pattern.components)]
+    }
+    return Bindings(bound=opened_by(production[0].placed) | absent | dict(named), groups=groups)
 
 
 def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:

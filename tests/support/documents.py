@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs"
+RULE_PAGES = [DOCS / "rules.md", *sorted(DOCS.glob("rules/*.md"))]
 MARK = "-- the next command --"
 # what differs from run to run: so many seconds, so much a second
 MEASURED = re.compile(r"[\d.,]+(?=/s\b| s\b)")

@@ -1,7 +1,7 @@
 """The facts about a rule, from which `explain` makes text and JSON.
 
-The names of the fields are the keys of the JSON objects, which `docs/rules.md` lists. They do not change; a
-release may add some. Lengths of time are written as in a rule file.
+The names of the fields are the keys of the JSON objects, which `docs/rules/explain.md` lists. They do not
+change; a release may add some. Lengths of time are written as in a rule file.
 """
 
 from __future__ import annotations

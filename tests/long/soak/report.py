@@ -144,7 +144,7 @@ def as_html(result: Result) -> str:
 
 
 def _svg(title: str, curves: list[dict[str, Any]], burst: dict[str, float]) -> Markup:
-    figure = Figure(figsize=(7, 2.8), layout="constrained")
+    figure = Figure(figsize=(12, 3.2), layout="constrained")
     axes = figure.subplots()
     for curve in curves:
         axes.plot(

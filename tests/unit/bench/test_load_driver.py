@@ -298,4 +298,6 @@ def test_reports_show_all_and_escape_what_is_theirs(tmp_path: Path) -> None:
     assert "&lt;script&gt;" in page and "<script>" not in page
     text = as_text(figures)
     assert "from scheduled time" in text and "saturated: driver" in text and "burst: latency at most" in text
+    assert figures["measured"]["matches"] < 1000 and "~ fewer than ten matches lie beyond" in text
+    assert f'title="of {figures["measured"]["matches"]} matches only">' in page
     json.dumps(figures)

@@ -11,7 +11,7 @@ import yaml
 
 from spark_pace.job_file import events, reader, source
 from spark_pace.rules.schema import SCHEMA_KEYS
-from tests.support.documents import fences
+from tests.support.documents import RULE_PAGES, fences
 from tests.support.golden_cases import golden_cases, parse_events, parse_matches
 from tests.support.written import write_tables
 
@@ -60,7 +60,7 @@ def test_the_sessions_of_the_rules_run(tmp_path: Path):
     for fence in fences(ROOT / "README.md"):
         if fence.file:
             (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
-    shown = [fence for fence in fences(ROOT / "docs" / "rules.md") if fence.language == "console"]
+    shown = [fence for fence in fences(ROOT / "docs" / "rules" / "explain.md") if fence.language == "console"]
     assert len(shown) == 2
     for fence in shown:
         command, _, output = fence.text.partition("\n")
@@ -157,7 +157,7 @@ def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
 
 
 def test_a_table_of_the_rules_has_every_key_of_a_job():
-    text = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in RULE_PAGES)
     keys = {
         *reader._JOB_KEYS,
         *events._KEYS,

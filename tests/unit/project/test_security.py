@@ -167,7 +167,7 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
         (
             "{fn abs(i)}",
             'e — must be an expression of the rule language; got "{". '
-            "Only the language of docs/rules.md is read.",
+            "Only the language of docs/rules/expressions.md is read.",
         ),
         ("reflect('java.lang.System', 'exit')", 'e — must be a known function; got "reflect"'),
         ("java_method('java.lang.System', 'exit')", 'e — must be a known function; got "java_method"'),

@@ -21,9 +21,9 @@ from spark_pace.errors import RuleError
 from spark_pace.job_file import read_job
 from spark_pace.rules import explain, load_rules
 from spark_pace.rules.expressions.functions import FUNCTIONS
+from tests.support.documents import RULE_PAGES
 
-ROOT = Path(__file__).parents[3]
-GUIDE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+GUIDE = "\n".join(page.read_text(encoding="utf-8") for page in RULE_PAGES)
 EVENTS = 'events: {schema: "time TIMESTAMP, kind STRING, id INT, x FLOAT", event_time: time}\n'
 SCHEMA = EventSchema(
     (Field("time", "TIMESTAMP"), Field("kind", "STRING"), Field("id", "BIGINT"), Field("x", "DOUBLE")), "time"
