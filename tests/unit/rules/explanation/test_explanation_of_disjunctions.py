@@ -25,7 +25,7 @@ rules:
     )
     (rule,) = load_rules(path)
     lines = explain(rule)
-    assert lines[2:7] == [
+    assert [*lines[2:7]] == [
         "               b or c: the first of these that an event matches",
         "                 b: type = 'b'  [intake]; x > prev(x, 1)  [splitter, in stream order]",
         "                 c: type = 'c' and x < 9  [intake, on whole columns]",
