@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from spark_pace.core.expr import Column
+from spark_pace.core.expr import Column, Previous
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from tests.oracle.expressions import Bindings, Row, holds, nodes_of
 from tests.oracle.stream import Bound, Placed, Production, Stream, inside
@@ -45,7 +45,7 @@ def is_fulfilled(pattern: Pattern, conjunct: Conjunct, here: Bindings) -> bool:
     """Whether a condition holds; one that names a member is asked only where that member stands."""
     stated = conjunct.expr if conjunct.stated is None else conjunct.stated
     members = {member.name for component in pattern.components for member in component.members}
-    named = {node.component for node in nodes_of(stated) if isinstance(node, Column)}
+    named = {node.component for node in nodes_of(stated) if isinstance(node, Column | Previous)}
     return not named & members <= {*here.bound} or holds(stated, here)
 
 
@@ -89,14 +89,12 @@ def bindings_of(pattern: Pattern, production: Sequence[Bound], forbidding: Bound
         rows = [bound.placed.row for bound in production if bound.component == index]
         if stands_for_a_group(pattern, index):
             groups[pattern.components[index].name] = rows
-        elif rows:
-            singles[pattern.components[index].name] = rows[0]
-    for bound in production:
+    befores: dict[str, Sequence[Row]] = {}
+    for bound in [*production, *([] if forbidding is None else [forbidding])]:
         if not stands_for_a_group(pattern, bound.component):
-            singles[called(pattern, bound)] = bound.placed.row
-    if forbidding is not None:
-        singles[pattern.components[forbidding.component].name] = forbidding.placed.row
-    return Bindings(bound=singles, groups=groups)
+            for name in {pattern.components[bound.component].name, called(pattern, bound)}:
+                singles[name], befores[name] = bound.placed.row, bound.placed.before
+    return Bindings(bound=singles, groups=groups, befores=befores)
 
 
 # ---------------------------------------------------------------- candidates

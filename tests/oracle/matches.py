@@ -207,12 +207,18 @@ def in_fields(pattern: Pattern, production: Production) -> Bindings:
         for bound in production
         for name in {pattern.components[bound.component].name, called(pattern, bound)}
     ]
+    befores = {
+        name: bound.placed.before
+        for bound in production
+        for name in (pattern.components[bound.component].name, called(pattern, bound))
+    }
     absent = {member: dict.fromkeys(production[0].placed.row) for member in members}
     groups = {
         name: [row for own, row in named if own == name]
         for name in [*members, *(component.name for component in pattern.components)]
     }
-    return Bindings(bound=opened_by(production[0].placed) | absent | dict(named), groups=groups)
+    singles = opened_by(production[0].placed) | absent | dict(named)
+    return Bindings(bound=singles, groups=groups, befores=befores)
 
 
 def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:

@@ -61,7 +61,8 @@ def in_rules_stream(rule: Rule, event: Event) -> bool:
     if rule.filter is not None and not holds(rule.filter, here):
         return False
     in_all = isinstance(rule.span, CountSpan | SessionSpan)
-    if rule.pattern is None or in_all or counts_events(rule.pattern):
+    fields = [one.expr for one in rule.emit if one.expr is not None]
+    if rule.pattern is None or in_all or counts_events(rule.pattern) or any(map(has_previous, fields)):
         return True
     predicates = [
         one.predicate for component in rule.pattern.components for one in component.members or [component]
@@ -78,6 +79,7 @@ def counts_events(pattern: Pattern) -> bool:
         or any(component.follows == "strict" for component in pattern.components)
         or (pattern.within is not None and pattern.within.events is not None)
         or any(has_previous(component.predicate) for component in pattern.components)
+        or any(has_previous(conjunct.expr) for conjunct in pattern.where)
     )
 
 

@@ -300,7 +300,19 @@ RULES = st.one_of(
     CHOSEN.flatmap(lambda context: rules(context, where=True)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
-    *map(form, ("conjunction", "prev", "prev_in_span", "open", "all_in_one", "aggregates", "disjunction")),
+    *map(
+        form,
+        (
+            "conjunction",
+            "prev",
+            "prev_in_span",
+            "open",
+            "all_in_one",
+            "aggregates",
+            "disjunction",
+            "previous_values",
+        ),
+    ),
     any_rule(),
     any_rule(),
 )

@@ -79,6 +79,13 @@ rules:
     within: 9 s
     context: all, selected
     emit: {ups: count(up), total: sum(c.x)}
+  - name: before_components
+    partition_by: [k]
+    pattern: {sequence: [a: kind = 'a', b: "kind in ('b', 'c')"]}
+    where: b.x > prev(a.x) and prev(b.x) <> a.x and a.x >= prev(a.x, 2)
+    within: 9 s
+    context: latest, zero
+    emit: {before: prev(a.x), kind_before: "prev(b.kind, 2)"}
   - name: a_v
     partition_by: [k]
     contiguity: strict

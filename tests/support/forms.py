@@ -11,6 +11,7 @@ from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
+from tests.support.previous_strategies import previous_values_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
 # the property tests draw rules of these forms; one line each
@@ -24,6 +25,8 @@ LANDED: tuple[str, ...] = (
     "fold",
     "disjunction",
     "disjunction_in_span",
+    "previous_values",
+    "previous_values_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -41,6 +44,8 @@ FORMS: dict[str, Form] = {
     "fold": lambda contexts: fold_rules(),
     "disjunction": disjunctive_rules,
     "disjunction_in_span": lambda contexts: disjunctive_rules(contexts, spans()),
+    "previous_values": previous_values_rules,
+    "previous_values_in_span": lambda contexts: previous_values_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

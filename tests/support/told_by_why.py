@@ -138,7 +138,10 @@ class Told:
         bound = {one.component: self.placed(one.event).row for one in (*self.members, *more)}
         for component in self.pattern.components:  # a disjunction may be named as well as its member
             bound |= [(component.name, bound[one.name]) for one in component.members if one.name in bound]
-        return Bindings(bound=opened_by(self.home[0]) | bound, groups=groups)
+        befores = {one.component: self.placed(one.event).before for one in (*self.members, *more)}
+        for component in self.pattern.components:
+            befores |= [(component.name, befores[m.name]) for m in component.members if m.name in befores]
+        return Bindings(bound=opened_by(self.home[0]) | bound, groups=groups, befores=befores)
 
 
 def answers(rule: Rule, events: list[Event], places: set[int]) -> Answers:

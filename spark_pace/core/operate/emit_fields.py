@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Bools
-from spark_pace.core.expr import Aggregate, evaluate
+from spark_pace.core.expr import Aggregate, Previous, evaluate
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.members import roles_by_name
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.meaning import previous_of
 from spark_pace.core.plan.rule import Rule
 
 
@@ -26,11 +27,13 @@ class MatchColumns:
         stream: the stream.
         found: the matches in it, with the roles of `roles_by_name`.
         roles: the roles of each component and of each member of a disjunction.
+        previous: in spans the attributes of earlier events that expressions read, by the names of columns.
     """
 
     stream: Stream
     found: Found
     roles: Mapping[str | None, tuple[int, ...]]
+    previous: Mapping[str, Previous]
 
     @property
     def rows(self) -> int:
@@ -56,6 +59,12 @@ class MatchColumns:
                 absent, present = np.ones(self.rows, np.bool_), rows
                 absent[owner], rows = False, np.zeros(self.rows, np.int64)
                 rows[owner] = present
+        if attribute in self.previous:
+            node = self.previous[attribute]
+            rows, attribute = rows - node.back, node.attribute
+            before = rows < self.found.openings[self.found.selection]  # there the span begins
+            absent = before if absent is None else before | absent
+            rows = np.maximum(rows, 0)
         return self.stream.attribute(attribute).take(pa.array(rows, mask=absent))
 
     def _standing(self, component: str) -> Bools:
@@ -77,5 +86,7 @@ class MatchColumns:
 def emit_fields(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:
     """The fields of all matches of a rule with a pattern, as columns by name."""
     assert rule.pattern is not None
-    columns = MatchColumns(stream, found, roles_by_name(rule.pattern))
+    exprs = [field.expr for field in rule.emit if field.expr is not None]
+    previous = {} if rule.span is None else previous_of(exprs)
+    columns = MatchColumns(stream, found, roles_by_name(rule.pattern), previous)
     return {field.name: evaluate(field.expr, columns) for field in rule.emit if field.expr is not None}

@@ -36,7 +36,7 @@ from spark_pace.core.plan.conditions import (
     opening_column,
     with_opening_columns,
 )
-from spark_pace.core.plan.meaning import columns_of
+from spark_pace.core.plan.meaning import columns_of, previous_of
 from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
@@ -161,12 +161,14 @@ class Inside:
         stream: the lane's stream.
         pattern: the pattern, with the opening event's attributes as columns of every event.
         opening: the attributes of the opening event that become such columns.
+        previous: the attributes of earlier events that become columns, by their names.
         conditions: conditions that must be tested again in each span.
     """
 
     stream: Stream
     pattern: Pattern
     opening: tuple[str, ...]
+    previous: Mapping[str, Previous]
     conditions: tuple[_Condition, ...]
 
     @staticmethod
@@ -177,10 +179,11 @@ class Inside:
         for bit, condition in conditions_by_bit(rule):
             if exprs := of_other_events(condition):
                 conditions.append(_Condition.of(bit, exprs, stream))
+        previous = previous_of(one.expr for one in rule.pattern.where)
         if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
-            return Inside(stream, rule.pattern, (), tuple(conditions))
+            return Inside(stream, rule.pattern, (), previous, tuple(conditions))
         opening = tuple(sorted(opening_attributes(rule.pattern)))
-        return Inside(stream, with_opening_columns(rule.pattern), opening, tuple(conditions))
+        return Inside(stream, with_opening_columns(rule.pattern), opening, previous, tuple(conditions))
 
     def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
         """The stream of these rows, with a segment for each span.
@@ -196,6 +199,9 @@ class Inside:
         for name in self.opening:
             values = self.stream.attribute(name).take(pa.array(first))
             events = with_column(events, opening_column(name), values)
+        columns = SpanColumns(self.stream, self.previous, rows, first)
+        for name in self.previous:
+            events = with_column(events, name, columns.column(None, name))
         if self.conditions:
             mask = self.stream.mask[rows]
             for condition in self.conditions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, conjunction, walk
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, conjunction, walk
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import Component, Conjunct, Member, Pattern, Rule
@@ -90,7 +90,7 @@ def asked(stated: Expr, components: Sequence[Component]) -> Conjunct:
 
 def names_in(expr: Expr) -> set[str]:
     """The components and members that an expression names."""
-    named = (node.component for node in walk(expr) if isinstance(node, Column | Aggregate))
+    named = (node.component for node in walk(expr) if isinstance(node, Column | Previous | Aggregate))
     return {name for name in named if name is not None}
 
 
@@ -120,7 +120,7 @@ def members_in(conjunct: Conjunct, components: Iterable[Component]) -> list[Memb
 
 def _of_places(expr: Expr, places: dict[str, str]) -> Expr:
     """The expression with the name of its disjunction in place of each member's name."""
-    if isinstance(expr, Column) and expr.component in places:
+    if isinstance(expr, Column | Previous) and expr.component in places:
         return replace(expr, component=places[expr.component])
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(_of_places(one, places) for one in expr.arguments))

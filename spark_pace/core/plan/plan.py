@@ -31,6 +31,7 @@ from spark_pace.core.plan.meaning import (
     computed_of,
     expressions_over_matches,
     fingerprint,
+    previous_of,
     rule_parts,
 )
 from spark_pace.core.plan.members import conditions_by_bit
@@ -307,7 +308,10 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     names = [field.name for field in rule.schema.fields]
     if rule.function is not None:
         return tuple(names)
-    used = {*columns_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
+    exprs = expressions_over_matches(rule)
+    used = {*columns_of(exprs), *rule.partition_by, *ties}
+    if rule.span is not None:  # there ``prev`` looks at the events of each span
+        used |= {one.attribute for one in previous_of(exprs).values()}
     return tuple(name for name in names if name in used)
 
 

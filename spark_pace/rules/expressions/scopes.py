@@ -27,7 +27,7 @@ class Scope(Protocol):
 
     @property
     def looks_back(self) -> bool:
-        """True if ``prev(attribute)`` has a meaning here."""
+        """True if ``prev`` has a meaning here."""
 
     def is_prefix(self, name: str) -> bool:
         """Tell whether a name before a dot says which event is meant, whatever the attributes are."""
@@ -147,7 +147,7 @@ class MatchScope:
     emits: bool = False
     opened: bool = False
     gathers: bool = False
-    looks_back: ClassVar[bool] = False
+    looks_back: ClassVar[bool] = True
 
     def is_prefix(self, name: str) -> bool:
         """A component, a member of a disjunction, or the opening event."""
@@ -178,6 +178,11 @@ class MatchScope:
             got, do = quote(f"{prefix}.{attribute}"), f"{quote(component.name)} stands for several events"
             return Wrong("must be inside an aggregate", got, f"{do}: {USE_AGGREGATES}")
         return _bind(self.schema, prefix, attribute)
+
+    def stands_for_several(self, prefix: str | None) -> bool:
+        """Tell whether a name before a dot is that of a component with several events."""
+        named = [component for component in nameable(self.components) if component.name == prefix]
+        return bool(named) and (self.gathers or named[0].times is not None)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of a component that stands for a group."""

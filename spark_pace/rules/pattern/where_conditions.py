@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, conjunction, walk
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import asked, asked_where_it_stands, disjunction, members_in, names_in
 from spark_pace.core.plan.rule import Component, Conjunct, EventSchema
@@ -116,7 +116,7 @@ def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
 
 
 def _without_component(expr: Expr, name: str) -> Expr:
-    if isinstance(expr, Column) and expr.component == name:
+    if isinstance(expr, Column | Previous) and expr.component == name:
         return replace(expr, component=None)
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(_without_component(one, name) for one in expr.arguments))

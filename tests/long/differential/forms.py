@@ -30,6 +30,7 @@ from tests.support.form_strategies import (
     previous_rules,
 )
 from tests.support.grouped_strategies import grouped_rules
+from tests.support.previous_strategies import previous_values_rules
 from tests.support.strategies import (
     CONTEXTS,
     column,
@@ -118,7 +119,11 @@ def drawn_rules() -> list[Rules]:
         found += [rules(context, where=False), rules(context, where=True), grouped_rules(context)]
         found += [span_rules(spans(), operator=False, context=context), grouped_rules(context, spans=spans())]
         found += [previous_rules([context]), grouped_rules(context)]
-        found += [disjunctive_rules([context]), disjunctive_rules([context])]
+        found += [
+            disjunctive_rules([context]),
+            disjunctive_rules([context]),
+            previous_values_rules([context]),
+        ]
         if context.selection != "next":
             found += [conjunctive_rules([context]), conjunctive_rules([context], spans())]
     found += [conjunctive_rules(CONTEXTS[:1])] * 2
@@ -132,6 +137,7 @@ def drawn_rules() -> list[Rules]:
     found += [disjunctive_rules(spans=spans()), disjunctive_rules(conjunction=True)]
     found += [disjunctive_rules(earlier=True), disjunctive_rules(spans=spans(), earlier=True)]
     found += [disjunctive_rules(spans=predicate_spans(), opened=True)]
+    found += [previous_values_rules(spans=spans()), previous_values_rules(conjunction=True, either=True)]
     found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
     found += [each.flatmap(forgetful) for each in found[::4]]
     for context in FREE:
@@ -166,6 +172,7 @@ KINDS_OF_RULES = (
     "strict",
     "follows strict",
     "prev",
+    "prev of components",
     "close window",
     "opened span",
     "grid span",
@@ -227,6 +234,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     if pattern.where:
         yield "where"
     for one in pattern.where:
+        if any(isinstance(node, Previous) for node in walk(one.expr)):
+            yield "prev of components"
         if any(_is_arithmetic(node) for node in walk(one.expr)):
             yield "arithmetic"
         if isinstance(one.expr, Call) and one.expr.function in ("=", "coalesce"):

@@ -38,7 +38,7 @@ class InTurn:
 
 
 def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns: InTurn) -> pa.Table:
-    """Remove the bits of ``@mask`` whose conditions on earlier events do not hold.
+    """Test the conditions on earlier events: remove the bits of ``@mask`` that do not hold. Add the values.
 
     The values of each key's last events, in `touched`, are updated.
 
@@ -55,6 +55,8 @@ def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns:
         for back, one in enumerate(columns, 1):
             seen = with_column(seen, one.column, earlier.of_events(back))
             touched.last_values[one.column] = earlier.of_keys(back)
+    for one in looking_back.values:
+        events = with_column(events, one.column, array(seen, one.column))
     return with_column(events, MASK, masked(numbers(events, MASK), looking_back.conditions, seen))
 
 
