@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from spark_pace.core.expr import Column, Previous
 from spark_pace.core.plan.rule import Conjunct, Pattern
-from tests.oracle.expressions import Bindings, Row, holds, nodes_of
+from tests.oracle.expressions import Bindings, Row, conjuncts_of, holds, nodes_of
 from tests.oracle.stream import Bound, Placed, Production, Stream, inside
 
 Matching = list[list[bool]]  # by component, then by place in the stream
@@ -42,11 +42,15 @@ def called(pattern: Pattern, bound: Bound) -> str:
 
 
 def is_fulfilled(pattern: Pattern, conjunct: Conjunct, here: Bindings) -> bool:
-    """Whether a condition holds; one that names a member is asked only where that member stands."""
-    stated = conjunct.expr if conjunct.stated is None else conjunct.stated
+    """Whether conditions hold; one that names a member is asked only where that member stands."""
+    if conjunct.stated is None:
+        return holds(conjunct.expr, here)
     members = {member.name for component in pattern.components for member in component.members}
-    named = {node.component for node in nodes_of(stated) if isinstance(node, Column | Previous)}
-    return not named & members <= {*here.bound} or holds(stated, here)
+    for part in conjuncts_of(conjunct.stated):
+        named = {node.component for node in nodes_of(part) if isinstance(node, Column | Previous)}
+        if named & members <= {*here.bound} and not holds(part, here):
+            return False
+    return True
 
 
 def opened_by(placed: Placed) -> dict[str, Row]:

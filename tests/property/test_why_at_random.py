@@ -176,8 +176,8 @@ def check_values(values: dict[str, Any], expr: Expr, here: Bindings) -> None:
 
 
 def check_where(told: Told) -> None:
-    stated = {one.expr if one.stated is None else one.stated for one in told.pattern.where}
-    (expr,) = (one for one in stated if canonical_text(one) == told.candidate.condition)
+    stated = [[one.expr] if one.stated is None else conjuncts_of(one.stated) for one in told.pattern.where]
+    (expr,) = {one for parts in stated for one in parts if canonical_text(one) == told.candidate.condition}
     assert not holds(expr, told.bindings())
     check_values(told.candidate.values, expr, told.bindings())
 

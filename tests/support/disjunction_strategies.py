@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.columns import MEMBER_BIT, MOST_MEMBERS
 from spark_pace.core.expr import Aggregate, Call, Column, Expr
-from spark_pace.core.plan.members import asked, disjunction
+from spark_pace.core.plan.members import asked, disjunction, names_in, united
 from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Member, Pattern, Rule
 from tests.support.form_strategies import (
     Spans,
@@ -66,17 +66,34 @@ def with_disjunctions(
                 own = [new.name, *(member.name for member in new.members), new.members[0].name]
                 names[old.name] = draw(st.sampled_from(own))
         where.append(asked(called_by(conjunct.expr, names), components))
-        if draw(st.booleans()) and where[-1].stated is not None and (other := another(where[-1], components)):
-            where.append(other)
+        if draw(st.booleans()):
+            where += of_others(where[-1], components, swapped=draw(st.booleans()))
+    if draw(st.booleans()):
+        where = united(where, components)
     return replace(pattern, components=tuple(components), where=tuple(where))
 
 
-def another(conjunct: Conjunct, components: Sequence[Component]) -> Conjunct | None:
-    """The condition on the last member of each disjunction that it names; None if it is the same."""
-    last = {member.name: one.members[-1].name for one in components for member in one.members}
-    assert conjunct.stated is not None
-    found = asked(called_by(conjunct.stated, last), components)
-    return None if found == conjunct else found
+def of_others(conjunct: Conjunct, components: Sequence[Component], *, swapped: bool) -> list[Conjunct]:
+    """The condition on each other member of the first disjunction of which it names one.
+
+    `swapped`: with the other one of two attributes of that member.
+    """
+    if conjunct.stated is None:
+        return []
+    named = names_in(conjunct.stated)
+    lists = [[member.name for member in one.members] for one in components]
+    first, names = next((name, names) for names in lists for name in names if name in named)
+    told = with_other_attribute(conjunct.stated, first) if swapped else conjunct.stated
+    return [asked(called_by(told, {first: name}), components) for name in names if name != first]
+
+
+def with_other_attribute(expr: Expr, name: str) -> Expr:
+    """The expression with x in place of a component's y, and the reverse."""
+    if isinstance(expr, Column) and expr.component == name and expr.attribute in ("x", "y"):
+        return replace(expr, attribute="y" if expr.attribute == "x" else "x")
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(with_other_attribute(one, name) for one in expr.arguments))
+    return expr
 
 
 def fields_of_members(pattern: Pattern) -> tuple[EmitField, ...]:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Column, Expr, Previous
-from spark_pace.core.plan.members import as_stated, asked
+from spark_pace.core.plan.members import as_stated, asked, united
 from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Pattern, Rule
+from tests.oracle.expressions import conjuncts_of
 from tests.support.disjunction_strategies import with_disjunctions
 from tests.support.form_strategies import COMPARISONS, Spans, any_patterns, rules_of
 from tests.support.strategies import CONTEXTS, column, condition, needs_window, windows
@@ -59,10 +60,11 @@ def with_previous(draw: st.DrawFn, pattern: Pattern, *, in_span: bool) -> Patter
     names = [name for index in singles(pattern) for name in names_of(components[index])]
     changed = []
     for conjunct in where:
-        chosen = draw(st.lists(st.sampled_from(names), unique=True)) if names else []
-        backs = [draw(st.sampled_from([1, 1, 1, 2, 3])) for _ in chosen]
-        changed.append(asked(looked_back(as_stated(conjunct), chosen, backs), components))
-    pattern = replace(pattern, where=tuple(changed))
+        for part in conjuncts_of(as_stated(conjunct)):
+            chosen = draw(st.lists(st.sampled_from(names), unique=True)) if names else []
+            backs = [draw(st.sampled_from([1, 1, 1, 2, 3])) for _ in chosen]
+            changed.append(asked(looked_back(part, chosen, backs), components))
+    pattern = replace(pattern, where=tuple(united(changed, components)))
     if pattern.within is None and not in_span and needs_window(pattern.context, pattern.where):
         pattern = replace(pattern, within=draw(windows()))
     return pattern

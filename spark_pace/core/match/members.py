@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spark_pace.core.columns import has_bit
+from spark_pace.core.columns import MASK, has_bit
 from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.members import members_of, stands_column
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.tables import with_column
 
 
 def with_members(stream: Stream, pattern: Pattern) -> Stream:
-    """The stream with a column for each member that a condition names: which events stand for it."""
-    members = members_of(pattern)
-    used = columns_of(one.expr for one in pattern.where) if members else set[str]()
-    events = stream.events
+    """The stream with a column for each member of a disjunction: which events stand for it.
+
+    A stream without masks has the columns that conditions read.
+    """
+    members, events = members_of(pattern), stream.events
+    if (
+        not members
+        or MASK not in events.column_names
+        or stands_column(members[0].name) in events.column_names
+    ):
+        return stream
     for member in members:
-        name = stands_column(member.name)
-        if name in used and name not in events.column_names:
-            events = with_column(events, name, has_bit(stream.mask, member.bit))
-    return stream if events is stream.events else Stream(events, stream.starts)
+        events = with_column(events, stands_column(member.name), has_bit(stream.mask, member.bit))
+    return Stream(events, stream.starts)
 
 
 def role_names(pattern: Pattern) -> list[str]:

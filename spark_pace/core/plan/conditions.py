@@ -56,8 +56,11 @@ def opening_attributes(pattern: Pattern) -> set[str]:
 
 def with_opening_columns(pattern: Pattern) -> Pattern:
     """The pattern with conditions that read attributes of the opening event as columns of any event."""
-    where = tuple(replace(one, expr=_from_columns(one.expr)) for one in pattern.where)
-    return replace(pattern, where=where)
+    where = []
+    for one in pattern.where:
+        stated = None if one.stated is None else _from_columns(one.stated)
+        where.append(replace(one, expr=_from_columns(one.expr), stated=stated))
+    return replace(pattern, where=tuple(where))
 
 
 def _from_columns(expr: Expr) -> Expr:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, conjunction, walk
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, ExprType, Literal, Previous, conjunction, walk
+from spark_pace.core.plan.conditions import conjuncts as conjuncts_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import Component, Conjunct, Member, Pattern, Rule
+
+_TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def disjunction(name: str, members: Sequence[Member]) -> Component:
@@ -88,6 +91,67 @@ def asked(stated: Expr, components: Sequence[Component]) -> Conjunct:
     return Conjunct(_any([other, _of_places(stated, places)]), tuple(indices), stated)
 
 
+def united(conjuncts: Sequence[Conjunct], components: Sequence[Component]) -> list[Conjunct]:
+    """The conditions, with one in place of those that compare each member of a disjunction with the same.
+
+    Of ``card.id = order.id`` and ``transfer.ref = order.id`` that is one equality of two components; its one
+    side depends on the member. So a search looks events up by it, as it does by any equality.
+    """
+    found, unnamed = list(conjuncts), {member.name for one in components for member in one.members}
+    for component in components:
+        alike: dict[tuple[str, Expr, ExprType], dict[str, tuple[Conjunct, Expr]]] = {}
+        for conjunct in found:
+            if (compared := _compared(conjunct, component, unnamed | {component.name})) is not None:
+                name, function, own, other = compared
+                alike.setdefault((function, other, own.type), {}).setdefault(name, (conjunct, own))
+        for (function, other, _), by_member in alike.items():
+            if len(by_member) == len(component.members) > 0:
+                stated = [conjunct for conjunct, _ in by_member.values()]
+                sides = [by_member[member.name][1] for member in component.members]
+                expr = Call(function, (_by_member(component, sides), other), "BOOLEAN")
+                whole = conjunction([as_stated(conjunct) for conjunct in stated])
+                place = next(index for index, one in enumerate(found) if one is stated[0])
+                found[place] = Conjunct(expr, stated[0].components, whole)
+                found = [one for one in found if all(one is not another for another in stated[1:])]
+    return found
+
+
+def _compared(
+    conjunct: Conjunct, component: Component, unnamed: set[str]
+) -> tuple[str, str, Expr, Expr] | None:
+    """(member, comparison, its side, the other side), the member's on the left; None for other conditions.
+
+    The other side has none of the names in `unnamed`: of members, and of the disjunction.
+    """
+    stated = conjunct.stated
+    if not isinstance(stated, Call) or stated.function not in _TURNED or stated.arguments[0].type == "NULL":
+        return None
+    left, right = stated.arguments
+    members = {member.name for member in component.members}
+    for own, other, function in ((left, right, stated.function), (right, left, _TURNED[stated.function])):
+        names, others = names_in(own), names_in(other)
+        if len(names) == 1 and names < members and others and others.isdisjoint(unnamed):
+            (name,) = names
+            return name, function, _of_places(own, {name: component.name}), other
+    return None
+
+
+def _by_member(component: Component, sides: Sequence[Expr]) -> Expr:
+    """The one of these expressions that is of the member for which an event stands."""
+    if all(side == sides[0] for side in sides):
+        return sides[0]
+    columns = (Column(component.name, stands_column(member.name), "BOOLEAN") for member in component.members)
+    branches = [part for pair in zip(columns, sides, strict=True) for part in pair]
+    return Call("case", (*branches[:-2], sides[-1]), sides[0].type)
+
+
+def separate(conjunct: Conjunct, components: Sequence[Component]) -> list[Conjunct]:
+    """The conditions as the rule states them, of which `united` may have made one."""
+    if conjunct.stated is None:
+        return [conjunct]
+    return [asked(one, components) for one in conjuncts_of(conjunct.stated)]
+
+
 def names_in(expr: Expr) -> set[str]:
     """The components and members that an expression names."""
     named = (node.component for node in walk(expr) if isinstance(node, Column | Previous | Aggregate))
@@ -105,7 +169,7 @@ def as_stated(conjunct: Conjunct) -> Expr:
 
 
 def asked_where_it_stands(conjunct: Conjunct) -> Expr:
-    """What a condition asks of candidates in which the members stand that it names."""
+    """What a condition of `asked` asks of candidates in which the members stand that it names."""
     if conjunct.stated is None:
         return conjunct.expr
     assert isinstance(conjunct.expr, Call)

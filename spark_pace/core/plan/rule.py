@@ -187,8 +187,8 @@ class Conjunct:
 
     `components` are the indices of the components that it names, ascending; at most one of them is negated.
     A column in `expr` names a component that stands for one event, an aggregate one that stands for a group.
-    If the rule's condition names members of disjunctions, it is `stated`, and `expr` is what it asks of every
-    candidate (`spark_pace.core.plan.members`).
+    If conditions of the rule name members of disjunctions, they are `stated`, joined by ``and``, and `expr`
+    is what they ask of every candidate (`spark_pace.core.plan.members`).
     """
 
     expr: Expr

@@ -174,14 +174,15 @@ def _steps(search: Search, order: list[int]) -> tuple[StepCost, ...]:
 def _step(search: Search, own: int, conjuncts: list[Conjunct]) -> StepCost:
     """The step that places an anchor, at which these conditions are tested."""
     exprs = [one.expr for one in conjuncts]
+    stated = {one.expr: canonical_text(as_stated(one)) for one in conjuncts}
     compared = [expr for expr in exprs if is_comparison(expr, search.places)]
     equality = next((expr for expr in compared if is_equality(expr, search.places)), None)
     return StepCost(
         component=search.pattern.components[search.between.shape.anchors[own]].name,
         found="by place" if equality is None else "by equality",
-        equality=None if equality is None else canonical_text(equality),
-        ranked=tuple(canonical_text(expr) for expr in compared if expr != equality),
-        evaluated=tuple(canonical_text(as_stated(one)) for one in conjuncts if one.expr not in compared),
+        equality=None if equality is None else stated[equality],
+        ranked=tuple(stated[expr] for expr in compared if expr != equality),
+        evaluated=tuple(stated[expr] for expr in exprs if expr not in compared),
         between=not search.simple,
     )
 

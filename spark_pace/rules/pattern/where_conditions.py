@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.plan.conditions import OPENING_EVENT
-from spark_pace.core.plan.members import asked, asked_where_it_stands, disjunction, members_in, names_in
+from spark_pace.core.plan.members import (
+    asked,
+    asked_where_it_stands,
+    disjunction,
+    members_in,
+    names_in,
+    united,
+)
 from spark_pace.core.plan.rule import Component, Conjunct, EventSchema
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
@@ -95,7 +102,7 @@ def assigned(
             complete[index] = _narrowed(component, conjunct, condition)
         else:
             complete[index] = replace(component, predicate=conjunction([component.predicate, condition]))
-    return tuple(complete), tuple(left)
+    return tuple(complete), tuple(united(left, complete))
 
 
 def _narrowed(component: Component, conjunct: Conjunct, condition: Expr) -> Component:

@@ -143,6 +143,12 @@ def drawn_rules() -> list[Rules]:
     for context in FREE:
         joined = joined_rules(context)
         found += [joined, joined.map(with_sum), carrying_rules(context), carrying_rules(context)]
+    return [in_part_by_columns(each) for each in [*found, *_rare_rules()]]
+
+
+def _rare_rules() -> list[Rules]:
+    """Rules of forms that few others have."""
+    found = list[Rules]()
     joined = joined_rules(CONTEXTS[0], close_window=True)
     found += [joined, joined.map(with_sum), grouped_rules(CONTEXTS[0], close_window=True)]
     found += [rules(CONTEXTS[0], where=where, close_window=True) for where in (False, True)]
@@ -153,8 +159,7 @@ def drawn_rules() -> list[Rules]:
     found += [rules(CONTEXTS[-1], where=True).map(with_coalesce)]
     found += [previous_rules([CONTEXTS[-1]]).map(with_coalesce)]
     found += [span_rules(predicate_spans(), operator=True).map(with_coalesce)]
-    found += [machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
-    return [in_part_by_columns(each) for each in found]
+    return [*found, machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (

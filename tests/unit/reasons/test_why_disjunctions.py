@@ -35,3 +35,11 @@ def test_an_event_is_tested_against_each_component(tmp_path: Path) -> None:
     answer = told(tmp_path, "a=1 b=1 c=9", EITHER, 1)
     assert {test.component: test.holds for test in answer.components} == {"a": False, "b": True, "c": True}
     assert [str(member) for member in answer.matches[0].events] == ["a#0", "b#1"]
+
+
+def test_of_conditions_that_are_looked_up_the_one_of_its_component_is_told(tmp_path: Path) -> None:
+    either = """pattern: {sequence: [a: type = 'a', disjunction: [b: type = 'b', c: type = 'c']]}
+    where: b.x = a.x and a.x = c.x
+    within: 5 s"""
+    answer = told(tmp_path, "a=1 c=2", either, 1)
+    assert "selection 0, a#0, then c#1: a.x = c.x: 1 = 2 is false" in "\n".join(lines_of(answer))

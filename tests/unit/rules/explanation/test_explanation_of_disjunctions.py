@@ -34,3 +34,27 @@ rules:
     ]
     (either,) = [one for one in explain_as_json(rule)["pattern"]["components"] if one["members"]]
     assert [one["name"] for one in either["members"]] == ["b", "c"]
+
+
+def test_a_comparison_of_each_component_with_the_same_is_looked_up(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT, y BIGINT", event_time: time}
+rules:
+  - name: r
+    pattern: {sequence: [a: type = 'a', disjunction: [b: type = 'b', c: type = 'c']]}
+    where: b.x = a.x and a.x = c.y and b.y >= a.y and c.y > a.y
+    within: 5 s
+  - name: s
+    pattern: {sequence: [a: type = 'a', disjunction: [b: type = 'b', c: type = 'c']]}
+    where: b.x = a.x and a.x = c.x
+    within: 5 s
+""",
+        encoding="utf-8",
+    )
+    different, same = load_rules(path)
+    (step,) = explain_as_json(different)["cost"]["search"]["steps"]
+    assert step["equality"] == "b.x = a.x and a.x = c.y"
+    assert step["evaluated"] == ["b.y >= a.y", "c.y > a.y"]
+    assert explain_as_json(same)["key"]["join"] == "x"
