@@ -152,7 +152,7 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
     return {
         "pattern": "; ".join(map(_component_text, pattern.components)),
         "order": pattern.order if pattern.order != "sequence" else "",
-        "where": "; ".join(canonical_text(conjunct.expr) for conjunct in pattern.where),
+        "where": "; ".join(canonical_text(conjunct.stated or conjunct.expr) for conjunct in pattern.where),
         "within": show_length(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",
         "close": pattern.close,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Expr, Literal, Previous, walk
+from spark_pace.core.plan.members import as_stated, asked
 from spark_pace.core.plan.rule import (
     Conjunct,
     Context,
@@ -74,7 +75,7 @@ def with_coalesce(rule: Rule) -> Rule:
         return rule
     places = [k for k, one in enumerate(pattern.components) if not one.negated and one.times is None]
     if pattern.where:
-        known, places = pattern.where[-1].expr, [*pattern.where[-1].components]
+        known, places = as_stated(pattern.where[-1]), [*pattern.where[-1].components]
     elif len(places) > 1:
         places = places[:2]
         first, second = (pattern.components[k].name for k in places)
@@ -82,7 +83,7 @@ def with_coalesce(rule: Rule) -> Rule:
     else:
         return rule
     told = Call("coalesce", (known, Literal(not pattern.where, "BOOLEAN")), "BOOLEAN")
-    more = Conjunct(told, tuple(places))
+    more = replace(asked(told, pattern.components), components=tuple(places))
     return replace(rule, pattern=replace(pattern, where=(*pattern.where, more)))
 
 
