@@ -32,6 +32,14 @@ def filter_tests(rule: Rule, event: pa.Table) -> tuple[ConditionTest, ...]:
     return () if rule.filter is None else _tests(rule.filter, EventColumns(event), beside=False)
 
 
+def filter_tests_beside(rule: Rule, stream: Stream, row: int) -> tuple[ConditionTest, ...]:
+    """The same tests of the event in a row of its key's stream before the filter."""
+    if rule.filter is None:
+        return ()
+    nodes = {node.column: node for node in walk(rule.filter) if isinstance(node, Previous)}
+    return _tests(rule.filter, SpanColumns(stream, nodes, np.array([row]), np.array([0])), beside=True)
+
+
 def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
     """The tests against each component, and against the `open` and `close` of a span."""
     columns = EventColumns(event)

@@ -126,7 +126,8 @@ def check_components(found: Answers, answer: Why) -> None:
     """What is said of single conditions is so, and nothing that can be said is left out."""
     rule, stream, row = found.rule, found.stream(answer), found.events[answer.offset].row
     if rule.filter is not None:
-        check_tests(answer.filter, rule.filter, Bindings(event=row))
+        before = found.before_filter(answer)
+        check_tests(answer.filter, rule.filter, Bindings(event=row, before=before), known=True)
     assert (answer.seq is None) == (stream is None)
     home = stream if rule.span is None else None
     check_in(found, answer, answer.components, home)
@@ -311,6 +312,7 @@ RULES = st.one_of(
             "aggregates",
             "disjunction",
             "previous_values",
+            "filtered_back",
         ),
     ),
     any_rule(),

@@ -86,6 +86,16 @@ rules:
     within: 9 s
     context: latest, zero
     emit: {before: prev(a.x), kind_before: "prev(b.kind, 2)"}
+  - name: of_changes
+    partition_by: [k]
+    filter: kind <> prev(kind) or x > prev(x, 2)
+    pattern: {sequence: [a: kind = 'a', b: kind = 'b' and prev(kind) = 'a']}
+    within: 20 s
+    emit: {before: prev(b.x)}
+  - name: sums_of_changes
+    filter: kind <> prev(kind)
+    span: {every: 5 s, size: 10 s}
+    emit: {number: count(*), total: sum(x)}
   - name: a_v
     partition_by: [k]
     contiguity: strict

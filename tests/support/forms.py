@@ -11,7 +11,7 @@ from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
-from tests.support.previous_strategies import previous_values_rules
+from tests.support.previous_strategies import filtered_back, previous_values_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
 # the property tests draw rules of these forms; one line each
@@ -27,6 +27,7 @@ LANDED: tuple[str, ...] = (
     "disjunction_in_span",
     "previous_values",
     "previous_values_in_span",
+    "filtered_back",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -46,6 +47,9 @@ FORMS: dict[str, Form] = {
     "disjunction_in_span": lambda contexts: disjunctive_rules(contexts, spans()),
     "previous_values": previous_values_rules,
     "previous_values_in_span": lambda contexts: previous_values_rules(contexts, spans()),
+    "filtered_back": lambda contexts: st.one_of(
+        form("conjunction", contexts), form("prev_in_span", contexts), aggregate_rules(), fold_rules()
+    ).flatmap(filtered_back),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

@@ -12,7 +12,14 @@ from spark_pace.core.plan.members import as_stated, asked, united
 from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Pattern, Rule
 from tests.oracle.expressions import conjuncts_of
 from tests.support.disjunction_strategies import with_disjunctions
-from tests.support.form_strategies import COMPARISONS, Spans, any_patterns, rules_of
+from tests.support.form_strategies import (
+    COMPARISONS,
+    Spans,
+    any_patterns,
+    changed,
+    previous_conditions,
+    rules_of,
+)
 from tests.support.strategies import CONTEXTS, column, condition, needs_window, windows
 
 
@@ -58,13 +65,13 @@ def with_previous(draw: st.DrawFn, pattern: Pattern, *, in_span: bool) -> Patter
     components = pattern.components
     where = [*pattern.where, *(draw(more_conjuncts(pattern)) if draw(st.booleans()) else [])]
     names = [name for index in singles(pattern) for name in names_of(components[index])]
-    changed = []
+    looking = []
     for conjunct in where:
         for part in conjuncts_of(as_stated(conjunct)):
             chosen = draw(st.lists(st.sampled_from(names), unique=True)) if names else []
             backs = [draw(st.sampled_from([1, 1, 1, 2, 3])) for _ in chosen]
-            changed.append(asked(looked_back(part, chosen, backs), components))
-    pattern = replace(pattern, where=tuple(united(changed, components)))
+            looking.append(asked(looked_back(part, chosen, backs), components))
+    pattern = replace(pattern, where=tuple(united(looking, components)))
     if pattern.within is None and not in_span and needs_window(pattern.context, pattern.where):
         pattern = replace(pattern, within=draw(windows()))
     return pattern
@@ -105,3 +112,12 @@ def previous_values_rules(
             fields.append(EmitField(f"{field}_id", "STRING", Previous("id", 1, "STRING", name)))
     emit = tuple(replace(one, name=one.name.replace(" ", "_")) for one in rule.emit)
     return replace(rule, emit=(*emit, *fields))
+
+
+@st.composite
+def filtered_back(draw: st.DrawFn, plain: Rule) -> Rule:
+    """The rule with a filter that looks at events before, whether these pass it or not."""
+    condition = draw(previous_conditions())
+    if plain.filter is not None:
+        condition = draw(changed(plain.filter, st.just(condition)))
+    return replace(plain, filter=condition, forget_key_after_us=None)

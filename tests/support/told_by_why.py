@@ -10,7 +10,7 @@ from spark_pace.io.replay import replay_table
 from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer_parts import Candidate, EventRef, Member
 from tests.oracle.candidates import opened_by
-from tests.oracle.expressions import Bindings
+from tests.oracle.expressions import Bindings, Row
 from tests.oracle.matches import seen_inside
 from tests.oracle.rules_stream import in_stream_order, keyed_streams
 from tests.oracle.spans import spans_of
@@ -57,12 +57,24 @@ class Answers:
 
     def stream(self, answer: Why) -> Home | None:
         """The stream of the event's key; None where the event does not belong to it."""
+        streams = keyed_streams(self.rule, self.in_order())
+        with_it = (one for _, one in streams if answer.offset in [placed.event.offset for placed in one])
+        return next(with_it, None)
+
+    def in_order(self) -> list[Event]:
+        """All events, as a table of them is ordered."""
         everything = tuple(field.name for field in self.rule.schema.fields)
         ties = self.rule.schema.tie_break or everything
         as_in_tables = replace(self.rule, schema=replace(self.rule.schema, tie_break=ties))
-        streams = keyed_streams(self.rule, in_stream_order(as_in_tables, self.events))
-        with_it = (one for _, one in streams if answer.offset in [placed.event.offset for placed in one])
-        return next(with_it, None)
+        return in_stream_order(as_in_tables, self.events)
+
+    def before_filter(self, answer: Why) -> list[Row]:
+        """All events of the event's key before it, whether they pass the filter or not."""
+        rows = [event.row for event in self.in_order()]
+        places = [event.offset for event in self.in_order()]
+        place = places.index(answer.offset)
+        keys = [[row[name] for name in self.rule.partition_by] for row in rows]
+        return [row for row, key in zip(rows[:place], keys, strict=False) if key == keys[place]]
 
     def homes(self, answer: Why) -> dict[int, Home]:
         """The delivered spans that hold the event, by their selections."""

@@ -37,7 +37,7 @@ from spark_pace.core.plan.meaning import (
 from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.panes import Panes, panes_of
 from spark_pace.core.plan.places import RulePlace, dealt_out
-from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
+from spark_pace.core.plan.previous_tests import LookingBack, filtering, filters_back, looking_back, looks_back
 from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
 
@@ -54,9 +54,10 @@ class RulePlan:
     Attributes:
         index: place of the rule in the plan.
         rule: the rule.
-        filter_bit: number of the predicate `filter`; None where the rule has no filter.
+        filter_bit: number of the predicate `filter`; None where the rule has none, or one that looks back.
         bits: (bit of ``@mask``, number of the predicate) for each component or condition of a move, and for
             P_s and P_c of a span. The predicate has only the conditions on the event alone.
+        filtering: what a filter reads of earlier events; None if it reads no such event.
         looking_back: the conditions of components or moves on earlier events; None if there are none, or if
             they are on the events of a span.
         takes_all: True if every event that passes the filter belongs to the rule's stream.
@@ -72,6 +73,7 @@ class RulePlan:
     index: int
     rule: Rule
     filter_bit: int | None
+    filtering: LookingBack | None
     bits: tuple[tuple[int, int], ...]
     looking_back: LookingBack | None
     takes_all: bool
@@ -86,7 +88,7 @@ class RulePlan:
     @property
     def tested(self) -> tuple[str, ...]:
         """The attributes that the conditions on earlier events read; later steps may not need them."""
-        return () if self.looking_back is None else self.looking_back.columns
+        return tuple(name for one in (self.filtering, self.looking_back) if one for name in one.columns)
 
     @property
     def computed_from(self) -> tuple[str, ...]:
@@ -286,14 +288,16 @@ def _rule_plan(
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None
-    filter_bit = None if rule.filter is None else number(rule.filter)
+    filter_bit = None if rule.filter is None or filters_back(rule) else number(rule.filter)
     columns = _needed(rule, ties)
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
     counted = others_count(rule)
     back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
     takes_all = counted or looks_back(rule)
+    first = filtering(rule, others_count=takes_all)
+    takes_all |= first is not None
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, takes_all, panes_of(rule), columns,
+        index, rule, filter_bit, first, tuple(bits), back, takes_all, panes_of(rule), columns,
         tuple(computed_of(expressions_over_matches(rule)).items()), key_column, meaning, since,
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ They are tested once the events are in order, because only then an event's prede
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ class LookingBack:
         last: for each attribute in a ``prev`` the columns with its values in a key's last events: the last
             event, the one before it, and so on, as far back as any ``prev`` reaches.
         others_count: True if events that match no component are needed even after the test.
+        before_filter: True if it is the filter that looks back, at events whether they pass it or not.
     """
 
     conditions: tuple[tuple[int, Expr], ...]
@@ -35,12 +37,17 @@ class LookingBack:
     columns: tuple[str, ...]
     last: tuple[tuple[Previous, ...], ...]
     others_count: bool
+    before_filter: bool = False
 
     @property
     def carried(self) -> pa.Schema:
-        """The columns of `last`."""
+        """The columns of `last`, as they are kept for each key."""
         every = [column for columns in self.last for column in columns]
-        return pa.schema([(column.column, ARROW_TYPES[column.type]) for column in every])
+        return pa.schema([(self.kept_as(column), ARROW_TYPES[column.type]) for column in every])
+
+    def kept_as(self, column: Previous) -> str:
+        """The name under which the values of a column of `last` are kept for each key."""
+        return f"@filter {column.column}" if self.before_filter else column.column
 
 
 def looks_back(rule: Rule) -> bool:
@@ -59,12 +66,35 @@ def looking_back(rule: Rule, *, others_count: bool) -> LookingBack | None:
     conditions = tuple((bit, conjunction(parts)) for bit, parts in tested if parts)
     values = tuple(previous_of(expressions_over_matches(rule)).values())
     exprs = [*(condition for _, condition in conditions), *values]
+    return LookingBack(conditions, values, _columns(rule, exprs), _last(exprs), others_count)
+
+
+def filtering(rule: Rule, *, others_count: bool) -> LookingBack | None:
+    """The filter, if it looks at earlier events: it is tested once the events are in order; else None."""
+    if not filters_back(rule):
+        return None
+    assert rule.filter is not None
+    exprs = [rule.filter]
+    return LookingBack((), (), _columns(rule, exprs), _last(exprs), others_count, before_filter=True)
+
+
+def filters_back(rule: Rule) -> bool:
+    """True if the filter reads an earlier event."""
+    return rule.filter is not None and mentions_previous(rule.filter)
+
+
+def _columns(rule: Rule, exprs: Iterable[Expr]) -> tuple[str, ...]:
+    """The attributes in these expressions, in the schema's order."""
     used = attributes_of(exprs)
+    return tuple(field.name for field in rule.schema.fields if field.name in used)
+
+
+def _last(exprs: Iterable[Expr]) -> tuple[tuple[Previous, ...], ...]:
+    """`LookingBack.last` for these expressions."""
     found = [node for expr in exprs for node in walk(expr) if isinstance(node, Previous)]
     last = []
     for name in dict.fromkeys(node.attribute for node in found):
         of_name = [node for node in found if node.attribute == name]
         reach = max(node.back for node in of_name)
         last.append(tuple(Previous(name, back, of_name[0].type) for back in range(1, reach + 1)))
-    columns = tuple(field.name for field in rule.schema.fields if field.name in used)
-    return LookingBack(conditions, values, columns, tuple(last), others_count)
+    return tuple(last)

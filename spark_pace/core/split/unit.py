@@ -159,7 +159,13 @@ def _wanted(share: Share, batch: Batch) -> Wanted:
     planned = share.rules[0]
     after_us, back = planned.rule.forget_key_after_us, planned.looking_back
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    kept = [*([] if back is None else back.carried), *columns_of_states(planned.rule), *share.counters]
+    first = planned.filtering
+    kept = [
+        *([] if first is None else first.carried),
+        *([] if back is None else back.carried),
+        *columns_of_states(planned.rule),
+        *share.counters,
+    ]
     return Wanted(forgetting, pa.schema(kept))
 
 

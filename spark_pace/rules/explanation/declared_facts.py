@@ -13,6 +13,7 @@ from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.members import as_stated
+from spark_pace.core.plan.previous_tests import filters_back
 from spark_pace.core.plan.rule import (
     Component,
     CountSpan,
@@ -60,6 +61,13 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
         within=length_in_words(pattern.within) if pattern.within else None,
         close=pattern.close,
     )
+
+
+def filter_facts(rule: Rule) -> ConditionFacts | None:
+    """The fact about a rule's filter; None if it has none."""
+    if rule.filter is None:
+        return None
+    return ConditionFacts(canonical_text(rule.filter), IN_ORDER if filters_back(rule) else INTAKE)
 
 
 def aggregate_facts(rule: Rule) -> AggregateFacts | None:

@@ -45,7 +45,7 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     if told.levels is not None:
         yield from _levels(told.levels)
     if told.filter is not None:
-        yield "filter", f"{told.filter.condition}  {_AT_THE_INTAKE}"
+        yield "filter", _decided(told.filter)
     if told.pattern is not None:
         yield from _pattern(told.pattern)
     if told.operator is not None:

@@ -25,7 +25,7 @@ _EXAMPLE = "Write for example prev(price, 2)."
 def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     """What ``prev`` of these arguments stands for, or what is wrong with them."""
     if not scope.looks_back:
-        do = "Only a pattern looks at the events before: in a component's condition, in where and in emit."
+        do = "Use it in filter, or in a pattern: in a component's condition, in where or in emit."
         if isinstance(scope, GroupScope):
             do = "It looks before one event, not before each of several."
         return Wrong("must not use prev", "prev(...)", do)

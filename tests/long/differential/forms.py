@@ -31,7 +31,7 @@ from tests.support.form_strategies import (
     previous_rules,
 )
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.previous_strategies import previous_values_rules
+from tests.support.previous_strategies import filtered_back, previous_values_rules, with_previous
 from tests.support.strategies import (
     CONTEXTS,
     column,
@@ -109,6 +109,8 @@ def carrying_rules(draw: st.DrawFn, context: Context, *, close_window: bool = Fa
     pattern = replace(plain.pattern, within=Within(time_us=draw(st.sampled_from([100, 8, 5])) * SECOND))
     if draw(st.booleans()):
         pattern = draw(changed_components(pattern, previous_conditions))
+    if draw(st.integers(0, 2)) == 2:
+        pattern = draw(with_previous(pattern, in_span=False))
     rule = replace(plain, partition_by=(), pattern=pattern)
     return with_sum(rule) if draw(st.booleans()) else rule
 
@@ -138,6 +140,7 @@ def drawn_rules() -> list[Rules]:
     found += [disjunctive_rules(spans=spans()), disjunctive_rules(conjunction=True)]
     found += [disjunctive_rules(earlier=True), disjunctive_rules(spans=spans(), earlier=True)]
     found += [disjunctive_rules(spans=predicate_spans(), opened=True)]
+    found += [each.flatmap(filtered_back) for each in found[1::9]]
     found += [previous_values_rules(spans=spans()), previous_values_rules(conjunction=True, either=True)]
     found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
     found += [each.flatmap(forgetful) for each in found[::4]]
@@ -179,6 +182,7 @@ KINDS_OF_RULES = (
     "follows strict",
     "prev",
     "prev of components",
+    "prev in filter",
     "close window",
     "opened span",
     "grid span",
@@ -214,6 +218,8 @@ def forms_of(rule: Rule) -> set[str]:
     }
     if rule.span is not None:
         found.add(kinds[type(rule.span)])
+    if rule.filter is not None and any(isinstance(node, Previous) for node in walk(rule.filter)):
+        found.add("prev in filter")
     if rule.pattern is None:
         found.add(_form_without_pattern(rule))
     if rule.partition_by:

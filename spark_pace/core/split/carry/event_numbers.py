@@ -20,12 +20,13 @@ from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.carry import Touched
 from spark_pace.core.split.carry.key_streams import Fresh
-from spark_pace.core.split.carry.previous_values import InTurn, tested
+from spark_pace.core.split.carry.previous_values import InTurn, passing, tested
 from spark_pace.core.tables import chosen, numbers, with_column
 
 
 def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
     """Add each event's `seq` and the number of openings before it; the counters in `touched` advance."""
+    fresh = passing(planned, touched, fresh)
     if fresh.events is None:
         return fresh
     if len(fresh.texts) == 1 and planned.looking_back is None and planned.rule.forget_key_after_us is None:
