@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import pyarrow as pa
+
 from spark_pace.core.columns import (
     BITS,
     CLOSE_BIT,
@@ -89,6 +91,11 @@ class RulePlan:
     def tested(self) -> tuple[str, ...]:
         """The attributes that the conditions on earlier events read; later steps may not need them."""
         return tuple(name for one in (self.filtering, self.looking_back) if one for name in one.columns)
+
+    @property
+    def last_values(self) -> list[pa.Field]:
+        """The columns of values that are kept of each key's last events, for conditions on earlier events."""
+        return [kept for one in (self.filtering, self.looking_back) if one for kept in one.carried]
 
     @property
     def computed_from(self) -> tuple[str, ...]:

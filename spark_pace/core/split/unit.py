@@ -157,15 +157,9 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> tuple[
 def _wanted(share: Share, batch: Batch) -> Wanted:
     """The values that the rule needs of its keys in this batch."""
     planned = share.rules[0]
-    after_us, back = planned.rule.forget_key_after_us, planned.looking_back
+    after_us = planned.rule.forget_key_after_us
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    first = planned.filtering
-    kept = [
-        *([] if first is None else first.carried),
-        *([] if back is None else back.carried),
-        *columns_of_states(planned.rule),
-        *share.counters,
-    ]
+    kept = [*planned.last_values, *columns_of_states(planned.rule), *share.counters]
     return Wanted(forgetting, pa.schema(kept))
 
 
