@@ -106,7 +106,7 @@ def _last_values(rule: Rule) -> tuple[str, ...]:
     """The values of the last events that are kept for ``prev``, in words."""
     told = list[str]()
     for back in (filtering(rule, others_count=False), looking_back(rule, others_count=False)):
-        which = "" if back is None or not back.before_filter else ", before the filter,"
+        which = "" if back is None or not back.before_filter else " before the filter"
         for columns in () if back is None else back.last:
             events = f"{len(columns)} events" if len(columns) > 1 else "event"
             told.append(f"{columns[0].attribute} of the last {events}{which}{_per_key(rule)}")
