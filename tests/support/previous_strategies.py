@@ -121,3 +121,11 @@ def filtered_back(draw: st.DrawFn, plain: Rule) -> Rule:
     if plain.filter is not None:
         condition = draw(changed(plain.filter, st.just(condition)))
     return replace(plain, filter=condition, forget_key_after_us=None)
+
+
+@st.composite
+def valued_back(draw: st.DrawFn, plain: Rule) -> Rule:
+    """The rule with ``prev`` in some of its conditions over components, if it has a pattern."""
+    if plain.pattern is None:
+        return plain
+    return replace(plain, pattern=draw(with_previous(plain.pattern, in_span=plain.span is not None)))

@@ -31,7 +31,7 @@ from tests.support.form_strategies import (
     previous_rules,
 )
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.previous_strategies import filtered_back, previous_values_rules, with_previous
+from tests.support.previous_strategies import filtered_back, previous_values_rules, valued_back
 from tests.support.strategies import (
     CONTEXTS,
     column,
@@ -109,8 +109,6 @@ def carrying_rules(draw: st.DrawFn, context: Context, *, close_window: bool = Fa
     pattern = replace(plain.pattern, within=Within(time_us=draw(st.sampled_from([100, 8, 5])) * SECOND))
     if draw(st.booleans()):
         pattern = draw(changed_components(pattern, previous_conditions))
-    if draw(st.integers(0, 2)) == 2:
-        pattern = draw(with_previous(pattern, in_span=False))
     rule = replace(plain, partition_by=(), pattern=pattern)
     return with_sum(rule) if draw(st.booleans()) else rule
 
@@ -122,11 +120,6 @@ def drawn_rules() -> list[Rules]:
         found += [rules(context, where=False), rules(context, where=True), grouped_rules(context)]
         found += [span_rules(spans(), operator=False, context=context), grouped_rules(context, spans=spans())]
         found += [previous_rules([context]), grouped_rules(context)]
-        found += [
-            disjunctive_rules([context]),
-            disjunctive_rules([context]),
-            previous_values_rules([context]),
-        ]
         if context.selection != "next":
             found += [conjunctive_rules([context]), conjunctive_rules([context], spans())]
     found += [conjunctive_rules(CONTEXTS[:1])] * 2
@@ -137,22 +130,11 @@ def drawn_rules() -> list[Rules]:
     found += [grouped_rules(context, spans=predicate_spans()) for context in FREE]
     found += [rules(CONTEXTS[-1], where=True).map(with_sum).flatmap(forgetful)]
     found += [open_rules(predicate_spans()), open_rules(predicate_spans(), conjunction=True, earlier=True)]
-    found += [disjunctive_rules(spans=spans()), disjunctive_rules(conjunction=True)]
-    found += [disjunctive_rules(earlier=True), disjunctive_rules(spans=spans(), earlier=True)]
-    found += [disjunctive_rules(spans=predicate_spans(), opened=True)]
-    found += [each.flatmap(filtered_back) for each in found[1::9]]
-    found += [previous_values_rules(spans=spans()), previous_values_rules(conjunction=True, either=True)]
     found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
     found += [each.flatmap(forgetful) for each in found[::4]]
     for context in FREE:
         joined = joined_rules(context)
         found += [joined, joined.map(with_sum), carrying_rules(context), carrying_rules(context)]
-    return [in_part_by_columns(each) for each in [*found, *_rare_rules()]]
-
-
-def _rare_rules() -> list[Rules]:
-    """Rules of forms that few others have."""
-    found = list[Rules]()
     joined = joined_rules(CONTEXTS[0], close_window=True)
     found += [joined, joined.map(with_sum), grouped_rules(CONTEXTS[0], close_window=True)]
     found += [rules(CONTEXTS[0], where=where, close_window=True) for where in (False, True)]
@@ -163,7 +145,27 @@ def _rare_rules() -> list[Rules]:
     found += [rules(CONTEXTS[-1], where=True).map(with_coalesce)]
     found += [previous_rules([CONTEXTS[-1]]).map(with_coalesce)]
     found += [span_rules(predicate_spans(), operator=True).map(with_coalesce)]
-    return [*found, machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
+    found += [machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
+    return [in_part_by_columns(each) for each in [*found, *_late_rules(found)]]
+
+
+def _late_rules(others: list[Rules]) -> list[Rules]:
+    """Rules of the forms that came last, behind `others`, whose draws they leave as they are."""
+    found: list[Rules] = []
+    for context in CONTEXTS:
+        found += [disjunctive_rules([context]), disjunctive_rules([context])]
+        found += [previous_values_rules([context])]
+    found += [disjunctive_rules(spans=spans()), disjunctive_rules(conjunction=True)]
+    found += [disjunctive_rules(earlier=True), disjunctive_rules(spans=spans(), earlier=True)]
+    found += [disjunctive_rules(spans=predicate_spans(), opened=True)]
+    found += [disjunctive_rules().flatmap(forgetful), previous_values_rules().flatmap(forgetful)]
+    found += [previous_values_rules(spans=spans()), previous_values_rules(conjunction=True, either=True)]
+    found += [rules(CONTEXTS[-1], where=True).flatmap(valued_back)] * 2
+    found += [aggregate_rules(predicate_spans()).map(with_values)] * 3
+    for context in FREE:
+        carrying = carrying_rules(context)
+        found += [carrying.flatmap(valued_back), carrying.flatmap(filtered_back)]
+    return [*found, *(each.flatmap(filtered_back) for each in others[1::9])]
 
 
 KINDS_OF_RULES = (
