@@ -163,7 +163,7 @@ def _component(random: Random, name: str, form: str) -> str:
 
 def _conditions(random: Random, forms: dict[str, str]) -> str:
     """A random `where`, or nothing."""
-    single = [name for name, form in forms.items() if form == "one"]
+    single = [name for name, form in forms.items() if form in ("one", "follows")]
     found = []
     for _ in range(random.choice([0, 1, 1, 2, 2, 3])):
         one, two = random.sample(single, 2)

@@ -70,6 +70,14 @@ def is_cleaned(dead: int, rows: int) -> bool:
     return dead > max(SMALL, rows // 2)
 
 
+def is_pruned(rows: int, left: int) -> bool:
+    """True if events that can forbid no more are removed, where `left` rows were left the last time.
+
+    So what is kept is bounded by what can forbid. Always True would make each batch read all that is kept.
+    """
+    return rows > SMALL + 2 * left
+
+
 def is_rid_of_closed(closed: int, kept: int) -> bool:
     """True if initiators of closed selections are dropped, and the carry is stored anew; else they stay.
 

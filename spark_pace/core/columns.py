@@ -21,6 +21,8 @@ JOIN = "@join"  # dictionary<int32, string>: the join value's text, see `core.sp
 SEQ = "@seq"  # int64: position in the rule's stream, per key
 OPENING = "@opening"  # int64: the number of initiators before this event, per key
 MASK = "@mask"  # uint16, bit k: the event matches component k, or satisfies condition k of a fold's moves
+BEGUN = "@begun"  # int64, of a key: the event time of the first event of its stream
+OF_KEY = "@of"  # string, of a group of events with equal values: the text of its partition key
 SPENT = "@spent"  # int64: says if a match has used the event up, and where, see UNUSED
 
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -37,12 +39,10 @@ USED = 1  # a match that has gone out has used it
 USED_OPEN = 2  # likewise, and the event has opened a selection that stays open until its window ends
 SPENT_BITS = 2
 
-MOST_CONDITIONS = 16  # conditions of a fold's moves: each has a bit of `@mask`
-MOST_COMPONENTS = 8  # components of a pattern: each has a bit of `@mask`
-OPEN_BIT = MOST_COMPONENTS  # bit of `@mask`: the event satisfies the span's `open`
+MOST_COMPONENTS = 16  # of a pattern, and conditions of a fold's moves: each has a bit of `@mask`
+MOST_IN_OPENED_SPANS = 14  # components of a pattern in a span with `open`, which has the last two bits
+OPEN_BIT = MOST_IN_OPENED_SPANS  # bit of `@mask`: the event satisfies the span's `open`
 CLOSE_BIT = OPEN_BIT + 1  # bit of `@mask`: the event satisfies the part of `close` about one event
-MEMBER_BIT = CLOSE_BIT + 1  # the first bit of `@mask` for members of disjunctions
-MOST_MEMBERS = MOST_CONDITIONS - MEMBER_BIT  # members of the disjunctions of a pattern: each has a bit
 
 UTC_TIME = pa.timestamp("us", "UTC")  # the type of every time in a result table
 

@@ -24,6 +24,7 @@ from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
+from spark_pace.reasons.events_before import with_events_before
 from spark_pace.reasons.wording import plain
 
 
@@ -55,12 +56,18 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
         row: the event's row.
         first: the first row of the stream, or of the span.
     """
-    found = {}
+    found, pattern = {}, rule.pattern
+    behind = set[str]()
+    if pattern is not None and pattern.absences:
+        own = pattern.components[0]
+        behind = {own.name, *(member.name for member in own.members)}
     for name, negated, condition in _conditions(rule):
-        if _reads_others(condition):
+        if _reads_others(condition) or name in behind:
             nodes = {node.column: node for node in walk(condition) if isinstance(node, Previous)}
             columns = SpanColumns(stream, nodes, np.array([row]), np.array([first]))
             found[name] = _component(name, negated, condition, columns, beside=True)
+            if pattern is not None and name in behind:
+                found[name] = with_events_before(pattern, stream, row, found[name], first)
     return found
 
 
@@ -75,8 +82,9 @@ def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
             (name, False, conjunction([] if move.condition is None else [conditions[move.condition]]))
             for name, move in zip(move_names(rule.fold), rule.fold.moves, strict=True)
         ]
+    every = () if rule.pattern is None else rule.pattern.every
     told = list[tuple[str, bool, Expr]]()
-    for component in rule.pattern.components if rule.pattern else ():
+    for component in every:
         told += [(one.name, component.negated, one.predicate) for one in component.members or [component]]
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([*parts(rule.span.close), *rule.span.close_where])

@@ -66,10 +66,10 @@ def before_filter(plan: Plan, records: pa.Table, source: str, offset: int) -> Of
 def _of_everything(plan: Plan) -> Plan:
     planned = plan.rules[0]
     names = tuple(field.name for field in planned.rule.schema.fields)
-    back = planned.looking_back
-    if back is not None:
-        back = replace(back, others_count=True)
-    return replace(plan, rules=(replace(planned, columns=names, looking_back=back),))
+    back, absent = planned.looking_back, planned.absent
+    back = None if back is None else replace(back, others_count=True)
+    absent = None if absent is None else replace(absent, others_count=True)
+    return replace(plan, rules=(replace(planned, columns=names, looking_back=back, absent=absent),))
 
 
 def at_source(table: pa.Table, source: str, offset: int) -> Bools:

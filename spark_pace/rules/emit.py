@@ -103,7 +103,7 @@ def _scope(
     if pattern is None:
         return SpanScope(schema, shared, opened) if aggregates(rule) else None
     gathers = context_of(pattern).gathers
-    return MatchScope(schema, pattern.components, shared, emits=True, opened=opened, gathers=gathers)
+    return MatchScope(schema, pattern.every, shared, emits=True, opened=opened, gathers=gathers)
 
 
 def _read_computed(name: str, node: Node, report: Report, scope: Scope) -> EmitField | None:

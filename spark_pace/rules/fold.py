@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_pace.core.columns import MOST_CONDITIONS
+from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Expr
 from spark_pace.core.functions.operator_rows import ROW
 from spark_pace.core.plan.fold import Fold, Move, PythonFold, StateMachine
@@ -121,7 +121,7 @@ def _read_machine(mapping: Mapping, report: Report, schema: EventSchema | None) 
     conditions = tuple(dict.fromkeys(move.condition for move in read if move.condition is not None))
     _check_states(read, states, report)
     _too_many(len(states), MAX_STATES, "states", node.place, report)
-    _too_many(len(conditions), MOST_CONDITIONS, "different conditions", node.place, report)
+    _too_many(len(conditions), MOST_COMPONENTS, "different conditions", node.place, report)
     return None if report.count > before or schema is None else _machine(states, conditions, read)
 
 

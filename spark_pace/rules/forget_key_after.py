@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_pace.core.expr.canonical_text import canonical_duration
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, SessionSpan, Span
 from spark_pace.rules.document.document import Mapping, Node, describe
+from spark_pace.rules.document.report import quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.lengths import read_duration
 
@@ -29,6 +30,10 @@ def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -
     if after_us is not None and window is not None and window[1] > after_us:
         must = f"must be at most forget_key_after, {canonical_duration(after_us)}"
         report.add(window[0].place, must, describe(window[0]), "Shorten it, or lengthen forget_key_after.")
+    for absence in () if pattern is None or rule.has("span") else pattern.absences:
+        if after_us is not None and (absence.within_us or 0) > after_us:
+            must = f"must not be shorter than the within of {quote(absence.component.name)}"
+            report.add(node.place, must, describe(node), "Shorten that window, or lengthen it.")
     return after_us
 
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from spark_pace.core.expr import Column, Previous
-from spark_pace.core.plan.rule import Conjunct, Pattern
+from spark_pace.core.plan.rule import Absence, Conjunct, Pattern
 from tests.oracle.expressions import Bindings, Row, conjuncts_of, holds, nodes_of
 from tests.oracle.stream import Bound, Placed, Production, Stream, inside
 
@@ -23,6 +23,8 @@ def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
     if pattern.components[index].members:
         return standing(pattern, index, placed) is not None
     here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
+    if index == 0 and any(is_preceded(pattern, absence, placed) for absence in pattern.absences):
+        return False
     return holds(pattern.components[index].predicate, here)
 
 
@@ -51,6 +53,19 @@ def is_fulfilled(pattern: Pattern, conjunct: Conjunct, here: Bindings) -> bool:
         if named & members <= {*here.bound} and not holds(part, here):
             return False
     return True
+
+
+def is_preceded(pattern: Pattern, absence: Absence, placed: Placed) -> bool:
+    """Whether an event that the negated component in first place names stands before this one."""
+    for earlier in placed.earlier:
+        if absence.within_us is not None and placed.time - earlier.time > absence.within_us:
+            continue
+        alone = Bindings(event=earlier.row, before=earlier.before, bound=opened_by(earlier))
+        names = {absence.component.name: earlier.row, pattern.components[0].name: placed.row}
+        both = Bindings(bound=names)
+        if holds(absence.component.predicate, alone) and all(holds(one, both) for one in absence.where):
+            return True
+    return False
 
 
 def opened_by(placed: Placed) -> dict[str, Row]:

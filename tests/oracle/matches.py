@@ -259,9 +259,10 @@ def seen_inside(rule: Rule, span: Delivered) -> list[Placed]:
     """The span's events as if they were the whole stream."""
     rows = [placed.row for placed in span.events]
     opening = rows[0] if isinstance(rule.span, PredicateSpan) else None
-    return [
-        replace(placed, before=rows[:number], opening=opening) for number, placed in enumerate(span.events)
-    ]
+    seen: list[Placed] = []
+    for number, placed in enumerate(span.events):
+        seen.append(replace(placed, before=rows[:number], opening=opening, earlier=[*seen]))
+    return seen
 
 
 def inner_matches(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
+from spark_pace.core.plan.rule import Component, CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from tests.oracle.expressions import Bindings, Row, conjuncts_of, has_open, has_previous, holds
 from tests.oracle.stream import END, Event, Placed, Position, Stream
 
@@ -45,7 +45,7 @@ def keyed_streams(rule: Rule, events: Sequence[Event]) -> list[tuple[str | None,
                 ended.append((key, stream))
                 stream = streams[key] = []
             before = [placed.row for placed in stream]
-            stream.append(Placed(event, place, len(stream), before))
+            stream.append(Placed(event, place, len(stream), before, earlier=[*stream]))
     return [*ended, *streams.items()]
 
 
@@ -65,9 +65,8 @@ def in_rules_stream(rule: Rule, event: Event, earlier: Sequence[Row]) -> bool:
     fields = [one.expr for one in rule.emit if one.expr is not None]
     if rule.pattern is None or in_all or counts_events(rule.pattern) or any(map(has_previous, fields)):
         return True
-    predicates = [
-        one.predicate for component in rule.pattern.components for one in component.members or [component]
-    ]
+    every = all_components(rule.pattern)
+    predicates = [one.predicate for component in every for one in component.members or [component]]
     if isinstance(rule.span, PredicateSpan):
         predicates += [rule.span.open, rule.span.close]
     return any(holds_but_for_open(predicate, here) for predicate in predicates)
@@ -79,9 +78,14 @@ def counts_events(pattern: Pattern) -> bool:
         pattern.contiguity == "strict"
         or any(component.follows == "strict" for component in pattern.components)
         or (pattern.within is not None and pattern.within.events is not None)
-        or any(has_previous(component.predicate) for component in pattern.components)
+        or any(has_previous(component.predicate) for component in all_components(pattern))
         or any(has_previous(conjunct.expr) for conjunct in pattern.where)
     )
+
+
+def all_components(pattern: Pattern) -> list[Component]:
+    """The components, negated ones in first place included."""
+    return [*(absence.component for absence in pattern.absences), *pattern.components]
 
 
 def holds_but_for_open(predicate: Expr, here: Bindings) -> bool:

@@ -29,7 +29,7 @@ class Placed:
     """An event of the rule's stream (of one key).
 
     `before` has the events before it, which `prev` looks at: of the stream, or inside a span of the span
-    alone. `opening` is the event that opened that span.
+    alone. `opening` is the event that opened that span. `earlier` are the events before it in the stream.
     """
 
     event: Event
@@ -37,6 +37,7 @@ class Placed:
     seq: int
     before: Sequence[Row] = field(default=(), compare=False, repr=False)
     opening: Row | None = field(default=None, compare=False, repr=False)
+    earlier: Sequence[Placed] = field(default=(), compare=False, repr=False)
 
     @property
     def time(self) -> int:

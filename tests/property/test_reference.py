@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.plan.rule import Component, Context, Pattern, Rule, Times, Within
 from tests.oracle.candidates import candidates, forwards, survives
 from tests.oracle.contexts import CONTEXTS as PICKED_BY
@@ -19,7 +18,7 @@ from tests.oracle.stream import Placed
 from tests.support.checks import WIDE, told
 from tests.support.form_strategies import IN_CONJUNCTION, conjunctive_patterns
 from tests.support.forms import FORMS, form
-from tests.support.grouped_strategies import SHAPES, Kind, grouped_patterns, grouped_rules, kinds_of
+from tests.support.grouped_strategies import SHAPES, grouped_patterns, grouped_rules
 from tests.support.strategies import CONTEXTS, spans, typed
 from tests.support.streams import SECOND, dense_streams, streams
 
@@ -54,19 +53,6 @@ def test_no_later_event_changes_what_is_released(rule: Rule, events: list[Event]
 
 def released(matches: list[Match], frontier: float) -> list[Match]:
     return [match for match in matches if match.releasable[0] < frontier]
-
-
-# ---------------------------------------------------------------- no more components than rule files may have
-
-
-@settings(max_examples=1000)
-@given(kinds_of(negation=True, repetition=True, trailing=True))
-def test_a_pattern_is_drawn_with_no_more_components_than_rule_files_may_have(
-    drawn: tuple[tuple[Kind, ...], bool],
-) -> None:
-    """The bits behind those of that many components are what opens and closes spans."""
-    kinds, _ = drawn
-    assert len(kinds) <= MOST_COMPONENTS
 
 
 # ---------------------------------------------------------------- candidates, told by their roles

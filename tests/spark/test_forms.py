@@ -34,6 +34,26 @@ rules:
     where: n.x = a.x
     within: 9 s
     context: latest, zero
+  - name: first_seen
+    partition_by: [k]
+    pattern: {sequence: [{name: n, when: "kind = 'a'", not: true, within: 40 s}, a: kind = 'a']}
+    where: n.x = a.x
+    emit: {x: a.x}
+  - name: first_of_the_key
+    partition_by: [k]
+    forget_key_after: 12 s
+    pattern: {sequence: [{name: n, when: "kind <> 'b'", not: true}, a: "kind in ('a', 'b')"]}
+    where: n.x = a.x
+    context: latest, zero
+  - name: not_after_less
+    pattern: {sequence: [{name: n, when: "kind = 'c'", not: true, within: 5 s}, a: kind = 'a', b: kind = 'b']}
+    where: n.x < a.x and a.x < b.x
+    within: 9 s
+    context: earliest, selected
+  - name: first_of_a_window
+    span: {every: 5 s, size: 10 s}
+    pattern: {sequence: [{name: n, when: "kind = 'c'", not: true}, a: kind = 'a', b: kind = 'b']}
+    where: n.k = a.k
   - name: unpaid
     partition_by: [k]
     pattern: {sequence: [a: kind = 'a', {name: n, when: "kind = 'b'", not: true}]}

@@ -2,11 +2,10 @@
 
 Each is a job that has read the first half of its files, and in which every rule has something open:
 
-- `version_7`: patterns and an operator, by the first build of that version;
-- `version_7_grids`: windows of time that aggregate, by the last build that kept their events;
-- `version_7_applications`: folds, rules over rules, panes, and a table that is joined.
+- `version_8`: patterns and an operator;
+- `version_8_applications`: folds, rules over rules, panes, and a table that is joined.
 
-``python -m tests.support.checkpoints NAME`` makes one by the build at hand, but for the second.
+``python -m tests.support.checkpoints NAME`` makes one by the build at hand.
 """
 
 from __future__ import annotations
@@ -29,25 +28,6 @@ EVENTS = """
 events:
   schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT, z DOUBLE"
   event_time: t
-"""
-GRIDS = f"""{EVENTS}
-rules:
-  - name: moving
-    partition_by: [k]
-    span: {{every: 5 s, size: 20 s}}
-    where: count(*) > 1
-    emit: {{n: count(*), total: sum(x), mean: avg(z), spread: stddev(x), low: min(z), began: first(kind)}}
-  - name: moving_longer
-    partition_by: [k]
-    span: {{every: 5 s, size: 40 s}}
-    emit: {{n: count(*), flow: sum(z), high: max(x), ended: last(kind)}}
-  - name: uneven
-    filter: kind <> 'c'
-    span: {{every: 10 s, size: 25 s}}
-    emit: {{known: count(x), mean: avg(x), noise: stddev(z), last_time: max(t)}}
-  - name: tumbling
-    span: {{every: 30 s, size: 30 s}}
-    emit: {{total: sum(x), first_x: first(x), last_x: last(x)}}
 """
 LOOKUP = (
     '  lookup: {owners: {path: owners.csv, on: k, schema: "owner STRING, least BIGINT", refresh: 1 us}}\n'
@@ -107,7 +87,7 @@ rules:
     emit: {{n: d.n, number: c.number}}
 """
 OWNERS = ("k,owner,least\nu,ann,2\nv,bob,6\nw,ann,4\n", "k,owner,least\nu,bob,3\nv,bob,1\n")  # at first, then
-RULES_OF = {VERSION: RULES, f"{VERSION}_grids": GRIDS, f"{VERSION}_applications": APPLICATIONS}
+RULES_OF = {VERSION: RULES, f"{VERSION}_applications": APPLICATIONS}
 
 
 def write_input(folder: Path, first: int, last: int) -> None:
@@ -124,7 +104,6 @@ def change_table(folder: Path, place: int) -> None:
 
 def keep_checkpoint(name: str) -> Path:
     """Run a job over the first half of its files, and keep what that leaves."""
-    assert name != f"{VERSION}_grids", "such windows keep panes now"
     kept = FOLDER / name
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -138,7 +117,7 @@ def keep_checkpoint(name: str) -> Path:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(sorted({*RULES_OF} - {f"{VERSION}_grids"})))
+@click.argument("name", type=click.Choice(sorted(RULES_OF)))
 def main(name: str) -> None:
     """Keep the checkpoint of this NAME, by the build at hand."""
     print(keep_checkpoint(name))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import MEMBER_BIT, MOST_MEMBERS
+from spark_pace.core.columns import MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Aggregate, Call, Column, Expr
 from spark_pace.core.plan.members import asked, disjunction, names_in, united
 from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Member, Pattern, Rule
@@ -53,11 +54,11 @@ def with_disjunctions(
 ) -> Pattern:
     """The pattern with a disjunction in one or two of its places; conditions name members or the place."""
     plain = [k for k, one in enumerate(pattern.components) if one.times is None and not one.negated]
-    components, bit = list(pattern.components), MEMBER_BIT
+    components, bit = list(pattern.components), len(pattern.components) + len(pattern.absences)
     for index in sorted(draw(st.sets(st.sampled_from(plain), min_size=1, max_size=2))) if plain else []:
         components[index] = draw(members(pattern.components[index], bit, changes))
         bit += len(components[index].members)
-    assert bit <= MEMBER_BIT + MOST_MEMBERS
+    assume(bit <= MOST_IN_OPENED_SPANS)
     where = []
     for conjunct in pattern.where:
         names = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Context, Rule
+from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules
@@ -28,6 +29,8 @@ LANDED: tuple[str, ...] = (
     "previous_values",
     "previous_values_in_span",
     "filtered_back",
+    "negated_first",
+    "negated_first_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -50,6 +53,8 @@ FORMS: dict[str, Form] = {
     "filtered_back": lambda contexts: st.one_of(
         form("conjunction", contexts), form("prev_in_span", contexts), aggregate_rules(), fold_rules()
     ).flatmap(filtered_back),
+    "negated_first": absent_rules,
+    "negated_first_in_span": lambda contexts: absent_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

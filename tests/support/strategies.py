@@ -340,6 +340,9 @@ def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
         length = pattern.within.time_us
         within = pattern.within if length is None else Within(min(length, most_us), pattern.within.events)
         pattern = replace(pattern, within=within)
+    if pattern is not None and pattern.absences:
+        shorter = (replace(one, within_us=min(one.within_us or 0, most_us)) for one in pattern.absences)
+        pattern = replace(pattern, absences=tuple(shorter))
     keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y", "k")]))
     if plain.filter is not None and any(isinstance(node, Previous) for node in walk(plain.filter)):
         plain = replace(plain, filter=None)  # such a filter does not stand beside keys that are forgotten

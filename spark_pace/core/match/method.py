@@ -91,8 +91,8 @@ def _may_join(rule: Rule, pattern: Pattern) -> bool:
     """Tell whether the events of one join value can be matched without looking at the others.
 
     They cannot where other events may stand between them (groups, negations, strict contiguity), count for
-    the window (of N events), or are what ``prev`` reads. Rules with partition keys, or without a window, are
-    not matched by join value either.
+    the window (of N events), are what ``prev`` reads, or keep events from the first component. Rules with
+    partition keys, or without a window, are not matched by join value either.
     """
     return (
         is_of_time(pattern.within)
@@ -100,6 +100,7 @@ def _may_join(rule: Rule, pattern: Pattern) -> bool:
         and shape_of(pattern).simple
         and not looks_back(rule)
         and not filters_back(rule)
+        and not pattern.absences
     )
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from spark_pace.core.columns import Bools
 from spark_pace.core.expr import Aggregate, Previous, evaluate
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.members import roles_by_name
 from spark_pace.core.match.search.groups import aggregated
+from spark_pace.core.match.search.members import roles_by_name
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.meaning import previous_of

@@ -17,7 +17,6 @@ from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
 from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.members import in_roles
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import (
     Resolution,
@@ -27,6 +26,7 @@ from spark_pace.core.match.release import (
     resolved,
 )
 from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.search.members import in_roles
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.match.window import Horizon

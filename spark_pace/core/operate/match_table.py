@@ -17,7 +17,7 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.members import role_names
+from spark_pace.core.match.search.members import role_names
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.operate.emit_fields import emit_fields
 from spark_pace.core.plan.plan import Plan, RulePlan

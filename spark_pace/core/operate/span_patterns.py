@@ -16,18 +16,20 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, UNKNOWN_TIME, Ints, has_bit
 from spark_pace.core.expr import Aggregate, Expr, Previous, conjunction, evaluate_mask, walk
+from spark_pace.core.match.absences import inside_spans
 from spark_pace.core.match.chain import if_no_more_come
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, match_bounded
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.members import in_roles
 from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
+from spark_pace.core.match.search.members import in_roles
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.waiting import Waiting
 from spark_pace.core.match.window import Horizon, window_ends
 from spark_pace.core.operate.match_table import Labels
+from spark_pace.core.plan.absence_tests import AbsenceTests, absence_tests
 from spark_pace.core.plan.conditions import (
     OPENING_EVENT,
     mentions_previous,
@@ -163,6 +165,7 @@ class Inside:
         opening: the attributes of the opening event that become such columns.
         previous: the attributes of earlier events that become columns, by their names.
         conditions: conditions that must be tested again in each span.
+        absent: the tests of negated components in first place; None if there are none.
     """
 
     stream: Stream
@@ -170,6 +173,7 @@ class Inside:
     opening: tuple[str, ...]
     previous: Mapping[str, Previous]
     conditions: tuple[_Condition, ...]
+    absent: AbsenceTests | None
 
     @staticmethod
     def of(rule: Rule, stream: Stream) -> Inside:
@@ -180,10 +184,11 @@ class Inside:
             if exprs := of_other_events(condition):
                 conditions.append(_Condition.of(bit, exprs, stream))
         previous = previous_of(one.expr for one in rule.pattern.where)
+        absent = absence_tests(rule, others_count=True)
         if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
-            return Inside(stream, rule.pattern, (), previous, tuple(conditions))
-        opening = tuple(sorted(opening_attributes(rule.pattern)))
-        return Inside(stream, with_opening_columns(rule.pattern), opening, previous, tuple(conditions))
+            return Inside(stream, rule.pattern, (), previous, tuple(conditions), absent)
+        opening, inside = tuple(sorted(opening_attributes(rule.pattern))), with_opening_columns(rule.pattern)
+        return Inside(stream, inside, opening, previous, tuple(conditions), absent)
 
     def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
         """The stream of these rows, with a segment for each span.
@@ -194,6 +199,7 @@ class Inside:
             starts: int64[s], where each span begins in `rows`.
         """
         names = {TIME, SEQ, MASK, *columns_of(one.expr for one in self.pattern.where)}
+        names |= {*(() if self.absent is None else self.absent.columns)}
         names &= {*self.stream.events.column_names}
         events = self.stream.events.select(sorted(names)).take(pa.array(rows))
         for name in self.opening:
@@ -207,6 +213,9 @@ class Inside:
             for condition in self.conditions:
                 condition.narrow(mask, rows, first)
             events = with_column(events, MASK, mask)
+        if self.absent is not None:
+            spans = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+            events = inside_spans(self.absent, events, spans)
         return Stream(events, starts)
 
 

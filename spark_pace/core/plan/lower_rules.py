@@ -175,7 +175,7 @@ def _narrowed(handing: Rule, used: set[str], reader: Rule) -> Rule:
 
 def _predicates(rule: Rule) -> list[Expr]:
     """Predicates of which at least one holds for every event of the rule's stream."""
-    found = [] if rule.pattern is None else [of_its_event(one.predicate) for one in rule.pattern.components]
+    found = [] if rule.pattern is None else [of_its_event(one) for one in rule.pattern.predicates]
     return [*found, rule.span.open, rule.span.close] if isinstance(rule.span, PredicateSpan) else found
 
 

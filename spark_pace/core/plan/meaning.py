@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from spark_pace.core.expr import Aggregate, Column, Expr, Previous, walk
+from spark_pace.core.expr import Aggregate, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.plan.conditions import of_other_events
 from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.rule import (
+    Absence,
     Component,
     EmitField,
     EventSchema,
@@ -120,8 +121,10 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
     exprs = [field.expr for field in rule.emit if field.expr is not None]
     if rule.pattern is not None:
         exprs += [conjunct.expr for conjunct in rule.pattern.where]
-        for component in rule.pattern.components if rule.span is not None else ():
-            exprs += of_other_events(component.predicate)
+        for predicate in rule.pattern.predicates if rule.span is not None else ():
+            exprs += of_other_events(predicate)
+        for absence in rule.pattern.absences if rule.span is not None else ():
+            exprs += absence.where
     if isinstance(rule.span, PredicateSpan):
         exprs += rule.span.close_where
     return exprs if rule.having is None else [*exprs, rule.having]
@@ -129,6 +132,7 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
 
 def _predicates(rule: Rule) -> list[Expr]:
     exprs = [*([] if rule.filter is None else [rule.filter]), *rule.conditions]
+    exprs += [expr for absence in rule.pattern.absences for expr in absence.where] if rule.pattern else []
     if isinstance(rule.span, PredicateSpan):
         exprs += [rule.span.open, rule.span.close]
     return exprs
@@ -150,7 +154,9 @@ def _emit_text(field: EmitField) -> str:
 
 def _pattern_parts(pattern: Pattern) -> dict[str, str]:
     return {
-        "pattern": "; ".join(map(_component_text, pattern.components)),
+        "pattern": "; ".join(
+            [*map(_absence_text, pattern.absences), *map(_component_text, pattern.components)]
+        ),
         "order": pattern.order if pattern.order != "sequence" else "",
         "where": "; ".join(canonical_text(conjunct.stated or conjunct.expr) for conjunct in pattern.where),
         "within": show_length(pattern.within) if pattern.within is not None else "",
@@ -180,6 +186,12 @@ def _component_text(component: Component) -> str:
     listed = [f"{member.name}: {canonical_text(member.predicate)}" for member in component.members]
     either = f" as either {', or '.join(listed)}" if listed else ""
     return f"{name}{times}{follows}: {canonical_text(component.predicate)}{either}"
+
+
+def _absence_text(absence: Absence) -> str:
+    within = "" if absence.within_us is None else f" within {canonical_duration(absence.within_us)}"
+    where = [f" where {canonical_text(conjunction(absence.where))}"] if absence.where else []
+    return "".join([_component_text(absence.component), within, *where])
 
 
 def _span_text(span: Span) -> str:

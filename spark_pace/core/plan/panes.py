@@ -20,7 +20,6 @@ from spark_pace.core.plan.meaning import computed_of, expressions_over_matches
 from spark_pace.core.plan.rule import GridSpan, Rule
 
 EVENTS = "@count"  # int64: how many events a row stands for
-EARLIER_EVENTS = "@events"  # the same of carried rows in states of earlier builds, each of one pane
 LAST = "@last"  # int64: the event time of the last of them, in rows of a batch
 # what each aggregate over an attribute is made of
 _MADE_OF = {

@@ -16,7 +16,7 @@ from spark_pace.core.columns import (
     CLOSE_BIT,
     KEYS,
     MOST_COMPONENTS,
-    MOST_CONDITIONS,
+    MOST_IN_OPENED_SPANS,
     OFFSET,
     OPEN_BIT,
     SOURCE,
@@ -24,6 +24,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.plan.absence_tests import AbsenceTests, absence_tests
 from spark_pace.core.plan.conditions import of_its_event, others_count
 from spark_pace.core.plan.lookups import Lookups, lookups_of
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
@@ -62,6 +63,8 @@ class RulePlan:
         filtering: what a filter reads of earlier events; None if it reads no such event.
         looking_back: the conditions of components or moves on earlier events; None if there are none, or if
             they are on the events of a span.
+        absent: the tests of negated components in first place; None if there are none, or if they are made
+            in spans.
         takes_all: True if every event that passes the filter belongs to the rule's stream.
         panes: what is kept for each pane in place of its events; None if events are kept.
         columns: the attributes that matching, ordering and computing fields need.
@@ -78,6 +81,7 @@ class RulePlan:
     filtering: LookingBack | None
     bits: tuple[tuple[int, int], ...]
     looking_back: LookingBack | None
+    absent: AbsenceTests | None
     takes_all: bool
     panes: Panes | None
     columns: tuple[str, ...]
@@ -90,7 +94,8 @@ class RulePlan:
     @property
     def tested(self) -> tuple[str, ...]:
         """The attributes that the conditions on earlier events read; later steps may not need them."""
-        return tuple(name for one in (self.filtering, self.looking_back) if one for name in one.columns)
+        tests = (one for one in (self.filtering, self.looking_back, self.absent) if one is not None)
+        return tuple(dict.fromkeys(name for one in tests for name in one.columns))
 
     @property
     def last_values(self) -> list[pa.Field]:
@@ -289,9 +294,9 @@ def _rule_plan(
     def number(predicate: Expr) -> int:
         return predicates.setdefault(predicate, len(predicates))
 
-    most = MOST_COMPONENTS if rule.fold is None else MOST_CONDITIONS
-    assert len(rule.conditions) <= most, "the bits behind are the span's, or there are none"
-    bits = [(bit, number(of_its_event(condition))) for bit, condition in conditions_by_bit(rule)]
+    opened, conditions = isinstance(rule.span, PredicateSpan), conditions_by_bit(rule)
+    assert len(conditions) <= (MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS)
+    bits = [(bit, number(of_its_event(condition))) for bit, condition in conditions]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None
@@ -299,12 +304,14 @@ def _rule_plan(
     columns = _needed(rule, ties)
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
     counted = others_count(rule)
-    back = looking_back(rule, others_count=counted or rule.forget_key_after_us is not None)
+    needed = counted or rule.forget_key_after_us is not None
+    back = looking_back(rule, others_count=needed)
+    absent = None if rule.span is not None else absence_tests(rule, others_count=needed)
     takes_all = counted or looks_back(rule)
     first = filtering(rule, others_count=takes_all)
     takes_all |= first is not None
     return RulePlan(
-        index, rule, filter_bit, first, tuple(bits), back, takes_all, panes_of(rule), columns,
+        index, rule, filter_bit, first, tuple(bits), back, absent, takes_all, panes_of(rule), columns,
         tuple(computed_of(expressions_over_matches(rule)).items()), key_column, meaning, since,
     )  # fmt: skip
 

@@ -139,14 +139,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Member:
-    """One of the components that a disjunction lists.
-
-    Attributes:
-        name: the name.
-        predicate: holds for the events that may stand for it. An event stands for the first member of the
-            disjunction whose predicate holds.
-        bit: the bit of ``@mask`` that says which events stand for it.
-    """
+    """What a disjunction lists: an event stands for the first whose `predicate` holds; its `bit` says so."""
 
     name: str
     predicate: Expr
@@ -162,15 +155,13 @@ class Component:
 
     Attributes:
         name: the name.
-        predicate: holds for the events that may stand for the component, or, if it is negated, that forbid a
-            match.
+        predicate: holds for events that may stand for it, or, if it is negated, that forbid a match.
         times: the number of events in the group of a repeated or optional component; None: the component
             stands for one event.
         negated: True if the component's events forbid a match.
         follows: "strict" if no event of the rule's stream stands between its event and the one before it in a
             match.
-        members: what a disjunction lists; `predicate` holds where that of any member does. Empty for other
-            components.
+        members: what a disjunction lists; `predicate` holds where that of any member does.
     """
 
     name: str
@@ -187,13 +178,27 @@ class Conjunct:
 
     `components` are the indices of the components that it names, ascending; at most one of them is negated.
     A column in `expr` names a component that stands for one event, an aggregate one that stands for a group.
-    If conditions of the rule name members of disjunctions, they are `stated`, joined by ``and``, and `expr`
-    is what they ask of every candidate (`spark_pace.core.plan.members`).
+    If it names members of disjunctions, `stated` is what the rule says (`spark_pace.core.plan.members`).
     """
 
     expr: Expr
     components: tuple[int, ...]
     stated: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A negated component in first place: no event stands for the first component behind one that forbids it.
+
+    Attributes:
+        component: the negated component.
+        within_us: how long before the other event an event forbids; None: however long.
+        where: the conditions on both events; columns name the components.
+    """
+
+    component: Component
+    within_us: int | None
+    where: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,7 +222,7 @@ class Pattern:
 
     With the contiguity "strict" no event of the rule's stream stands between two events of a match. In the
     order "sequence" events of components come one after the other as they are listed, in a "conjunction" in
-    any order.
+    any order. `absences` are the negated components in first place; they are not among `components`.
     """
 
     components: tuple[Component, ...]
@@ -228,6 +233,17 @@ class Pattern:
     contiguity: Contiguity = "relaxed"
     order: Order = "sequence"
     strategy: Strategy | None = None  # the search for *earliest, selected*; None: the program chooses
+    absences: tuple[Absence, ...] = ()
+
+    @property
+    def every(self) -> tuple[Component, ...]:
+        """All components, as they are listed in the rule file."""
+        return (*(absence.component for absence in self.absences), *self.components)
+
+    @property
+    def predicates(self) -> tuple[Expr, ...]:
+        """The predicates of the components, then those of `absences`. Their places are bits of ``@mask``."""
+        return tuple(one.predicate for one in (*self.components, *(one.component for one in self.absences)))
 
 
 @dataclass(frozen=True)
@@ -326,7 +342,7 @@ class Rule:
         """The predicates of components or the conditions of moves. Each has a bit in an event's ``@mask``."""
         if isinstance(self.fold, StateMachine):
             return self.fold.conditions
-        return () if self.pattern is None else tuple(one.predicate for one in self.pattern.components)
+        return () if self.pattern is None else self.pattern.predicates
 
     @property
     def function(self) -> str | None:

@@ -23,6 +23,12 @@ def component_bits(pattern: Pattern) -> int:
     return (1 << len(pattern.components)) - 1
 
 
+def without_members(pattern: Pattern) -> int:
+    """All bits of ``@mask`` but those that mark events of members of disjunctions."""
+    members = (1 << member.bit for one in pattern.components for member in one.members)
+    return 0xFFFF & ~sum(members)
+
+
 def initiator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark initiators: an event that can open a selection has at least one."""
     return component_bits(pattern) if pattern.order == "conjunction" else 1

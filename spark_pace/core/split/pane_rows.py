@@ -10,7 +10,6 @@ Sources: Tangwongsan et al., General Incremental Sliding-Window Aggregation, 201
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +17,9 @@ import pyarrow as pa
 
 from spark_pace.core.columns import SEQ, TIME, Bools, Ints
 from spark_pace.core.contents import Contents, ContentsOfEvents, ContentsOfPanes, held_in
-from spark_pace.core.match.stream import Stream, starts_of_streams
-from spark_pace.core.plan.panes import EARLIER_EVENTS, EVENTS, LAST, Panes, held_column
-from spark_pace.core.split.carry.chunk import Chunk, Owned, cleaned, ranges_of
+from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.panes import EVENTS, LAST, Panes, held_column
+from spark_pace.core.split.carry.chunk import Chunk, Owned
 from spark_pace.core.split.carry.key_streams import Fresh
 from spark_pace.core.tables import array, concat, numbers, with_column
 
@@ -79,43 +78,12 @@ def put_together(panes: Panes, old: Owned, new: Owned) -> Owned:
     return concat([rows, united]).take(pa.array(index[kept])), owners[kept]
 
 
-def of_today(panes: Panes, chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Chunks of a state, the oldest first, with rows of today.
-
-    Releases before this one carried a row for the events of each pane, or events.
-    """
-    if all(chunk.events is None or EVENTS in chunk.events.column_names for chunk in chunks):
-        return [_with_needed_columns(panes, chunk) for chunk in chunks]
-    chunks = list(chunks)
-    for at in range(len(chunks)):
-        chunks[at] = cleaned(chunks[at], chunks[:at], chunks[at + 1 :])
-    return [_with_rows_of_today(panes, chunk) for chunk in chunks]
-
-
-def _with_needed_columns(panes: Panes, chunk: Chunk) -> Chunk:
+def with_needed_columns(panes: Panes, chunk: Chunk) -> Chunk:
     """The chunk without what only rules have needed that are gone."""
     names = [TIME, EVENTS, *(held_column(*part) for part in panes.held), *panes.shared, SEQ]
     if chunk.events is None or chunk.events.column_names == names:
         return chunk
     return replace(chunk, events=chunk.events.select(names), frames=(), name=None)
-
-
-def _with_rows_of_today(panes: Panes, chunk: Chunk) -> Chunk:
-    if chunk.events is None or EVENTS in chunk.events.column_names:
-        return chunk
-    owner, time, events = chunk.owners(), numbers(chunk.events, TIME), chunk.events
-    if EARLIER_EVENTS in events.column_names:
-        names = [EVENTS if name == EARLIER_EVENTS else name for name in events.column_names]
-        contents: Contents = ContentsOfPanes(as_one(events.rename_columns(names)), panes)
-    else:
-        contents = ContentsOfEvents(as_one(events))
-    first = begins_pane(panes, time)
-    first[starts_of_streams(owner, numbers(events, SEQ))] = True
-    start = np.flatnonzero(first)
-    rows = rows_of_ranges(panes, contents, start, _ends(owner, start))
-    end = np.searchsorted(owner[start], np.arange(chunk.keys.num_rows), "right")
-    keys = with_column(chunk.keys, "end", end)
-    return Chunk(keys, rows, ranges_of(keys, rows), dead=chunk.dead)
 
 
 def begins_pane(panes: Panes, time: Ints) -> Bools:

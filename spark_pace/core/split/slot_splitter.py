@@ -100,7 +100,8 @@ class SlotSplitter:
 
     def stored(self) -> list[str]:
         """The names of the tables in the store that the last snapshot needs."""
-        chunks = [chunk.name for _, carry in self._kept for chunk in carry.chunks]
+        carries = [one for _, carry in self._kept for one in (carry, *carry.forbidding)]
+        chunks = [chunk.name for carry in carries for chunk in carry.chunks]
         return [
             name for name in (*chunks, *(run.name for run in self._order.pending.runs)) if name is not None
         ]

@@ -34,6 +34,7 @@ from spark_pace.core.order.pending_events import Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.carry.carry import Carry
+from spark_pace.core.split.carry.chunk import Chunk
 from spark_pace.core.split.carry.chunk_storage import (
     described,
     inline_chunk,
@@ -42,12 +43,12 @@ from spark_pace.core.split.carry.chunk_storage import (
     stored_tables,
 )
 from spark_pace.core.split.carry.whole_stream import whole_of
-from spark_pace.core.split.pane_rows import of_today, put_together
+from spark_pace.core.split.pane_rows import put_together, with_needed_columns
 from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 7  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
+FORMAT_VERSION = 8  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 
@@ -103,12 +104,12 @@ def _waiting(pending: Pending, store: TableStore | None) -> Iterator[pa.Table]:
 
 def _inline(kept: Kept, store: TableStore | None) -> Iterator[pa.Table | memoryview]:
     """Put large chunks into the store; yield the tables of the others."""
-    for _, carry in kept:
-        for chunk in carry.chunks:
-            if store is not None:
-                put_beside(store, chunk)
-            if chunk.name is None:
-                yield from chunk.frames or [chunk.keys, or_empty(chunk.events)]
+    carries = (one for _, carry in kept for one in (carry, *carry.forbidding))
+    for chunk in (chunk for carry in carries for chunk in carry.chunks):
+        if store is not None:
+            put_beside(store, chunk)
+        if chunk.name is None:
+            yield from chunk.frames or [chunk.keys, or_empty(chunk.events)]
 
 
 def load(plan: Plan, slot: int, parcel: bytes, store: TableStore | None = None) -> tuple[Order, Kept]:
@@ -162,7 +163,8 @@ def _kept(
 def _stored(header: dict[str, Any], frames: list[memoryview]) -> Iterator[Stored]:
     """The header's entry and the frames of each share."""
     for unit in header["units"]:
-        count = 2 * sum(chunk["name"] is None for chunk in unit["chunks"])
+        carries = (unit, *unit.get("forbidding", ()))
+        count = 2 * sum(chunk["name"] is None for carry in carries for chunk in carry["chunks"])
         yield unit, frames[:count]
         frames = frames[count:]
 
@@ -212,6 +214,8 @@ def _counts(carry: Carry) -> dict[str, Any]:
         "rows": carry.rows,
         "open": carry.open,
         **({} if carry.whole is None else {"whole": carry.whole.stored()}),
+        **({"forbidding": [_counts(one) for one in carry.forbidding]} if carry.forbidding else {}),
+        **({"left": carry.left} if carry.left else {}),
     }
 
 
@@ -251,18 +255,31 @@ def carry_of(share: Share) -> Carry:
 def _carry(share: Share, stored: Stored, store: TableStore | None) -> Carry:
     planned, carry, (header, frames) = share.rules[0], carry_of(share), stored
     inline = iter(zip(frames[::2], frames[1::2], strict=True))
-    for entry in header["chunks"]:
-        chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
+    carry.chunks = _chunks(header, inline, store)
+    for chunk in carry.chunks:
         chunk.events = None if chunk.events is None else _events(planned, chunk.events)
-        chunk.dead = entry["dead"]
-        carry.chunks.append(chunk)
+    for one in header.get("forbidding", ()):
+        chunks = _chunks(one, inline, store)
+        carry.forbidding.append(Carry(chunks, one["keys"], one["rows"], left=one.get("left", 0)))
     if share.panes is not None:
-        carry.chunks = of_today(share.panes, carry.chunks)
+        carry.chunks = [with_needed_columns(share.panes, chunk) for chunk in carry.chunks]
     carry.keys, carry.rows = header["keys"], header["rows"]
     carry.open = header["open"]
     if "whole" in header:
         carry.whole = whole_of(header["whole"])
     return carry
+
+
+def _chunks(
+    header: dict[str, Any], inline: Iterator[tuple[memoryview, memoryview]], store: TableStore | None
+) -> list[Chunk]:
+    """The chunks of a carry; those that are not stored apart are the next ones of `inline`."""
+    chunks = []
+    for entry in header["chunks"]:
+        chunk = inline_chunk(*next(inline)) if entry["name"] is None else stored_chunk(store, entry["name"])
+        chunk.dead = entry["dead"]
+        chunks.append(chunk)
+    return chunks
 
 
 def _events(planned: RulePlan, events: pa.Table) -> pa.Table:

@@ -40,6 +40,7 @@ from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.carry.carried_panes import CarriedPanes
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
 from spark_pace.core.split.carry.event_numbers import number, opens
+from spark_pace.core.split.carry.forbidding_events import earlier_events, kept_of_keys
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.carry.join_values import join_values, without_candidates
 from spark_pace.core.split.carry.key_streams import (
@@ -159,8 +160,8 @@ def _wanted(share: Share, batch: Batch) -> Wanted:
     planned = share.rules[0]
     after_us = planned.rule.forget_key_after_us
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    kept = [*planned.last_values, *columns_of_states(planned.rule), *share.counters]
-    return Wanted(forgetting, pa.schema(kept))
+    kept = [*planned.last_values, *kept_of_keys(planned.absent), *columns_of_states(planned.rule)]
+    return Wanted(forgetting, pa.schema([*kept, *share.counters]))
 
 
 def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:
@@ -343,6 +344,7 @@ def _numbered(turn: Turn, touched: Touched, fresh: Fresh) -> Fresh:
     """Number the new events, by key or, with join values, in the rule's whole stream."""
     whole = turn.carry.whole
     if whole is None or fresh.events is None:
-        return number(turn.planned, turn.method.way, touched, fresh)
+        earlier = earlier_events(turn.planned.absent, turn.carry, turn.wanted, turn.batch)
+        return number(turn.planned, turn.method.way, touched, fresh, earlier)
     assert turn.method.pattern is not None
     return replace(fresh, events=whole.number(fresh.events, initiator_bits(turn.method.pattern)))

@@ -15,6 +15,7 @@ from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.previous_tests import filters_back
 from spark_pace.core.plan.rule import (
+    Absence,
     Component,
     CountSpan,
     GridSpan,
@@ -47,14 +48,20 @@ from spark_pace.rules.explanation.facts import (
 
 def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     """The facts about a rule's pattern."""
-    where = []
+    before = (expr for absence in pattern.absences for expr in absence.where)
+    where = [
+        ConditionFacts(canonical_text(expr), IN_ORDER if rule.span is None else IN_SPANS) for expr in before
+    ]
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
         text = canonical_text(as_stated(conjunct))
         where.append(ConditionFacts(text, FORBIDDING if negated else CANDIDATES))
     return PatternFacts(
         order=pattern.order,
-        components=tuple(_component(rule, pattern, index) for index in range(len(pattern.components))),
+        components=(
+            *(_absence(rule, pattern, absence) for absence in pattern.absences),
+            *(_component(rule, pattern, index) for index in range(len(pattern.components))),
+        ),
         where=tuple(where),
         strict=_others(rule) if pattern.contiguity == "strict" else None,
         context=str(pattern.context),
@@ -76,6 +83,25 @@ def aggregate_facts(rule: Rule) -> AggregateFacts | None:
         return None
     where = None if rule.having is None else ConditionFacts(canonical_text(rule.having), ON_SPANS)
     return AggregateFacts("every event that passes the filter" if rule.filter else "every event", where)
+
+
+def _absence(rule: Rule, pattern: Pattern, absence: Absence) -> ComponentFacts:
+    component, first = absence.component, pattern.components[0].name
+    parts = _parts(rule, component.predicate)
+    near = "any time" if absence.within_us is None else f"{canonical_duration(absence.within_us)} at most"
+    near += "" if rule.span is None else " and in the same span"
+    return ComponentFacts(
+        name=component.name,
+        condition=canonical_text(component.predicate),
+        decided=parts[-1].decided,
+        parts=parts,
+        times=None,
+        negated=True,
+        takes=None,
+        forbids=f"an event that matches it, {near} before one that could be {first}: that one cannot",
+        decided_by=None,
+        follows=None,
+    )
 
 
 def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:

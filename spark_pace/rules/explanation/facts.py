@@ -168,7 +168,8 @@ class ParallelFacts:
 class CarriedFacts:
     """The state carried from batch to batch: events, values of keys, and the bound on the events.
 
-    `last_values` says which attributes of each key's last events are kept for ``prev``.
+    `last_values` says which attributes of each key's last events are kept for ``prev``, `forbidding` what is
+    kept of the events that negated components in first place name.
     """
 
     events: str
@@ -176,6 +177,7 @@ class CarriedFacts:
     last_values: tuple[str, ...]
     bounded: bool
     bound: str
+    forbidding: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,7 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     keys = f"; {told.carried.keys}" if told.carried.keys is not None else ""
     last = f"; for prev: {', '.join(told.carried.last_values)}" if told.carried.last_values else ""
     yield "carried", f"{told.carried.events}{keys}{last}"
+    yield from (("", f"for not {kept}") for kept in told.carried.forbidding)
     yield "bounded by", told.carried.bound
     yield "order", _order(told.order)
     emitted = ", ".join(f"{field.name} {field.type}" for field in told.emits)

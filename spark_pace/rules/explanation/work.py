@@ -7,6 +7,7 @@ from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
 from spark_pace.core.match.method import method_of
+from spark_pace.core.plan.absence_tests import AbsenceTest, absence_tests
 from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.previous_tests import filtering, looking_back
@@ -83,7 +84,9 @@ def carried(rule: Rule) -> CarriedFacts:
     """The carried events, and the bound on them, in words."""
     bounded = rule.span is not None or rule.pattern is None or _is_bounded(rule, rule.pattern)
     bounded &= not (isinstance(rule.span, SessionSpan) and rule.span.within_us is None)
-    return CarriedFacts(_events(rule), _numbers(rule), _last_values(rule), bounded, _bound(rule))
+    return CarriedFacts(
+        _events(rule), _numbers(rule), _last_values(rule), bounded, _bound(rule), _forbidding(rule)
+    )
 
 
 def order(rule: Rule) -> OrderFacts:
@@ -111,6 +114,34 @@ def _last_values(rule: Rule) -> tuple[str, ...]:
             events = f"{len(columns)} events" if len(columns) > 1 else "event"
             told.append(f"{columns[0].attribute} of the last {events}{which}{_per_key(rule)}")
     return tuple(told)
+
+
+def _forbidding(rule: Rule) -> tuple[str, ...]:
+    """What is kept of the events of negated components in first place, in words."""
+    absent = absence_tests(rule, others_count=False)
+    if rule.pattern is None or absent is None or rule.span is not None:
+        return ()
+    return tuple(
+        f"{absence.component.name}: {_kept(test)}{_per_key(rule)}{_compared(rule.pattern, test)}"
+        for absence, test in zip(rule.pattern.absences, absent.tests, strict=True)
+    )
+
+
+def _compared(pattern: Pattern, test: AbsenceTest) -> str:
+    """What is done with the events that are kept, in words; nothing where only the last time is."""
+    if test.steps is None:
+        return ""
+    equal = ", if the values of both are equal" if test.equal else ""
+    return f"; each that could be {pattern.components[0].name} is compared with them{equal}"
+
+
+def _kept(test: AbsenceTest) -> str:
+    """What is kept of a test's events, in words."""
+    near = "" if test.within_us is None else f" of {canonical_duration(test.within_us)}"
+    if test.steps is not None:
+        return f"the events{near}"
+    of = ", ".join(canonical_text(negated) for negated, _ in test.equal)
+    return f"the time of the last event{near}" + (f" with each value of {of}" if of else "")
 
 
 def _events(rule: Rule) -> str:

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from spark_pace.core.columns import MOST_COMPONENTS
+from spark_pace.core.columns import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.rule import Component, Contiguity, EventSchema, Order
@@ -18,6 +18,7 @@ from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.lengths import read_duration
 from spark_pace.rules.pattern.disjunction import (
     DISJUNCTION,
     NO_PATTERN,
@@ -28,11 +29,11 @@ from spark_pace.rules.pattern.disjunction import (
     names_of,
     with_bits,
 )
-from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain
+from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_LONG_KEYS = ("name", "when", "times", "not", "follows")
+_LONG_KEYS = ("name", "when", "times", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 _ELSEWHERE = {"permute": "Write conjunction: its events come in any order."}
 _ORDERS = ("sequence", "conjunction", DISJUNCTION)
@@ -50,55 +51,53 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     fields = Section(mapping, rule.report, _ORDERS, _ELSEWHERE)
     if any(key in _ELSEWHERE for key in mapping.entries):
         return None
-    order, node = _listing(fields)
+    order, node = _listing(fields, opened=opened)
     if node is None:
         return None
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = _read_list(node, scope, rule.report)
     if found is None:
         return None
-    check_members(found, rule.report)
+    check_members(found, MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS, rule.report)
     if opened:
         _check_none_is_open(found, rule.report)
+    components = with_bits([placed.component for placed in found])
+    misspelt = not {*_ORDERS} & {*mapping.entries}
     if order == "conjunction":
         check_plain(found, rule.report)
-    else:
-        check_places(found, node.place, rule.report, walks=walks)
-    misspelt = not {*_ORDERS} & {*mapping.entries}
-    return Listed(order, with_bits([placed.component for placed in found]), misspelt)
+        return Listed(order, components, misspelt)
+    check_places(found, node.place, rule.report, walks=walks)
+    leading = leading_of(found)
+    return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())
 
 
-def _listing(fields: Section) -> tuple[Order, Listing | None]:
+def _listing(fields: Section, *, opened: bool) -> tuple[Order, Listing | None]:
     """Whether components come in order, and the list of them; None if it is reported as wrong.
 
     A disjunction by itself is a sequence of one component.
     """
     there = [order for order in _ORDERS if fields.has(order)]
-    for order in there[1:]:
-        do = "A pattern is one of them: write two rules, or put the disjunction into the list of components."
-        fields.refuse(
-            [order], do if DISJUNCTION in there else "A pattern is one or the other: write two rules."
-        )
+    either = "A pattern is one or the other: write two rules."
+    if DISJUNCTION in there:
+        either = "A pattern is one of them: write two rules, or put the disjunction into the other list."
+    fields.refuse(there[1:], either)
     if not there:
         fields.require("sequence", _EXAMPLE)
         there = ["sequence"]
-    node = fields.node(there[0])
+    node, order = fields.node(there[0]), there[0]
+    most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
     if node is None:
         return "sequence", None
-    if there[0] == DISJUNCTION:
+    if order == DISJUNCTION:
         place = fields.key_place(DISJUNCTION)
-        whole = Mapping(place, {DISJUNCTION: (place, node)})
-        return "sequence", Listing(place, (whole,))
-    if not isinstance(node, Listing) or not 1 <= len(node.items) <= MOST_COMPONENTS:
-        got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
-        fields.report.add(
-            node.place,
-            f"must be a list of 1 to {MOST_COMPONENTS} components",
-            got,
-            f"Write for example {_EXAMPLE.replace('sequence', there[0])}.",
-        )
-        return "sequence", None
-    return "conjunction" if there[0] == "conjunction" else "sequence", node
+        return "sequence", Listing(place, (Mapping(place, {DISJUNCTION: (place, node)}),))
+    if isinstance(node, Listing) and 1 <= len(node.items) <= most:
+        return "conjunction" if order == "conjunction" else "sequence", node
+    got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
+    must = f"must be a list of 1 to {most} components{' in a span with open' if opened else ''}"
+    do = _EXAMPLE.replace("sequence", order)
+    fields.report.add(node.place, must, got, f"Write for example {do}.")
+    return "sequence", None
 
 
 def _check_none_is_open(found: list[Placed], report: Report) -> None:
@@ -173,7 +172,16 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
         return None
     _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
-    return Placed(Component(name.text, predicate, times, negated, follows), mapping.place, place)
+    window = fields.node("within")
+    within_us = None if window is None else read_duration(window, fields.report)
+    component = Component(name.text, predicate, times, negated, follows)
+    return Placed(
+        component,
+        mapping.place,
+        place,
+        fields.key_place("within") if fields.has("within") else None,
+        within_us,
+    )
 
 
 def _read_follows(fields: Section, *, grouped: bool) -> Contiguity:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spark_pace.core.columns import MEMBER_BIT, MOST_MEMBERS
 from spark_pace.core.plan.members import disjunction
 from spark_pace.core.plan.rule import Component, Contiguity, Member
 from spark_pace.rules.document.document import Listing, Mapping, Node, describe
@@ -60,7 +59,7 @@ def check_single(members: Sequence[Placed], report: Report) -> None:
 
 def as_one(name: str | None, members: Sequence[Placed], place: Place, follows: Contiguity) -> Placed:
     """The one component that a disjunction is; without a name it is called by its members' names."""
-    listed = [Member(one.component.name, one.component.predicate, MEMBER_BIT) for one in members]
+    listed = [Member(one.component.name, one.component.predicate, 0) for one in members]
     whole = disjunction(name or " or ".join(member.name for member in listed), listed)
     return Placed(replace(whole, follows=follows), place, place)
 
@@ -70,20 +69,20 @@ def names_of(component: Component) -> list[str]:
     return [component.name, *(member.name for member in component.members)]
 
 
-def check_members(found: Sequence[Placed], report: Report) -> None:
-    """Report disjunctions that together have too many members."""
-    count = 0
+def check_members(found: Sequence[Placed], most: int, report: Report) -> None:
+    """Report disjunctions that have more members than leave the pattern with `most` components."""
+    count = len(found)
     for placed in found:
         count += len(placed.component.members)
-        if placed.component.members and count > MOST_MEMBERS:
-            must = f"must have at most {MOST_MEMBERS} components in the disjunctions of a pattern"
+        if placed.component.members and count > most:
+            must = f"must leave the pattern with at most {most} components, disjunctions and theirs counted"
             do = "Join conditions by or, as in paid: kind = 'card' or kind = 'cash'; or write two rules."
             report.add(placed.place, must, f"{count}", do)
 
 
 def with_bits(components: Sequence[Component]) -> list[Component]:
-    """The components, each member with a bit of its own."""
-    found, bit = list[Component](), MEMBER_BIT
+    """The components, each member with a bit of its own behind those of the components."""
+    found, bit = list[Component](), len(components)
     for component in components:
         members = tuple(replace(one, bit=bit + place) for place, one in enumerate(component.members))
         bit += len(members)

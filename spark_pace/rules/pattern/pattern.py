@@ -19,7 +19,7 @@ from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
 from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.pattern.strategy import check_strategy
-from spark_pace.rules.pattern.where_conditions import assigned, read_where
+from spark_pace.rules.pattern.where_conditions import absences_of, assigned, read_where
 from spark_pace.rules.span import opens_span
 
 
@@ -34,12 +34,12 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     if listed is None:
         check_syntax(rule, ("where", "emit"))
         return None
-    order, components = listed.order, listed.components
+    order, components = listed.order, listed.behind
     _check_together(rule, listed, selecting)
-    conjuncts = read_where(rule, schema, components, opened=opened)
-    over_several = any(len(conjunct.components) > 1 for conjunct in conjuncts) or _names_several(
-        rule, components
-    )
+    conjuncts = read_where(rule, schema, listed, opened=opened)
+    first = len(listed.leading)
+    over_several = any(len(one.components) > 1 and one.components[0] >= first for one in conjuncts)
+    over_several |= _names_several(rule, components)
     within = _implied(components, selecting) or selecting.within
     if not rule.has("within") and within is None and not (rule.has("span") and selecting.close != "window"):
         context, close = selecting.context, selecting.close
@@ -50,11 +50,13 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
         if why is not None:
             do = f"{why}; add for example within: 10 min."
             rule.report.add(rule.place, 'must have the key "within"', "none", do)
-    complete, several = assigned(components, conjuncts)
+    complete, several = assigned(listed.components, conjuncts)
+    absences, several = absences_of(listed, complete, several)
     value, contiguity = selecting.context.value, selecting.contiguity
     pattern = Pattern(
-        complete, several, within, value, selecting.close, contiguity, order, selecting.strategy
-    )
+        complete[first:], several, within, value, selecting.close, contiguity, order, selecting.strategy,
+        absences,
+    )  # fmt: skip
     check_strategy(rule, pattern)
     return pattern
 
@@ -90,7 +92,8 @@ def _scalars(node: Node | None) -> list[Scalar]:
 
 def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None:
     """Report values of context, close and contiguity that do not fit the components."""
-    components = listed.components
+    _check_leading(rule, listed)
+    components = listed.behind
     if listed.order == "conjunction":
         _check_conjunction(rule, selecting)
         return
@@ -117,6 +120,18 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
             "Between neighbours no event stands that could be forbidden: "
             'leave "contiguity" or the negated components out.',
         )
+
+
+def _check_leading(rule: Section, listed: Listed) -> None:
+    """Report negated components in first place that would forbid for ever."""
+    for placed in listed.leading:
+        if placed.within is None and not rule.has("forget_key_after") and not rule.has("span"):
+            rule.report.add(
+                placed.place,
+                'must have the key "within" in first place, or the rule "forget_key_after" or "span"',
+                quote(placed.component.name),
+                "What it forbids would be kept for ever: add for example within: 30 d to the component.",
+            )
 
 
 def _check_conjunction(rule: Section, selecting: Selecting) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from spark_pace.core.plan.rule import Component, Order
 from spark_pace.rules.document.report import Place, Report, quote
@@ -18,20 +18,37 @@ class Listed:
         order: sequence or conjunction.
         components: the components in the order of the file.
         misspelt: True if the key ``sequence`` or ``conjunction`` was misspelt; `order` is the one meant.
+        leading: the first of them, as long as they are negated, in a sequence.
     """
 
     order: Order
     components: Sequence[Component]
     misspelt: bool
+    leading: Sequence[Placed] = ()
+
+    @property
+    def behind(self) -> Sequence[Component]:
+        """The components behind the leading ones."""
+        return self.components[len(self.leading) :]
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A component, its place in the file, and the place of its ``times``, or its own if that is missing."""
+    """A component and its place in the file.
+
+    Attributes:
+        component: the component.
+        place: its place.
+        times: the place of its ``times``, or its own if that is missing.
+        within: the place of its ``within``; None if that is missing.
+        within_us: the length of time there; None if it is missing or wrong.
+    """
 
     component: Component
     place: Place
     times: Place
+    within: Place | None = None
+    within_us: int | None = None
 
 
 def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, walks: bool) -> None:
@@ -52,20 +69,28 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, wa
             "A match is made of events: add a component that stands for some.",
         )
         return
-    if found[0].component.negated:
+    leading = leading_of(found)
+    _check_windows(found[len(leading) :], report)
+    if leading and positive[0].component.times is not None:
         report.add(
-            found[0].place,
-            "must not be negated in first place",
-            quote(found[0].component.name),
-            "Put it behind the component after whose events it forbids others.",
+            positive[0].times,
+            "must stand for one event behind a negated component in first place",
+            quote(positive[0].component.name),
+            "What stands before forbids one event: leave times out, or the negated component.",
         )
-    _check_follows(found, report)
+    _check_follows(found[len(leading) :], report)
     _check_ends(positive, report)
     _check_neighbours(positive, report, walks=walks)
 
 
+def leading_of(found: Sequence[Placed]) -> Sequence[Placed]:
+    """The components before the first one that is not negated."""
+    return [*takewhile(lambda placed: placed.component.negated, found)]
+
+
 def check_plain(found: Sequence[Placed], report: Report) -> None:
     """Report components of a conjunction that are repeated, optional or negated, or follow others."""
+    _check_windows(found, report)
     for placed in found:
         component = placed.component
         if component.follows == "strict":
@@ -83,6 +108,18 @@ def check_plain(found: Sequence[Placed], report: Report) -> None:
                 f"{quote(component.name)}, {what}",
                 "Where events may come in any order nothing says where a group or what is forbidden ends: "
                 "write a sequence, or two rules.",
+            )
+
+
+def _check_windows(found: Sequence[Placed], report: Report) -> None:
+    """Report components with a window of their own, which only negated ones in first place have."""
+    for placed in found:
+        if placed.within is not None:
+            report.add(
+                placed.within,
+                "must belong to a component with not: true in first place of a sequence",
+                quote(placed.component.name),
+                "Leave it out: for all other components the within of the rule holds.",
             )
 
 

@@ -6,26 +6,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous, conjunction, walk
-from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.absence_tests import equality_of
+from spark_pace.core.plan.conditions import OPENING_EVENT, mentions_previous
 from spark_pace.core.plan.members import (
     asked,
     asked_where_it_stands,
     disjunction,
     members_in,
+    nameable,
     names_in,
     united,
 )
-from spark_pace.core.plan.rule import Component, Conjunct, EventSchema
+from spark_pace.core.plan.rule import Absence, Component, Conjunct, EventSchema
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_parts
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import MatchScope
+from spark_pace.rules.pattern.places import Listed
 
 
-def read_where(
-    rule: Section, schema: EventSchema, components: Sequence[Component], *, opened: bool
-) -> list[Conjunct]:
+def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bool) -> list[Conjunct]:
     """Read the conditions, in order, each with the components that it names; wrong ones are left out.
 
     `opened` is True if an event opens the rule's span. A condition about that event alone counts as one about
@@ -35,6 +36,7 @@ def read_where(
     scalar = None if node is None else as_expression(node, rule.report)
     if scalar is None:
         return []
+    components = listed.components
     scope = MatchScope(schema, tuple(components), opened=opened)
     found = []
     for place, expr in compile_parts(scalar, scope, rule.report):
@@ -44,6 +46,7 @@ def read_where(
         if conjunct.components:
             _check_negated([components[index] for index in conjunct.components], place, rule.report)
             _check_members(conjunct, components, place, rule.report)
+            _check_leading(rule, listed, expr, (conjunct.components, place))
             found.append(conjunct)
         else:
             rule.report.add(
@@ -79,6 +82,50 @@ def _check_members(conjunct: Conjunct, components: Sequence[Component], place: P
                 "An event stands for one of them: write a condition for each of them, joined by and, or give "
                 "the disjunction a name and write the condition with that.",
             )
+
+
+def _check_leading(rule: Section, listed: Listed, expr: Expr, where: tuple[Sequence[int], Place]) -> None:
+    """Report a condition on a negated component in first place that names more than the one behind those."""
+    (named, place), components, first = where, listed.components, len(listed.leading)
+    leading = [index for index in named if index < first]
+    if len(leading) != 1 or len(named) == 1:
+        return
+    before, behind = listed.leading[leading[0]], components[first].name
+    name = before.component.name
+    every = names_in(expr) - {name}
+    others = [quote(one.name) for one in nameable(components) if one.name in every]
+    if OPENING_EVENT in every:
+        others.append(quote(OPENING_EVENT))
+    if mentions_previous(expr):
+        others.append("prev(...)")
+    if others != [quote(behind)]:
+        must = (
+            f"must name besides {quote(name)} only {quote(behind)}, the first component that is not negated"
+        )
+        do = "It forbids that one event, whatever else the match has: leave the others out of the condition."
+        rule.report.add(place, must, " and ".join(others), do)
+    elif before.within is None and not rule.has("span") and equality_of(expr, name, behind) is None:
+        must = f"must be an equality of {quote(name)} and {quote(behind)}, as in {name}.x = {behind}.x"
+        do = f"Other conditions need an end: add for example within: 30 d to {quote(name)}."
+        rule.report.add(place, must, "another condition", do)
+
+
+def absences_of(
+    listed: Listed, components: Sequence[Component], conjuncts: Sequence[Conjunct]
+) -> tuple[tuple[Absence, ...], tuple[Conjunct, ...]]:
+    """The negated components in first place with their conditions; and the other conditions, renumbered."""
+    first = len(listed.leading)
+    absences = tuple(
+        Absence(
+            components[index],
+            placed.within_us,
+            tuple(one.expr for one in conjuncts if one.components[0] == index),
+        )
+        for index, placed in enumerate(listed.leading)
+    )
+    others = [one for one in conjuncts if one.components[0] >= first]
+    behind = [tuple(index - first for index in one.components) for one in others]
+    return absences, tuple(replace(one, components=k) for one, k in zip(others, behind, strict=True))
 
 
 def assigned(

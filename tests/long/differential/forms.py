@@ -20,6 +20,7 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Within,
 )
+from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules, function_rules, machine_rules
@@ -119,7 +120,7 @@ def drawn_rules() -> list[Rules]:
     for context in CONTEXTS:
         found += [rules(context, where=False), rules(context, where=True), grouped_rules(context)]
         found += [span_rules(spans(), operator=False, context=context), grouped_rules(context, spans=spans())]
-        found += [previous_rules([context]), grouped_rules(context)]
+        found += [previous_rules([context]), grouped_rules(context), absent_rules([context])]
         if context.selection != "next":
             found += [conjunctive_rules([context]), conjunctive_rules([context], spans())]
     found += [conjunctive_rules(CONTEXTS[:1])] * 2
@@ -131,6 +132,7 @@ def drawn_rules() -> list[Rules]:
     found += [rules(CONTEXTS[-1], where=True).map(with_sum).flatmap(forgetful)]
     found += [open_rules(predicate_spans()), open_rules(predicate_spans(), conjunction=True, earlier=True)]
     found += [previous_rules(conjunction=True), previous_rules(CONTEXTS, spans())]
+    found += [absent_rules(CONTEXTS, kind()) for kind in KINDS]
     found += [each.flatmap(forgetful) for each in found[::4]]
     for context in FREE:
         joined = joined_rules(context)
@@ -180,6 +182,7 @@ KINDS_OF_RULES = (
     "optional",
     "negated",
     "negated last",
+    "negated first",
     "strict",
     "follows strict",
     "prev",
@@ -263,6 +266,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
             yield "prev"
     if any(component.negated for component in pattern.components):
         yield "negated last" if pattern.components[-1].negated else "negated"
+    if pattern.absences:
+        yield "negated first"
     if pattern.contiguity == "strict":
         yield "strict"
     if any(component.follows == "strict" for component in pattern.components):

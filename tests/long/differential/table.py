@@ -80,6 +80,11 @@ IMPOSSIBLE = (
         FOLDS,
         "nothing is searched for: events go through states one after the other",
     ),
+    Impossible(
+        ("is_pruned",),
+        ("conjunction", *SPANS),
+        "it is for negated components in first place of sequences, and inside spans nothing is kept",
+    ),
     Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),
 )
 

@@ -16,7 +16,6 @@ from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.compiled.operations import EQUAL
 from spark_pace.core.match.found_matches import Found, found_of
-from spark_pace.core.match.members import with_members
 from spark_pace.core.match.search.between import Between, CandidateColumns
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
@@ -27,6 +26,7 @@ from spark_pace.core.match.search.comparison import (
     is_equality,
 )
 from spark_pace.core.match.search.level import Level
+from spark_pace.core.match.search.members import with_members
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import columns_of

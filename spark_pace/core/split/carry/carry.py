@@ -108,6 +108,9 @@ class Carry:
         open: the number of open selections.
         whole: the counters of the rule's whole stream if the keys are join values; else None.
         together: merges the events of two chunks, if events of the one depend on those of the other.
+        forbidding: for each negated component in first place a carry of the events that can still forbid
+            others (`forbidding_events.py`), by key and values; only the carry of such a rule has them.
+        left: in one of these, the number of its rows when it was pruned last.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -116,6 +119,8 @@ class Carry:
     open: int = 0
     whole: Whole | None = None
     together: Together | None = None
+    forbidding: list[Carry] = field(default_factory=list)
+    left: int = 0
 
     def find(self, texts: pa.Array, wanted: Wanted = NOTHING_ELSE) -> Touched:
         """Look up distinct keys; the counters of a new key are 0."""
@@ -262,9 +267,10 @@ class Carry:
 
     def let_go(self) -> None:
         """Release the memory that chunks were read into, after each part of a batch that reads all chunks."""
-        for chunk in self.chunks:
-            if chunk.mapped is not None:
-                let_go(chunk.mapped)
+        for carry in (self, *self.forbidding):
+            for chunk in carry.chunks:
+                if chunk.mapped is not None:
+                    let_go(chunk.mapped)
 
     def tidy(self, most: int, forgetting: Forgetting | None) -> None:
         """Clean at most `most` chunks, merge chunks, and remove forgotten keys and join values.

@@ -284,6 +284,11 @@ def without_forgotten(chunk: Chunk, newer: Sequence[Chunk], forgetting: Forgetti
     for other in newer:
         texts = array(chunk.keys, "key").take(pa.array(gone))
         gone = gone[other.places(chunk.hashes[gone], texts) < 0]
+    return without(chunk, gone)
+
+
+def without(chunk: Chunk, gone: Ints) -> Chunk:
+    """The chunk without the keys of these rows, and without their events."""
     if not len(gone):
         return chunk
     kept = np.ones(chunk.keys.num_rows, np.bool_)

@@ -19,30 +19,41 @@ from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.carry import Touched
+from spark_pace.core.split.carry.forbidding_events import Earlier, without_forbidden
 from spark_pace.core.split.carry.key_streams import Fresh
 from spark_pace.core.split.carry.previous_values import InTurn, passing, tested
 from spark_pace.core.tables import chosen, numbers, with_column
 
 
-def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
-    """Add each event's `seq` and the number of openings before it; the counters in `touched` advance."""
-    fresh = passing(planned, touched, fresh)
+def number(
+    planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh, earlier: Earlier | None
+) -> Fresh:
+    """Drop what a filter with ``prev`` keeps out; add each event's `seq` and the number of openings before.
+
+    The counters in `touched` advance. `earlier` has the events that forbid others; None if the rule has no
+    negated component in first place.
+    """
+    return _number(planned, way, touched, passing(planned, touched, fresh), earlier)
+
+
+def _number(
+    planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh, earlier: Earlier | None
+) -> Fresh:
     if fresh.events is None:
         return fresh
-    if len(fresh.texts) == 1 and planned.looking_back is None and planned.rule.forget_key_after_us is None:
+    alone = planned.looking_back is None and earlier is None and planned.rule.forget_key_after_us is None
+    if len(fresh.texts) == 1 and alone:
         return _of_one_key(planned, way, touched, fresh)
-    order = np.arange(len(fresh.owner))
-    if len(fresh.texts) > 1:
-        order = np.argsort(fresh.owner, kind="stable")
+    several = len(fresh.texts) > 1
+    order = np.argsort(fresh.owner, kind="stable") if several else np.arange(len(fresh.owner))
     keys, time = fresh.owner[order], numbers(fresh.events, TIME)[order]
     events_of, until = (of_rows[order] for of_rows in _extents(fresh.events))
     first = segments_of(keys)
     last = np.append(first[1:], len(keys)) - 1
     anew = _begins_anew(planned, touched, keys, first, (time, until))
     starts = np.union1d(first, np.flatnonzero(anew))
-    if (looking_back := planned.looking_back) is not None:
-        turns = InTurn(order, keys, starts, anew[starts])
-        fresh = replace(fresh, events=tested(looking_back, touched, fresh.events, turns))
+    turns = InTurn(order, keys, starts, anew[starts])
+    fresh = replace(fresh, events=_tested(planned, touched, fresh.events, earlier, turns))
 
     def counted(steps: Ints, following: Ints) -> Ints:
         """The sum of the steps before each event in its stream; each key goes on from `following`."""
@@ -55,13 +66,21 @@ def number(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -
         unordered[order] = before
         return unordered
 
-    seq = counted(events_of, touched.next_seq)
-    events = with_column(fresh.events, SEQ, seq)
+    events = with_column(fresh.events, SEQ, counted(events_of, touched.next_seq))
     if counts_openings(planned, way):
         opens = initiators(planned, numbers(events, MASK))[order].astype(np.int64)
         events = with_column(events, OPENING, counted(opens, touched.next_selection))
     touched.last[keys[last]] = until[last]
     return _needed(planned, replace(fresh, events=_unspent(way, events)))
+
+
+def _tested(
+    planned: RulePlan, touched: Touched, events: pa.Table, earlier: Earlier | None, turns: InTurn
+) -> pa.Table:
+    """Remove the bits of ``@mask`` whose conditions on events before do not hold, or that these forbid."""
+    if planned.looking_back is not None:
+        events = tested(planned.looking_back, touched, events, turns)
+    return events if earlier is None else without_forbidden(earlier, touched, events, turns)
 
 
 def _of_one_key(planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh) -> Fresh:
@@ -91,11 +110,12 @@ def _unspent(way: Way | None, events: pa.Table) -> pa.Table:
 
 def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:
     """Drop the events and attributes that only the conditions on earlier events needed."""
-    back, events = planned.looking_back, fresh.events
-    if back is None or events is None:
+    tests, events = [one for one in (planned.looking_back, planned.absent) if one is not None], fresh.events
+    if not tests or events is None:
         return fresh
-    events = events.drop_columns([name for name in back.columns if name not in planned.columns])
-    if back.others_count:
+    tested = [name for one in tests for name in one.columns if name not in planned.columns]
+    events = events.drop_columns(list(dict.fromkeys(tested)))
+    if any(one.others_count for one in tests):
         return replace(fresh, events=events)
     matching = numbers(events, MASK) > 0
     return replace(fresh, events=chosen(events, matching), owner=fresh.owner[matching])

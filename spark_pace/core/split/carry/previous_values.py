@@ -72,7 +72,8 @@ def passing(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
     passes = evaluate_mask(condition, EventColumns(_seen(back, touched, events, turns)))
     if not back.others_count:
         passes &= numbers(events, MASK) > 0
-    later = {*planned.columns, *(() if planned.looking_back is None else planned.looking_back.columns)}
+    later = {*planned.columns}
+    later.update(*(one.columns for one in (planned.looking_back, planned.absent) if one is not None))
     events = chosen(events.drop_columns([name for name in back.columns if name not in later]), passes)
     return replace(fresh, events=events if events.num_rows else None, owner=fresh.owner[passes])
 

@@ -15,6 +15,7 @@ from spark_pace.core.plan import rule as rules
 from spark_pace.core.plan.fold import Move, PythonFold, StateMachine
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.core.plan.rule import (
+    Absence,
     Component,
     Conjunct,
     Context,
@@ -68,6 +69,7 @@ NESTED = {
     "Pattern.within",
     "Pattern.context",
     "Component.times",
+    "Absence.component",
     "Rule.fold",
     "SideTable.columns",
 }  # their fields are changed
@@ -100,11 +102,12 @@ GROUPED = Pattern(
     context=Context("each", "zero"),
 )
 EITHER = Pattern(
-    components=(Component("a", HOLDS, members=(Member("c", HOLDS, 10),)), Component("b", HOLDS)),
+    components=(Component("a", HOLDS, members=(Member("c", HOLDS, 2),)), Component("b", HOLDS)),
     where=(Conjunct(BOTH, (0, 1), BOTH),),
     within=Within(time_us=60_000_000),
     context=Context("each", "zero"),
 )
+BEHIND = replace(PATTERN, absences=(Absence(Component("n", HOLDS, negated=True), 1_000_000, (BOTH,)),))
 MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),))
 FORM = RecordForm(".*", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1)
 SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
@@ -114,6 +117,7 @@ SAMPLES = (
     replace(RULE, schema=replace(RULE.schema, form=FORM)),
     replace(RULE, pattern=EITHER),
     replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
+    replace(RULE, pattern=BEHIND),
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
     replace(RULE, pattern=replace(PATTERN, strategy="queues")),

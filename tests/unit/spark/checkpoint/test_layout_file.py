@@ -64,7 +64,7 @@ def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "layout.json"
     write_json(path, (read_json(path) or {}) | {"version": 99})
     with pytest.raises(
-        StateError, match=r"must have format version 7; got 99\. Go on with the release that made it"
+        StateError, match=r"must have format version 8; got 99\. Go on with the release that made it"
     ):
         read_layout(Checkpoint(tmp_path))
 

@@ -1,0 +1,96 @@
+"""Hypothesis strategies: negated components in first place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from spark_pace.core.columns import MOST_COMPONENTS
+from spark_pace.core.expr import Call, Expr
+from spark_pace.core.plan.rule import Absence, Component, Context, Pattern, Rule
+from tests.support.form_strategies import Spans, changed, previous_conditions, rules_of
+from tests.support.grouped_strategies import grouped_patterns, rare
+from tests.support.strategies import CONTEXTS, column, condition, forgetful, number, patterns, predicates
+from tests.support.streams import SECOND
+
+ATTRIBUTES = ("k", "x", "x", "y", "z", "type")
+
+
+@st.composite
+def equalities(draw: st.DrawFn, negated: str, first: str) -> Expr:
+    """Both events are equal in one attribute, or in what is computed of each."""
+    attribute = draw(st.sampled_from(ATTRIBUTES))
+    kind = draw(st.sampled_from(["same", "same", "same", "other", "sum"]))
+    sides: list[Expr] = [column(attribute, name) for name in (negated, first)]
+    if kind == "other":
+        sides = [column("x", negated), column("y", first)]
+    if kind == "sum":
+        sides = [Call("+", (column("x", negated), number(1)), "BIGINT"), column("x", first)]
+    return condition("=", *draw(st.permutations(sides)))
+
+
+@st.composite
+def other_conditions(draw: st.DrawFn, negated: str, first: str) -> Expr:
+    """A condition on both events that is no equality, or hides one."""
+    left, right = (column(draw(st.sampled_from(["x", "y"])), name) for name in (negated, first))
+    kind = draw(st.sampled_from(["<", "<=", ">", "<>", "distance", "either", "sum"]))
+    if kind == "distance":
+        distance = Call("abs", (Call("-", (left, right), "BIGINT"),), "BIGINT")
+        return condition("<", distance, number(draw(st.integers(1, 2))))
+    if kind == "either":
+        return condition("or", condition("=", left, right), condition("is_null", left))
+    if kind == "sum":
+        return condition("<=", Call("+", (left, right), "BIGINT"), number(draw(st.integers(0, 3))))
+    return condition(kind, left, right)
+
+
+@st.composite
+def absences(draw: st.DrawFn, name: str, first: str) -> Absence:
+    """A negated component in front of the component `first`."""
+    predicate = draw(predicates() | rare())
+    if draw(st.integers(0, 5)) == 0:
+        predicate = draw(changed(predicate, previous_conditions()))
+    conditions = st.one_of(equalities(name, first), equalities(name, first), other_conditions(name, first))
+    where = tuple(draw(conditions) for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2]))))
+    within_us = draw(st.sampled_from([0, 1, 2, 2, 3, 5, 8, 100])) * SECOND
+    return Absence(Component(name, predicate, negated=True), within_us, where)
+
+
+@st.composite
+def behind_absences(draw: st.DrawFn, plain: Pattern) -> Pattern:
+    """The pattern with one or two negated components in front of its first one."""
+    first = plain.components[0]
+    names = ["m", "n"][: draw(st.sampled_from([1, 1, 1, 2]))]
+    assume(first.times is None and len(plain.components) + len(names) <= MOST_COMPONENTS)
+    return replace(plain, absences=tuple(draw(absences(name, first.name)) for name in names))
+
+
+@st.composite
+def absent_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
+    """A rule with negated components in first place; in spans, or where keys are forgotten, some for ever."""
+    context, inside = draw(st.sampled_from(contexts)), spans is not None
+    grouped = grouped_patterns(context, in_span=inside)
+    alone = grouped.filter(lambda pattern: pattern.components[0].times is None)
+    plain = draw(patterns(context, in_span=inside) | alone)
+    rule = draw(rules_of(draw(behind_absences(plain)), spans))
+    forgets = draw(st.integers(0, 2)) == 0
+    if forgets:
+        rule = draw(forgetful(rule))
+    assert rule.pattern is not None
+    some = tuple(
+        replace(one, within_us=None) if _may_last(one, rule, forgets) and draw(st.booleans()) else one
+        for one in rule.pattern.absences
+    )
+    return replace(rule, pattern=replace(rule.pattern, absences=some))
+
+
+def _may_last(absence: Absence, rule: Rule, forgets: bool) -> bool:
+    """Whether it may forbid without a window."""
+    return rule.span is not None or (forgets and all(map(is_equality, absence.where)))
+
+
+def is_equality(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.function == "="
