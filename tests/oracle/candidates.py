@@ -20,11 +20,11 @@ Matching = list[list[bool]]  # by component, then by place in the stream
 
 
 def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
+    if index == 0 and any(is_preceded(pattern, absence, placed) for absence in pattern.absences):
+        return False
     if pattern.components[index].members:
         return standing(pattern, index, placed) is not None
     here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
-    if index == 0 and any(is_preceded(pattern, absence, placed) for absence in pattern.absences):
-        return False
     return holds(pattern.components[index].predicate, here)
 
 
