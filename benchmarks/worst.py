@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from time import perf_counter
@@ -27,18 +28,22 @@ from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.core_runs import plan_of
-from benchmarks.rows import processor
+from benchmarks.rows import Row, Sizes, processor, require
 from benchmarks.worst_rules import EVENT_TIME, FIXED, LEAST, SCHEMA, Trial, random_trials
 from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import RuleError
+from spark_pace.errors import RuleError, counted
 
 CHECKED = 40  # events, of which the slow reading makes all candidates
 WARM = 2_000  # events that compile what is needed, and tell whether matches are few
 WORST = 10
+EVENTS, LIMIT = 60_000, 20.0  # of the fixed rules: of each stream, and processor seconds
+RULES, RANDOM_EVENTS, RANDOM_LIMIT = 200, 20_000, 5.0  # of the random ones
 LOOK_SECONDS = 0.1
+SPEED, TARGET = "events/s", ">= 1e6"
+CHECKED_ON = f"the definitions, on the first {CHECKED} events"
 MANY, REFUSED = "many matches", "no rule"
 
 Result = tuple[float | str, int]  # events a processor second, or what has come instead; the matches
@@ -122,12 +127,35 @@ def shown(results: Iterator[tuple[Trial, Result]], console: Console, title: str)
     return right
 
 
+def measure(_sizes: Sizes) -> Iterator[Row]:
+    """The fixed rules, then the worst of the random ones.
+
+    The figure of a rule that was not done in time is one that it stays below.
+
+    Raises:
+        SystemExit: a rule's matches are wrong.
+    """
+    fixed = ((EVENTS / LIMIT, trial, found) for trial, found in results_of(FIXED, EVENTS, LIMIT))
+    of_random = worst(RANDOM_EVENTS, RANDOM_LIMIT, RULES, 0)
+    random = ((RANDOM_EVENTS / RANDOM_LIMIT, trial, found) for trial, found in of_random)
+    for least, trial, (speed, matches) in chain(fixed, random):
+        rule = trial.rule.removeprefix("{name: r, ").removesuffix("}")
+        text = f"{(trial.name or rule).replace(';', ':')}, {trial.data}"
+        if isinstance(speed, str):
+            require(not speed.startswith("wrong"), f"{text} — {speed}")
+            yield Row("worst", f"{text}: {speed}", least, SPEED, target=TARGET, checked=CHECKED_ON)
+        else:
+            target = TARGET if trial.name else None
+            case = f"{text}: {counted(matches, 'match')}"
+            yield Row("worst", case, speed, SPEED, target=target, checked=CHECKED_ON)
+
+
 @click.command()
-@click.option("--events", default=60_000, show_default=True, help="Of each stream.")
-@click.option("--limit", default=20.0, show_default=True, help="Processor seconds for each rule.")
-@click.option("--rules", default=200, show_default=True, help="Random ones; 0: none.")
-@click.option("--random-events", default=20_000, show_default=True, help="Of each stream of these.")
-@click.option("--random-limit", default=5.0, show_default=True, help="Seconds for each of these.")
+@click.option("--events", default=EVENTS, show_default=True, help="Of each stream.")
+@click.option("--limit", default=LIMIT, show_default=True, help="Processor seconds for each rule.")
+@click.option("--rules", default=RULES, show_default=True, help="Random ones; 0: none.")
+@click.option("--random-events", default=RANDOM_EVENTS, show_default=True, help="Of each stream of these.")
+@click.option("--random-limit", default=RANDOM_LIMIT, show_default=True, help="Seconds for each of these.")
 @click.option("--seed", default=0, show_default=True, help="The same seed, the same rules.")
 @click.option("--only", default="", help="Only fixed rules whose name has this.")
 def main(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import shorten
 
 from matplotlib.figure import Figure
 
@@ -14,7 +15,7 @@ from benchmarks.rows import Row
 from spark_pace_bench.report import page, svg
 
 TEMPLATE = Path(__file__).parent / "page.html"
-BAR, MOST_BARS = 0.32, 45
+BAR, MOST_BARS, MOST_LETTERS = 0.32, 45, 70
 
 
 def write(results: Results, folder: Path) -> Path:
@@ -48,7 +49,9 @@ def _bars(name: str, unit: str, rows: list[Row]) -> Figure:
     figure = Figure(figsize=(10, 1.2 + BAR * len(shown)), layout="constrained")
     axes = figure.subplots()
     colors = ["tab:red" if row.reached is False else "tab:blue" for row in shown]
-    bars = axes.barh([row.case for row in shown], [row.value for row in shown], color=colors)
+    places = range(len(shown))
+    bars = axes.barh(places, [row.value for row in shown], color=colors)
+    axes.set_yticks(places, [shorten(row.case, MOST_LETTERS, placeholder="…") for row in shown])
     axes.bar_label(bars, [told(row.value) for row in shown], padding=3, fontsize="small")
     axes.invert_yaxis()
     values = [row.value for row in shown if row.value > 0]

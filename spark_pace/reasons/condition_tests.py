@@ -24,7 +24,7 @@ from spark_pace.core.plan.conditions import mentions_open, mentions_previous
 from spark_pace.core.plan.fold import StateMachine
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
-from spark_pace.reasons.events_before import with_events_before
+from spark_pace.reasons.events_before import unknown, with_events_before, with_tests
 from spark_pace.reasons.wording import plain
 
 
@@ -43,8 +43,20 @@ def filter_tests_beside(rule: Rule, stream: Stream, row: int) -> tuple[Condition
 
 def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
     """The tests against each component, and against the `open` and `close` of a span."""
-    columns = EventColumns(event)
-    return tuple(_component(*one, columns, beside=False) for one in _conditions(rule))
+    columns, pattern, behind = EventColumns(event), rule.pattern, _behind_absences(rule)
+    tests = (_component(*one, columns, beside=False) for one in _conditions(rule))
+    return tuple(
+        with_tests(one, unknown(pattern)) if pattern is not None and one.component in behind else one
+        for one in tests
+    )
+
+
+def _behind_absences(rule: Rule) -> set[str]:
+    """The component behind negated ones in first place, and its members; none if there are none of those."""
+    if rule.pattern is None or not rule.pattern.absences:
+        return set()
+    first = rule.pattern.components[0]
+    return {first.name, *(member.name for member in first.members)}
 
 
 def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, ComponentTest]:
@@ -56,11 +68,7 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
         row: the event's row.
         first: the first row of the stream, or of the span.
     """
-    found, pattern = {}, rule.pattern
-    behind = set[str]()
-    if pattern is not None and pattern.absences:
-        own = pattern.components[0]
-        behind = {own.name, *(member.name for member in own.members)}
+    found, pattern, behind = {}, rule.pattern, _behind_absences(rule)
     for name, negated, condition in _conditions(rule):
         if _reads_others(condition) or name in behind:
             nodes = {node.column: node for node in walk(condition) if isinstance(node, Previous)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,23 +31,40 @@ def with_events_before(
         start: the first row of the stream, or of the span.
     """
     first = pattern.components[0].name
-    before = tuple(_test(absence, first, stream, (start, row)) for absence in pattern.absences)
-    holds = test.holds and all(one.holds for one in before)
-    return replace(test, holds=holds, conditions=(*test.conditions, *before))
+    before = [_test(absence, first, stream, (start, row)) for absence in pattern.absences]
+    return with_tests(test, before)
+
+
+def unknown(pattern: Pattern) -> list[ConditionTest]:
+    """The tests on the events before an event, where these are not known."""
+    return [ConditionTest(_text(absence), None, {}) for absence in pattern.absences]
+
+
+def with_tests(test: ComponentTest, more: Sequence[ConditionTest]) -> ComponentTest:
+    """The test of a component with more conditions."""
+    conditions = (*test.conditions, *more)
+    known = [one.holds for one in conditions]
+    holds = False if False in known else None if None in known else True
+    return replace(test, holds=holds, conditions=conditions)
+
+
+def _text(absence: Absence) -> str:
+    near = "" if absence.within_us is None else f" within {canonical_duration(absence.within_us)}"
+    where = f" where {canonical_text(conjunction(absence.where))}" if absence.where else ""
+    return f"not {absence.component.name}{near}{where}"
 
 
 def _test(absence: Absence, first: str, stream: Stream, rows: tuple[int, int]) -> ConditionTest:
     """The test that no event before the row forbids it; its value is the last one that does."""
-    name, within_us = absence.component.name, absence.within_us
-    near = "" if within_us is None else f" within {canonical_duration(within_us)}"
-    where = f" where {canonical_text(conjunction(absence.where))}" if absence.where else ""
     found = _forbidding(absence, first, stream, rows)
     values = {}
     if len(found):
         event = stream.events.slice(int(found[-1]), 1)
         at, source = iso(int(stream.time[found[-1]])), event[SOURCE][0].as_py()
-        values[name] = f"#{stream.seq[found[-1]]}, {source}:{event[OFFSET][0].as_py()} at {at}"
-    return ConditionTest(f"not {name}{near}{where}", not len(found), values)
+        values[absence.component.name] = (
+            f"#{stream.seq[found[-1]]}, {source}:{event[OFFSET][0].as_py()} at {at}"
+        )
+    return ConditionTest(_text(absence), not len(found), values)
 
 
 def _forbidding(absence: Absence, first: str, stream: Stream, between: tuple[int, int]) -> Ints:

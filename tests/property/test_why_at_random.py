@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,15 +13,15 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.fold import PythonFold, StateMachine
-from spark_pace.core.plan.rule import PredicateSpan, Rule
+from spark_pace.core.plan.rule import Pattern, PredicateSpan, Rule
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
 from spark_pace.reasons.selections import MOST_SPANS
-from tests.oracle.candidates import is_candidate, is_fulfilled, opened_by, satisfies
+from tests.oracle.candidates import is_candidate, is_fulfilled, is_preceded, opened_by, satisfies
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
 from tests.oracle.contexts import initiators
 from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
-from tests.oracle.stream import Bound, Event, inside
+from tests.oracle.stream import Bound, Event, Placed, inside
 from tests.support.any_rule import any_rule
 from tests.support.forms import form
 from tests.support.grouped_strategies import grouped_rules
@@ -104,7 +105,8 @@ def check_aggregated(found: Answers, answer: Why) -> None:
 
 def could_begin(found: Answers, answer: Why) -> bool:
     """Whether the event can stand for a component, and an initiator stands before it, or is it."""
-    spans = list(found.homes(answer).values())[-MOST_SPANS:]
+    looked_at = [one.selection_id for one in answer.selections if one.there][:MOST_SPANS]
+    spans = [home for number, home in found.homes(answer).items() if number in looked_at]
     stream = found.stream(answer)
     homes = spans if found.rule.span is not None else [] if stream is None else [stream]
     for home in homes:
@@ -140,19 +142,39 @@ def check_components(found: Answers, answer: Why) -> None:
 def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: Home | None) -> None:
     """`home`: what stands before the event, as far as that is known."""
     rule, row = found.rule, found.events[answer.offset].row
-    listed = () if rule.pattern is None else rule.pattern.components
+    listed = () if rule.pattern is None else rule.pattern.every
     conditions = {one.name: one.predicate for each in listed for one in each.members or [each]}
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([rule.span.close, *rule.span.close_where])
         conditions |= {"span opens": rule.span.open, "span closes": closes}
-    here = Bindings(event=row)
+    here, placed = Bindings(event=row), None
     if home is not None:
         (placed,) = [one for one in home if one.event.offset == answer.offset]
         here = Bindings(event=row, before=placed.before, bound=opened_by(placed))
     for component in told:
-        check_tests(component.conditions, conditions[component.component], here, known=home is not None)
+        of_itself = component.conditions
+        if rule.pattern is not None and component.component == rule.pattern.components[0].name:
+            of_itself = of_itself[: len(of_itself) - len(rule.pattern.absences)]
+            check_before(rule.pattern, placed, component.conditions[len(of_itself) :])
+        check_tests(of_itself, conditions[component.component], here, known=home is not None)
         tests = [test.holds for test in component.conditions]
         assert component.holds == (False if False in tests else None if None in tests else True)
+
+
+def check_before(pattern: Pattern, placed: Placed | None, tests: Sequence[ConditionTest]) -> None:
+    """What is said of the events before an event is so: none forbids it, or the one that is named does."""
+    for absence, test in zip(pattern.absences, tests, strict=True):
+        assert test.condition.startswith(f"not {absence.component.name}")
+        if placed is None:
+            assert (test.holds, test.values) == (None, {})
+            continue
+        forbids = [
+            f"#{one.seq}, table:{one.event.offset} "
+            for one in placed.earlier
+            if is_preceded(pattern, absence, replace(placed, earlier=[one]))
+        ]
+        assert test.holds == (not forbids)
+        assert [told.split("at ")[0] for told in test.values.values()] == forbids[-1:]
 
 
 def check_tests(

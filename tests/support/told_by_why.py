@@ -95,8 +95,9 @@ class Answers:
             assert isinstance(self.rule.span, CountSpan)
             begun = stream[selection_id * self.rule.span.every :]
             assert len(begun) < self.rule.span.size
-            rows = [placed.row for placed in begun]
-            span = [replace(placed, before=rows[:number]) for number, placed in enumerate(begun)]
+            rows, span = [placed.row for placed in begun], []
+            for number, placed in enumerate(begun):
+                span.append(replace(placed, before=rows[:number], earlier=[*span]))
         return span
 
 
