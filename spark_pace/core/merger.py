@@ -208,7 +208,11 @@ def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.
         else:
             codes = value_codes(column)[order]
         differs[1:] |= codes[1:] != codes[:-1]
-    place = {component.name: index for index, component in enumerate(rule.pattern.components)}
+    place = {
+        name: index
+        for index, component in enumerate(rule.pattern.components)
+        for name in (component.name, *(member.name for member in component.members))
+    }
     starts = np.append(np.flatnonzero(differs), len(order))
     for run in np.flatnonzero(np.diff(starts) > 1):
         rows = order[starts[run] : starts[run + 1]]

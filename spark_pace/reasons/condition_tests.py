@@ -33,20 +33,30 @@ def filter_tests(rule: Rule, event: pa.Table) -> tuple[ConditionTest, ...]:
     return () if rule.filter is None else _tests(rule.filter, EventColumns(event), beside=False)
 
 
+def filter_tests_beside(rule: Rule, stream: Stream, row: int) -> tuple[ConditionTest, ...]:
+    """The same tests of the event in a row of its key's stream before the filter."""
+    if rule.filter is None:
+        return ()
+    nodes = {node.column: node for node in walk(rule.filter) if isinstance(node, Previous)}
+    return _tests(rule.filter, SpanColumns(stream, nodes, np.array([row]), np.array([0])), beside=True)
+
+
 def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
     """The tests against each component, and against the `open` and `close` of a span."""
     columns, pattern, behind = EventColumns(event), rule.pattern, _behind_absences(rule)
     tests = (_component(*one, columns, beside=False) for one in _conditions(rule))
     return tuple(
-        with_tests(one, unknown(pattern)) if pattern is not None and one.component == behind else one
+        with_tests(one, unknown(pattern)) if pattern is not None and one.component in behind else one
         for one in tests
     )
 
 
-def _behind_absences(rule: Rule) -> str | None:
-    """The component behind negated ones in first place; None if the rule has none."""
-    pattern = rule.pattern
-    return pattern.components[0].name if pattern is not None and pattern.absences else None
+def _behind_absences(rule: Rule) -> set[str]:
+    """The component behind negated ones in first place, and its members; none if there are none of those."""
+    if rule.pattern is None or not rule.pattern.absences:
+        return set()
+    first = rule.pattern.components[0]
+    return {first.name, *(member.name for member in first.members)}
 
 
 def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, ComponentTest]:
@@ -60,17 +70,20 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
     """
     found, pattern, behind = {}, rule.pattern, _behind_absences(rule)
     for name, negated, condition in _conditions(rule):
-        if _reads_others(condition) or name == behind:
+        if _reads_others(condition) or name in behind:
             nodes = {node.column: node for node in walk(condition) if isinstance(node, Previous)}
             columns = SpanColumns(stream, nodes, np.array([row]), np.array([first]))
             found[name] = _component(name, negated, condition, columns, beside=True)
-            if pattern is not None and name == behind:
+            if pattern is not None and name in behind:
                 found[name] = with_events_before(pattern, stream, row, found[name], first)
     return found
 
 
 def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
-    """(name, is negated, condition) of each component or move, and of a span's `open` and `close`."""
+    """(name, is negated, condition) of each component or move, and of a span's `open` and `close`.
+
+    Those of a disjunction are its members'.
+    """
     if isinstance(rule.fold, StateMachine):
         conditions = rule.fold.conditions
         return [
@@ -78,7 +91,9 @@ def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
             for name, move in zip(move_names(rule.fold), rule.fold.moves, strict=True)
         ]
     every = () if rule.pattern is None else rule.pattern.every
-    told = [(one.name, one.negated, one.predicate) for one in every]
+    told = list[tuple[str, bool, Expr]]()
+    for component in every:
+        told += [(one.name, component.negated, one.predicate) for one in component.members or [component]]
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([*parts(rule.span.close), *rule.span.close_where])
         told += [("span opens", False, rule.span.open), ("span closes", False, closes)]

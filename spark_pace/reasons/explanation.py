@@ -14,16 +14,30 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.span_patterns import Inside
 from spark_pace.core.plan.fold import PythonFold
+from spark_pace.core.plan.previous_tests import filters_back
 from spark_pace.core.plan.rule import CountSpan, Rule
 from spark_pace.core.tables import with_column
 from spark_pace.reasons.aggregate_spans import aggregated
 from spark_pace.reasons.answer import Why
-from spark_pace.reasons.answer_parts import Candidate, FoldStep
+from spark_pace.reasons.answer_parts import Candidate, ConditionTest, FoldStep
 from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
-from spark_pace.reasons.condition_tests import component_tests, filter_tests, tests_beside
+from spark_pace.reasons.condition_tests import (
+    component_tests,
+    filter_tests,
+    filter_tests_beside,
+    tests_beside,
+)
 from spark_pace.reasons.fold_steps import folded
 from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, is_of_input, late_reason
-from spark_pace.reasons.rule_stream import MOST_MATCHES, OfKey, at_source, match_told, matches_of, of_key
+from spark_pace.reasons.rule_stream import (
+    MOST_MATCHES,
+    OfKey,
+    at_source,
+    before_filter,
+    match_told,
+    matches_of,
+    of_key,
+)
 from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in
 from spark_pace.reasons.stretch import Stretch, Taken
 from spark_pace.reasons.wording import iso, plain
@@ -50,7 +64,7 @@ def explained(source: Source, place: Place) -> Why:
         why,
         event_time=iso(event[TIME][0].as_py()),
         attributes=attributes,
-        filter=filter_tests(rule, event),
+        filter=_filter_tests(source, place, event),
         components=component_tests(rule, event),
         untold=_untold(rule),
     )
@@ -62,6 +76,14 @@ def explained(source: Source, place: Place) -> Why:
     own = of_key(source.task, place.row)
     why = replace(why, key=own.key, seq=int(own.stream.seq[own.row]))
     return _with_lower(source, place, _in_stream(source, own, why))
+
+
+def _filter_tests(source: Source, place: Place, event: pa.Table) -> tuple[ConditionTest, ...]:
+    if filters_back(source.rule):
+        own = before_filter(source.plan, source.on_time, place.source, place.offset)
+        if own is not None:
+            return filter_tests_beside(source.rule, own.stream, own.row)
+    return filter_tests(source.rule, event)
 
 
 def _with_lower(source: Source, place: Place, why: Why) -> Why:
@@ -103,7 +125,8 @@ def _not_in_stream(source: Source, event: pa.Table, why: Why) -> str:
     false = [test.condition for test in why.filter if test.holds is False]
     if false:
         return f"the filter does not hold: {false[0]}"
-    every = source.plan.rules[0].takes_all
+    planned = source.plan.rules[0]
+    every = planned.takes_all if planned.filtering is None else planned.filtering.others_count
     if every or any(component.holds is not False for component in why.components):
         equal = ", ".join(source.plan.order.deduplicate_on)
         return f"it is a repeat: an event not long before is equal in {equal}"

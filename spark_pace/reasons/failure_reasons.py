@@ -11,6 +11,7 @@ import numpy as np
 
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.plan.members import as_stated, asked_where_it_stands, separate
 from spark_pace.core.plan.shape import Gap
 from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
@@ -155,10 +156,13 @@ def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
     negated = {index for index, component in enumerate(pattern.components) if component.negated}
     for conjunct, told in zip(pattern.where, stretch.pattern.where, strict=True):
         decided_here = shape.level(conjunct) == len(rows) - 1 and negated.isdisjoint(conjunct.components)
-        if decided_here and is_false(search, conjunct.expr, rows, walking=walking):
-            columns = search.varied(walking=walking).columns(as_matrix(rows))
-            text, values = in_values(columns, conjunct.expr, told.expr)
-            return Failure("where", text, canonical_text(told.expr), values)
+        parts = separate(conjunct, pattern.components) if decided_here else []
+        for part, said in zip(parts, separate(told, stretch.pattern.components), strict=False):
+            if is_false(search, part.expr, rows, walking=walking):
+                columns = search.varied(walking=walking).columns(as_matrix(rows))
+                stated = as_stated(said)
+                text, values = in_values(columns, asked_where_it_stands(part), stated)
+                return Failure("where", text, canonical_text(stated), values)
     return None
 
 

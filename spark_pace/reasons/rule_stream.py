@@ -54,6 +54,15 @@ def stream_of(plan: Plan, records: pa.Table) -> SplitTask | None:
     return whole_task(plan, plan.rules[0], batch)
 
 
+def before_filter(plan: Plan, records: pa.Table, source: str, offset: int) -> OfKey | None:
+    """The stream of an event's key before the rule's filter; None if the event is no event of any stream."""
+    planned = plan.rules[0]
+    every = replace(planned, rule=replace(planned.rule, filter=None), filtering=None, takes_all=True)
+    task = stream_of(replace(plan, rules=(every,)), records)
+    rows = [] if task is None else np.flatnonzero(at_source(task.stream.events, source, offset)).tolist()
+    return None if task is None or not rows else of_key(task, rows[0])
+
+
 def _of_everything(plan: Plan) -> Plan:
     planned = plan.rules[0]
     names = tuple(field.name for field in planned.rule.schema.fields)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints
-from spark_pace.core.expr import Aggregate, Call, Columns, Expr, evaluate, evaluate_mask, walk
+from spark_pace.core.columns import MASK, OFFSET, SOURCE, Ints, has_bit
+from spark_pace.core.expr import Aggregate, Call, Columns, Expr, Previous, evaluate, evaluate_mask, walk
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.match.contexts import context_of
@@ -95,7 +95,11 @@ class Stretch:
         return ref(self.stream, row)
 
     def member(self, row: int, component: str = "") -> Member:
-        """The event of a row with the name of its component."""
+        """The event of a row with the name of its component; of a disjunction, with that of its member."""
+        members = (one.members for one in self.pattern.components if one.name == component)
+        for member in next(members, ()):
+            if has_bit(self.stream.mask[row : row + 1], member.bit)[0]:
+                component = member.name
         return Member(component, self.ref(row))
 
 
@@ -149,6 +153,7 @@ def in_values(columns: Columns, expr: Expr, told: Expr) -> tuple[str, dict[str, 
         text = f"{canonical_text(told)}: {left} {expr.function} {right} is {whole}"
         return text, {canonical_text(name): value(side) for side, name in both}
     nodes = zip(walk(expr), walk(told), strict=True)
-    read = {canonical_text(name): value(node) for node, name in nodes if isinstance(node, Column | Aggregate)}
+    kinds = Column | Previous | Aggregate
+    read = {canonical_text(name): value(node) for node, name in nodes if isinstance(node, kinds)}
     listed = ", ".join(f"{name} = {shown(one)}" for name, one in read.items())
     return f"{canonical_text(told)} is {whole} with {listed}", read

@@ -13,6 +13,7 @@ import yaml
 
 from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.plan.conditions import mentions_previous
 from spark_pace.core.plan.lower_rules import match_schema, with_what_is_used
 from spark_pace.core.plan.rule import EventSchema, Rule, column_name
 from spark_pace.errors import RuleError
@@ -288,7 +289,15 @@ def _read_description(fields: Section) -> str:
 def _read_filter(fields: Section, schema: EventSchema) -> Expr | None:
     node = fields.node("filter")
     scalar = None if node is None else as_expression(node, fields.report)
-    return None if scalar is None else compile_condition(scalar, EventScope(schema), fields.report)
+    if scalar is None:
+        return None
+    scope = EventScope(schema, looks_back=True)
+    condition = compile_condition(scalar, scope, fields.report)
+    if condition is not None and mentions_previous(condition) and fields.has("forget_key_after"):
+        must, got = "must be left out beside a filter with prev", '"forget_key_after"'
+        do = "What does not pass the filter would keep a key alive: use prev in the condition of a component."
+        fields.report.add(fields.key_place("forget_key_after"), must, got, do)
+    return condition
 
 
 def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:

@@ -11,18 +11,48 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from spark_pace.core.plan.rule import Absence, Pattern
-from tests.oracle.expressions import Bindings, Row, holds
+from spark_pace.core.expr import Column, Previous
+from spark_pace.core.plan.rule import Absence, Conjunct, Pattern
+from tests.oracle.expressions import Bindings, Row, conjuncts_of, holds, nodes_of
 from tests.oracle.stream import Bound, Placed, Production, Stream, inside
 
 Matching = list[list[bool]]  # by component, then by place in the stream
 
 
 def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
-    here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
     if index == 0 and any(is_preceded(pattern, absence, placed) for absence in pattern.absences):
         return False
+    if pattern.components[index].members:
+        return standing(pattern, index, placed) is not None
+    here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
     return holds(pattern.components[index].predicate, here)
+
+
+def standing(pattern: Pattern, index: int, placed: Placed) -> str | None:
+    """The member of a disjunction that the event stands for: the first that it matches; None for none."""
+    here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
+    for member in pattern.components[index].members:
+        if holds(member.predicate, here):
+            return member.name
+    return None
+
+
+def called(pattern: Pattern, bound: Bound) -> str:
+    """What the event is called in a match: the component, or the member that stands for it."""
+    member = standing(pattern, bound.component, bound.placed)
+    return pattern.components[bound.component].name if member is None else member
+
+
+def is_fulfilled(pattern: Pattern, conjunct: Conjunct, here: Bindings) -> bool:
+    """Whether conditions hold; one that names a member is asked only where that member stands."""
+    if conjunct.stated is None:
+        return holds(conjunct.expr, here)
+    members = {member.name for component in pattern.components for member in component.members}
+    for part in conjuncts_of(conjunct.stated):
+        named = {node.component for node in nodes_of(part) if isinstance(node, Column | Previous)}
+        if named & members <= {*here.bound} and not holds(part, here):
+            return False
+    return True
 
 
 def is_preceded(pattern: Pattern, absence: Absence, placed: Placed) -> bool:
@@ -78,11 +108,12 @@ def bindings_of(pattern: Pattern, production: Sequence[Bound], forbidding: Bound
         rows = [bound.placed.row for bound in production if bound.component == index]
         if stands_for_a_group(pattern, index):
             groups[pattern.components[index].name] = rows
-        elif rows:
-            singles[pattern.components[index].name] = rows[0]
-    if forbidding is not None:
-        singles[pattern.components[forbidding.component].name] = forbidding.placed.row
-    return Bindings(bound=singles, groups=groups)
+    befores: dict[str, Sequence[Row]] = {}
+    for bound in [*production, *([] if forbidding is None else [forbidding])]:
+        if not stands_for_a_group(pattern, bound.component):
+            for name in {pattern.components[bound.component].name, called(pattern, bound)}:
+                singles[name], befores[name] = bound.placed.row, bound.placed.before
+    return Bindings(bound=singles, groups=groups, befores=befores)
 
 
 # ---------------------------------------------------------------- candidates
@@ -158,7 +189,7 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
         for conjunct in pattern.where
         if not any(pattern.components[index].negated for index in conjunct.components)
     ]
-    return all(holds(conjunct.expr, here) for conjunct in of_positives) and not any(
+    return all(is_fulfilled(pattern, conjunct, here) for conjunct in of_positives) and not any(
         is_forbidden(pattern, stream, production, index) for index in inner_negatives(pattern)
     )
 
@@ -183,7 +214,9 @@ def is_forbidden(pattern: Pattern, stream: Stream, production: Production, negat
 def forbids(pattern: Pattern, production: Production, bound: Bound) -> bool:
     here = bindings_of(pattern, production, bound)
     return satisfies(pattern, bound.component, bound.placed) and all(
-        holds(conjunct.expr, here) for conjunct in pattern.where if bound.component in conjunct.components
+        is_fulfilled(pattern, conjunct, here)
+        for conjunct in pattern.where
+        if bound.component in conjunct.components
     )
 
 

@@ -22,9 +22,9 @@ LEAST, GREATEST = -(2**63), 2**63 - 1
 class Bindings:
     """What the names in an expression stand for.
 
-    `event` is the event of columns without a component, `before` all the events before it, in stream order,
-    `bound` the event of each component (of ``open`` the one that opened the span), `groups` all the events of
-    each component, in stream order, for aggregates, `span` the same of aggregates without a component.
+    `event` is the event of columns without a component, `before` all events before it, `bound` the event of
+    each component (of ``open`` the one that opened the span), `befores` all before that, `groups` all events
+    of each component for aggregates, `span` those of aggregates without one; lists are in stream order.
     """
 
     def __init__(
@@ -34,19 +34,19 @@ class Bindings:
         groups: Mapping[str, Sequence[Row]] | None = None,
         *,
         before: Sequence[Row] = (),
+        befores: Mapping[str, Sequence[Row]] | None = None,
         span: Sequence[Row] = (),
     ) -> None:
         self.event = event
-        self.before = before
+        self.befores = {None: before, **(befores or {})}
         self.bound = bound or {}
         self.groups = groups or {}
         self.span = span
 
     def row(self, component: str | None) -> Row:
-        if component is None:
-            assert self.event is not None
-            return self.event
-        return self.bound[component]
+        found = self.event if component is None else self.bound[component]
+        assert found is not None
+        return found
 
 
 def value_of(expr: Expr, bindings: Bindings) -> Any:
@@ -57,8 +57,8 @@ def value_of(expr: Expr, bindings: Bindings) -> Any:
     if isinstance(expr, Column):
         return bindings.row(expr.component)[expr.attribute]
     if isinstance(expr, Previous):
-        reached = len(bindings.before) >= expr.back
-        return bindings.before[-expr.back][expr.attribute] if reached else None
+        before = bindings.befores.get(expr.component, ())
+        return before[-expr.back][expr.attribute] if len(before) >= expr.back else None
     if isinstance(expr, Aggregate):
         if expr.component is None:
             return aggregate(expr, bindings.span, OF_SPANS)

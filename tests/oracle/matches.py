@@ -53,7 +53,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
-from tests.oracle.candidates import forwards, opened_by, trailing_negatives
+from tests.oracle.candidates import called, forwards, opened_by, trailing_negatives
 from tests.oracle.contexts import CONTEXTS, Picked
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.folds import fold_rows
@@ -179,20 +179,12 @@ def match_of(
 ) -> Match:
     """`opening`: the selection's id, and when it was opened."""
     assert rule.pattern is not None
-    names = [component.name for component in rule.pattern.components]
     last = production[-1].placed
     rank = forwards(production)
     order = (opening[0], last.seq, rank) if rule.merge == "selection" else (ending.decided, opening[0], rank)
-    here = Bindings(
-        bound=opened_by(production[0].placed)
-        | {names[bound.component]: bound.placed.row for bound in production},
-        groups={
-            name: [bound.placed.row for bound in production if names[bound.component] == name]
-            for name in names
-        },
-    )
+    here = in_fields(rule.pattern, production)
     fields = {emit.name: value_of(emit.expr, here) for emit in rule.emit if emit.expr is not None}
-    events = tuple(shown(names[bound.component], bound.placed) for bound in production)
+    events = tuple(shown(called(rule.pattern, bound), bound.placed) for bound in production)
     return Match(
         key,
         opening[0],
@@ -205,6 +197,28 @@ def match_of(
         ending.releasable,
         order,
     )
+
+
+def in_fields(pattern: Pattern, production: Production) -> Bindings:
+    """What names in `emit` stand for: a disjunction's own name and the member's for the same event."""
+    members = [member.name for component in pattern.components for member in component.members]
+    named = [
+        (name, bound.placed.row)
+        for bound in production
+        for name in {pattern.components[bound.component].name, called(pattern, bound)}
+    ]
+    befores = {
+        name: bound.placed.before
+        for bound in production
+        for name in (pattern.components[bound.component].name, called(pattern, bound))
+    }
+    absent = {member: dict.fromkeys(production[0].placed.row) for member in members}
+    groups = {
+        name: [row for own, row in named if own == name]
+        for name in [*members, *(component.name for component in pattern.components)]
+    }
+    singles = opened_by(production[0].placed) | absent | dict(named)
+    return Bindings(bound=singles, groups=groups, befores=befores)
 
 
 def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:

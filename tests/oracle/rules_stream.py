@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.plan.rule import Component, CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
-from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds
+from tests.oracle.expressions import Bindings, Row, conjuncts_of, has_open, has_previous, holds
 from tests.oracle.stream import END, Event, Placed, Position, Stream
 
 
@@ -33,13 +33,13 @@ def keyed_streams(rule: Rule, events: Sequence[Event]) -> list[tuple[str | None,
     """The rule's stream of every key; several of one key where there are gaps that end them."""
     ended: list[tuple[str | None, list[Placed]]] = []
     streams: dict[str | None, list[Placed]] = {}
+    unfiltered: dict[str | None, list[Row]] = {}
     for place, event in enumerate(events):
-        if in_rules_stream(rule, event):
-            key = (
-                json_text({name: event.row[name] for name in rule.partition_by})
-                if rule.partition_by
-                else None
-            )
+        key = json_text({name: event.row[name] for name in rule.partition_by}) if rule.partition_by else None
+        earlier = unfiltered.setdefault(key, [])
+        belongs = in_rules_stream(rule, event, earlier)
+        earlier.append(event.row)
+        if belongs:
             stream = streams.setdefault(key, [])
             if stream and (event.time, 0, place) > end_of(rule, stream):
                 ended.append((key, stream))
@@ -56,14 +56,17 @@ def end_of(rule: Rule, stream: Stream) -> Position:
     return (stream[-1].time + rule.forget_key_after_us, 1, 0)
 
 
-def in_rules_stream(rule: Rule, event: Event) -> bool:
-    here = Bindings(event=event.row)
+def in_rules_stream(rule: Rule, event: Event, earlier: Sequence[Row]) -> bool:
+    """`earlier`: all events of the key before it, whether they pass the filter or not."""
+    here = Bindings(event=event.row, before=earlier)
     if rule.filter is not None and not holds(rule.filter, here):
         return False
     in_all = isinstance(rule.span, CountSpan | SessionSpan)
-    if rule.pattern is None or in_all or counts_events(rule.pattern):
+    fields = [one.expr for one in rule.emit if one.expr is not None]
+    if rule.pattern is None or in_all or counts_events(rule.pattern) or any(map(has_previous, fields)):
         return True
-    predicates = [component.predicate for component in all_components(rule.pattern)]
+    every = all_components(rule.pattern)
+    predicates = [one.predicate for component in every for one in component.members or [component]]
     if isinstance(rule.span, PredicateSpan):
         predicates += [rule.span.open, rule.span.close]
     return any(holds_but_for_open(predicate, here) for predicate in predicates)
@@ -76,6 +79,7 @@ def counts_events(pattern: Pattern) -> bool:
         or any(component.follows == "strict" for component in pattern.components)
         or (pattern.within is not None and pattern.within.events is not None)
         or any(has_previous(component.predicate) for component in all_components(pattern))
+        or any(has_previous(conjunct.expr) for conjunct in pattern.where)
     )
 
 

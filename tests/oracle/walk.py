@@ -8,13 +8,13 @@ from spark_pace.core.plan.rule import Pattern
 from tests.oracle.candidates import (
     bindings_of,
     is_forbidden,
+    is_fulfilled,
     least_of,
     most_of,
     positives,
     satisfies,
     stands_for_a_group,
 )
-from tests.oracle.expressions import holds
 from tests.oracle.stream import Bound, Placed, Production, Stream, inside
 
 
@@ -115,7 +115,7 @@ def decided_hold(pattern: Pattern, taken: Sequence[Bound], completed: Sequence[i
     """Whether the conditions hold that are decided by completing these components."""
     here = bindings_of(pattern, taken)
     return all(
-        holds(conjunct.expr, here)
+        is_fulfilled(pattern, conjunct, here)
         for conjunct in pattern.where
         if not any(pattern.components[index].negated for index in conjunct.components)
         and max(conjunct.components) in completed

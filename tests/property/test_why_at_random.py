@@ -17,7 +17,7 @@ from spark_pace.core.plan.rule import Pattern, PredicateSpan, Rule
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
 from spark_pace.reasons.selections import MOST_SPANS
-from tests.oracle.candidates import is_candidate, is_preceded, opened_by, satisfies
+from tests.oracle.candidates import is_candidate, is_fulfilled, is_preceded, opened_by, satisfies
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
 from tests.oracle.contexts import initiators
 from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
@@ -128,7 +128,8 @@ def check_components(found: Answers, answer: Why) -> None:
     """What is said of single conditions is so, and nothing that can be said is left out."""
     rule, stream, row = found.rule, found.stream(answer), found.events[answer.offset].row
     if rule.filter is not None:
-        check_tests(answer.filter, rule.filter, Bindings(event=row))
+        before = found.before_filter(answer)
+        check_tests(answer.filter, rule.filter, Bindings(event=row, before=before), known=True)
     assert (answer.seq is None) == (stream is None)
     home = stream if rule.span is None else None
     check_in(found, answer, answer.components, home)
@@ -141,7 +142,8 @@ def check_components(found: Answers, answer: Why) -> None:
 def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: Home | None) -> None:
     """`home`: what stands before the event, as far as that is known."""
     rule, row = found.rule, found.events[answer.offset].row
-    conditions = {} if rule.pattern is None else {one.name: one.predicate for one in rule.pattern.every}
+    listed = () if rule.pattern is None else rule.pattern.every
+    conditions = {one.name: one.predicate for each in listed for one in each.members or [each]}
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([rule.span.close, *rule.span.close_where])
         conditions |= {"span opens": rule.span.open, "span closes": closes}
@@ -197,7 +199,8 @@ def check_values(values: dict[str, Any], expr: Expr, here: Bindings) -> None:
 
 
 def check_where(told: Told) -> None:
-    (expr,) = {one.expr for one in told.pattern.where if canonical_text(one.expr) == told.candidate.condition}
+    stated = [[one.expr] if one.stated is None else conjuncts_of(one.stated) for one in told.pattern.where]
+    (expr,) = {one for parts in stated for one in parts if canonical_text(one) == told.candidate.condition}
     assert not holds(expr, told.bindings())
     check_values(told.candidate.values, expr, told.bindings())
 
@@ -237,7 +240,8 @@ def check_forbidden(told: Told) -> None:
         assert told.pattern.components[index].negated
         assert satisfies(told.pattern, index, told.placed(member.event))
         here = told.bindings(member)
-        assert all(holds(one.expr, here) for one in told.pattern.where if index in one.components)
+        asked = [one for one in told.pattern.where if index in one.components]
+        assert all(is_fulfilled(told.pattern, one, here) for one in asked)
         assert told.candidate.events[0].event.seq < member.event.seq
 
 
@@ -319,7 +323,20 @@ RULES = st.one_of(
     CHOSEN.flatmap(lambda context: rules(context, where=True)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
     CHOSEN.flatmap(lambda context: grouped_rules(context)),
-    *map(form, ("conjunction", "prev", "prev_in_span", "open", "all_in_one", "aggregates")),
+    *map(
+        form,
+        (
+            "conjunction",
+            "prev",
+            "prev_in_span",
+            "open",
+            "all_in_one",
+            "aggregates",
+            "disjunction",
+            "previous_values",
+            "filtered_back",
+        ),
+    ),
     any_rule(),
     any_rule(),
 )

@@ -84,6 +84,38 @@ rules:
     pattern: {conjunction: [a: kind = 'a', b: kind = 'b']}
     within: 20 events
     context: earliest, selected
+  - name: either
+    pattern:
+      sequence:
+        - a: kind = 'a'
+        - {name: other, disjunction: [low: kind = 'b' and x < 4, high: kind = 'b', c: kind = 'c']}
+    where: other.k = a.k and low.x < a.x and high.x = a.x and c.x > a.x
+    within: 9 s
+    context: latest, zero
+    emit: {low: low.x, high: high.x, c: c.x, other: other.x}
+  - name: either_in_any_order
+    partition_by: [k]
+    pattern: {conjunction: [a: kind = 'a', disjunction: [up: kind = 'b' and x > prev(x), c: kind = 'c']]}
+    within: 9 s
+    context: all, selected
+    emit: {ups: count(up), total: sum(c.x)}
+  - name: before_components
+    partition_by: [k]
+    pattern: {sequence: [a: kind = 'a', b: "kind in ('b', 'c')"]}
+    where: b.x > prev(a.x) and prev(b.x) <> a.x and a.x >= prev(a.x, 2)
+    within: 9 s
+    context: latest, zero
+    emit: {before: prev(a.x), kind_before: "prev(b.kind, 2)"}
+  - name: of_changes
+    partition_by: [k]
+    filter: kind <> prev(kind) or x > prev(x, 2)
+    pattern: {sequence: [a: kind = 'a', b: kind = 'b' and prev(kind) = 'a']}
+    within: 20 s
+    emit: {before: prev(b.x)}
+  - name: sums_of_changes
+    filter: kind <> prev(kind)
+    span: {every: 5 s, size: 10 s}
+    emit: {number: count(*), total: sum(x)}
   - name: a_v
     partition_by: [k]
     contiguity: strict

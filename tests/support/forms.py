@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from spark_pace.core.plan.rule import Context, Rule
 from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
+from tests.support.previous_strategies import filtered_back, previous_values_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
 # the property tests draw rules of these forms; one line each
@@ -22,6 +24,11 @@ LANDED: tuple[str, ...] = (
     "open",
     "aggregates",
     "fold",
+    "disjunction",
+    "disjunction_in_span",
+    "previous_values",
+    "previous_values_in_span",
+    "filtered_back",
     "negated_first",
     "negated_first_in_span",
 )
@@ -39,6 +46,13 @@ FORMS: dict[str, Form] = {
     "open_in_conjunction": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True),
     "aggregates": lambda contexts: aggregate_rules(),
     "fold": lambda contexts: fold_rules(),
+    "disjunction": disjunctive_rules,
+    "disjunction_in_span": lambda contexts: disjunctive_rules(contexts, spans()),
+    "previous_values": previous_values_rules,
+    "previous_values_in_span": lambda contexts: previous_values_rules(contexts, spans()),
+    "filtered_back": lambda contexts: st.one_of(
+        form("conjunction", contexts), form("prev_in_span", contexts), aggregate_rules(), fold_rules()
+    ).flatmap(filtered_back),
     "negated_first": absent_rules,
     "negated_first_in_span": lambda contexts: absent_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),

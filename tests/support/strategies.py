@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, conjunction
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, conjunction, walk
 from spark_pace.core.plan.rule import (
     Component,
     Conjunct,
@@ -344,4 +344,6 @@ def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
         shorter = (replace(one, within_us=min(one.within_us or 0, most_us)) for one in pattern.absences)
         pattern = replace(pattern, absences=tuple(shorter))
     keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y", "k")]))
+    if plain.filter is not None and any(isinstance(node, Previous) for node in walk(plain.filter)):
+        plain = replace(plain, filter=None)  # such a filter does not stand beside keys that are forgotten
     return replace(plain, pattern=pattern, span=span, partition_by=keys, forget_key_after_us=most_us)

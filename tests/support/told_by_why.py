@@ -10,7 +10,7 @@ from spark_pace.io.replay import replay_table
 from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer_parts import Candidate, EventRef, Member
 from tests.oracle.candidates import opened_by
-from tests.oracle.expressions import Bindings
+from tests.oracle.expressions import Bindings, Row
 from tests.oracle.matches import seen_inside
 from tests.oracle.rules_stream import in_stream_order, keyed_streams
 from tests.oracle.spans import spans_of
@@ -35,7 +35,8 @@ class Answers:
         return self.rule.pattern
 
     def index(self, component: str) -> int:
-        return [one.name for one in self.pattern.components].index(component)
+        components = self.pattern.components
+        return [component in (one.name, *(m.name for m in one.members)) for one in components].index(True)
 
     def with_event(self, answer: Why) -> list[int]:
         """The numbers of the matches that have the event; of aggregates, of spans that hold it."""
@@ -56,12 +57,24 @@ class Answers:
 
     def stream(self, answer: Why) -> Home | None:
         """The stream of the event's key; None where the event does not belong to it."""
+        streams = keyed_streams(self.rule, self.in_order())
+        with_it = (one for _, one in streams if answer.offset in [placed.event.offset for placed in one])
+        return next(with_it, None)
+
+    def in_order(self) -> list[Event]:
+        """All events, as a table of them is ordered."""
         everything = tuple(field.name for field in self.rule.schema.fields)
         ties = self.rule.schema.tie_break or everything
         as_in_tables = replace(self.rule, schema=replace(self.rule.schema, tie_break=ties))
-        streams = keyed_streams(self.rule, in_stream_order(as_in_tables, self.events))
-        with_it = (one for _, one in streams if answer.offset in [placed.event.offset for placed in one])
-        return next(with_it, None)
+        return in_stream_order(as_in_tables, self.events)
+
+    def before_filter(self, answer: Why) -> list[Row]:
+        """All events of the event's key before it, whether they pass the filter or not."""
+        rows = [event.row for event in self.in_order()]
+        places = [event.offset for event in self.in_order()]
+        place = places.index(answer.offset)
+        keys = [[row[name] for name in self.rule.partition_by] for row in rows]
+        return [row for row, key in zip(rows[:place], keys, strict=False) if key == keys[place]]
 
     def homes(self, answer: Why) -> dict[int, Home]:
         """The delivered spans that hold the event, by their selections."""
@@ -136,7 +149,12 @@ class Told:
         rows = [(one.component, self.placed(one.event).row) for one in self.members]
         groups = {name: [row for component, row in rows if component == name] for name in grouped}
         bound = {one.component: self.placed(one.event).row for one in (*self.members, *more)}
-        return Bindings(bound=opened_by(self.home[0]) | bound, groups=groups)
+        for component in self.pattern.components:  # a disjunction may be named as well as its member
+            bound |= [(component.name, bound[one.name]) for one in component.members if one.name in bound]
+        befores = {one.component: self.placed(one.event).before for one in (*self.members, *more)}
+        for component in self.pattern.components:
+            befores |= [(component.name, befores[m.name]) for m in component.members if m.name in befores]
+        return Bindings(bound=opened_by(self.home[0]) | bound, groups=groups, befores=befores)
 
 
 def answers(rule: Rule, events: list[Event], places: set[int]) -> Answers:

@@ -42,7 +42,7 @@ def canonical_text(expr: Expr) -> str:
     if isinstance(expr, Column):
         return _name(expr.component, expr.attribute)
     if isinstance(expr, Previous):
-        return f"prev({_name(None, expr.attribute)}, {expr.back})"
+        return f"prev({_name(expr.component, expr.attribute)}, {expr.back})"
     if isinstance(expr, Aggregate):
         return _aggregate(expr)
     return _call(expr)

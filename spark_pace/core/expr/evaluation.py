@@ -95,7 +95,7 @@ def _value(expr: Expr, columns: Columns) -> Any:
     if isinstance(expr, Column):
         return columns.column(expr.component, expr.attribute)
     if isinstance(expr, Previous):
-        return columns.column(None, expr.column)
+        return columns.column(expr.component, expr.column)
     if isinstance(expr, Literal):
         return _constant(expr)
     if isinstance(expr, Aggregate):

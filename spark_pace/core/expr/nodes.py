@@ -91,11 +91,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Previous:
-    """An attribute of the event `back` places before in the stream of rule and key; null if there is none."""
+    """An attribute of the event `back` places before in the stream of rule and key; null if there is none.
+
+    It stands before the event at hand (`component` is None), or before the event bound to a component.
+    """
 
     attribute: str
     back: int
     type: ExprType
+    component: str | None = None
 
     @property
     def column(self) -> str:
@@ -143,7 +147,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def of_component(expr: Expr, component: str | None) -> Expr:
     """The expression with the names of components replaced by one, or left out."""
-    if isinstance(expr, Column):
+    if isinstance(expr, Column | Previous):
         return replace(expr, component=component)
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(of_component(one, component) for one in expr.arguments))

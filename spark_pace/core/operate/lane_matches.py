@@ -26,6 +26,7 @@ from spark_pace.core.match.release import (
     resolved,
 )
 from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.search.members import in_roles
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.match.window import Horizon
@@ -77,6 +78,8 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
         found, labels = _matched(lane, stream)
     else:
         found, labels = in_spans(rule, lane, stream)
+    if rule.span is None:  # in spans it may depend on the span which member an event stands for
+        found = in_roles(found, stream, rule.pattern)
     now, waiting = _releasable(planned, lane.header, labels)
     if rule.span is not None and is_awaited(planned) and not waits_for_sure(rule):
         waiting = waiting_in_spans(rule, lane, stream)

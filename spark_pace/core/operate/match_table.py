@@ -17,6 +17,7 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints
 from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.search.members import role_names
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.operate.emit_fields import emit_fields
 from spark_pace.core.plan.plan import Plan, RulePlan
@@ -78,8 +79,7 @@ def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found,
     columns["matched_at"] = _utc(labels.matched_us)
     columns |= emit_fields(planned.rule, stream, found)
     assert planned.rule.pattern is not None
-    names = [component.name for component in planned.rule.pattern.components]
-    columns["events"] = _events(names, stream, found)
+    columns["events"] = _events(role_names(planned.rule.pattern), stream, found)
     return pa.table(columns)
 
 

@@ -24,6 +24,7 @@ from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
+from spark_pace.core.match.search.members import in_roles
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.waiting import Waiting
 from spark_pace.core.match.window import Horizon, window_ends
@@ -37,7 +38,8 @@ from spark_pace.core.plan.conditions import (
     opening_column,
     with_opening_columns,
 )
-from spark_pace.core.plan.meaning import columns_of
+from spark_pace.core.plan.meaning import columns_of, previous_of
+from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.ranges import even_ranges, expand
@@ -89,7 +91,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     horizon = Horizon(lane.header.frontier_us, spans_end.time < lane.header.frontier_us)
     pattern = inside.pattern
     context = context_of(pattern)
-    found = match_bounded(context.way, stream, pattern, horizon)
+    found = in_roles(match_bounded(context.way, stream, pattern, horizon), stream, pattern)
     of_span = stream.segment[found.openings]
     spans_end = _ends(stream, found.openings, spans_end)
     ends = resolved(stream, found, pattern.within, horizon).earlier(spans_end)
@@ -161,6 +163,7 @@ class Inside:
         stream: the lane's stream.
         pattern: the pattern, with the opening event's attributes as columns of every event.
         opening: the attributes of the opening event that become such columns.
+        previous: the attributes of earlier events that become columns, by their names.
         conditions: conditions that must be tested again in each span.
         absent: the tests of negated components in first place; None if there are none.
     """
@@ -168,6 +171,7 @@ class Inside:
     stream: Stream
     pattern: Pattern
     opening: tuple[str, ...]
+    previous: Mapping[str, Previous]
     conditions: tuple[_Condition, ...]
     absent: AbsenceTests | None
 
@@ -176,14 +180,15 @@ class Inside:
         """Make it for a rule and a lane's stream."""
         assert rule.pattern is not None
         conditions = []
-        for bit, predicate in enumerate(rule.pattern.predicates):
-            if exprs := of_other_events(predicate):
+        for bit, condition in conditions_by_bit(rule):
+            if exprs := of_other_events(condition):
                 conditions.append(_Condition.of(bit, exprs, stream))
+        previous = previous_of(one.expr for one in rule.pattern.where)
         absent = absence_tests(rule, others_count=True)
         if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
-            return Inside(stream, rule.pattern, (), tuple(conditions), absent)
-        opening = tuple(sorted(opening_attributes(rule.pattern)))
-        return Inside(stream, with_opening_columns(rule.pattern), opening, tuple(conditions), absent)
+            return Inside(stream, rule.pattern, (), previous, tuple(conditions), absent)
+        opening, inside = tuple(sorted(opening_attributes(rule.pattern))), with_opening_columns(rule.pattern)
+        return Inside(stream, inside, opening, previous, tuple(conditions), absent)
 
     def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
         """The stream of these rows, with a segment for each span.
@@ -200,6 +205,9 @@ class Inside:
         for name in self.opening:
             values = self.stream.attribute(name).take(pa.array(first))
             events = with_column(events, opening_column(name), values)
+        columns = SpanColumns(self.stream, self.previous, rows, first)
+        for name in self.previous:
+            events = with_column(events, name, columns.column(None, name))
         if self.conditions:
             mask = self.stream.mask[rows]
             for condition in self.conditions:

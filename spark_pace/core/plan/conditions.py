@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
-from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule, SessionSpan
+from spark_pace.core.plan.rule import CountSpan, Pattern, Rule, SessionSpan
 from spark_pace.core.plan.shape import asks_for_neighbours
 
 OPENING_EVENT = "open"  # the component in columns of the opening event
@@ -56,8 +56,11 @@ def opening_attributes(pattern: Pattern) -> set[str]:
 
 def with_opening_columns(pattern: Pattern) -> Pattern:
     """The pattern with conditions that read attributes of the opening event as columns of any event."""
-    where = tuple(Conjunct(_from_columns(one.expr), one.components) for one in pattern.where)
-    return replace(pattern, where=where)
+    where = []
+    for one in pattern.where:
+        stated = None if one.stated is None else _from_columns(one.stated)
+        where.append(replace(one, expr=_from_columns(one.expr), stated=stated))
+    return replace(pattern, where=tuple(where))
 
 
 def _from_columns(expr: Expr) -> Expr:

@@ -23,7 +23,7 @@ from spark_pace.core.expr import (
 )
 from spark_pace.core.plan.conditions import conjuncts, mentions_previous, of_its_event, others_count
 from spark_pace.core.plan.meaning import attributes_of, used_attributes
-from spark_pace.core.plan.previous_tests import looks_back
+from spark_pace.core.plan.previous_tests import filters_back, looks_back
 from spark_pace.core.plan.rule import (
     Component,
     Context,
@@ -163,8 +163,9 @@ def with_what_is_used(rule: Rule) -> Rule:
 def _narrowed(handing: Rule, used: set[str], reader: Rule) -> Rule:
     emit = tuple(field for field in handing.emit if field.name.removeprefix(_HANDED_ON) in used)
     known = {field.name for field in handing.schema.fields}
-    wanted = [] if reader.filter is None else [_asked(reader.filter, known)]
-    if not others_count(reader) and not looks_back(reader):
+    back = filters_back(reader)  # at events whether they pass it or not
+    wanted = [] if reader.filter is None or back else [_asked(reader.filter, known)]
+    if not others_count(reader) and not looks_back(reader) and not back:
         wanted.append(_either([_asked(predicate, known) for predicate in _predicates(reader)]))
     conditions = [condition for condition in wanted if condition != _TRUE]
     assert handing.pattern is not None

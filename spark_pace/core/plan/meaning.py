@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, conjunction, walk
@@ -81,15 +82,28 @@ def used_attributes(rule: Rule) -> set[str]:
 def attributes_of(exprs: Iterable[Expr]) -> set[str]:
     """The attributes that expressions name."""
     exprs = list(exprs)
-    computed = computed_of(exprs)
-    return (columns_of(exprs) - {*computed}) | (attributes_of(computed.values()) if computed else set())
+    computed, earlier = computed_of(exprs), previous_of(exprs)
+    inside = attributes_of(computed.values()) if computed else set()
+    return (columns_of(exprs) - {*computed, *earlier}) | inside | {one.attribute for one in earlier.values()}
 
 
 def columns_of(exprs: Iterable[Expr]) -> set[str]:
-    """The columns that expressions read: attributes, and what is computed of events for aggregates."""
+    """The columns that expressions read: attributes, and what stands beside them.
+
+    That is what is computed of events for aggregates, and attributes of events before those of components.
+    """
+    exprs = list(exprs)
+    nodes = [node for expr in exprs for node in walk(expr)]
+    used = {node.attribute for node in nodes if isinstance(node, Column | Aggregate)}
+    used |= {node.attribute for node in nodes if isinstance(node, Previous) and node.component is None}
+    return {name for name in used if name is not None} | {*previous_of(exprs)}
+
+
+def previous_of(exprs: Iterable[Expr]) -> dict[str, Previous]:
+    """The attributes of events before those of components, by the names of columns with their values."""
     nodes = (node for expr in exprs for node in walk(expr))
-    used = {node.attribute for node in nodes if isinstance(node, Column | Previous | Aggregate)}
-    return {name for name in used if name is not None}
+    found = (node for node in nodes if isinstance(node, Previous) and node.component is not None)
+    return {node.column: replace(node, component=None) for node in found}
 
 
 def computed_of(exprs: Iterable[Expr]) -> dict[str, Expr]:
@@ -144,7 +158,7 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
             [*map(_absence_text, pattern.absences), *map(_component_text, pattern.components)]
         ),
         "order": pattern.order if pattern.order != "sequence" else "",
-        "where": "; ".join(canonical_text(conjunct.expr) for conjunct in pattern.where),
+        "where": "; ".join(canonical_text(conjunct.stated or conjunct.expr) for conjunct in pattern.where),
         "within": show_length(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",
         "close": pattern.close,
@@ -169,7 +183,9 @@ def _component_text(component: Component) -> str:
     name = f"not {component.name}" if component.negated else component.name
     times = "" if component.times is None else f" {component.times}"
     follows = f" follows {component.follows}" if component.follows != "relaxed" else ""
-    return f"{name}{times}{follows}: {canonical_text(component.predicate)}"
+    listed = [f"{member.name}: {canonical_text(member.predicate)}" for member in component.members]
+    either = f" as either {', or '.join(listed)}" if listed else ""
+    return f"{name}{times}{follows}: {canonical_text(component.predicate)}{either}"
 
 
 def _absence_text(absence: Absence) -> str:

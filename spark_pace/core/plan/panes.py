@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, walk
+from spark_pace.core.plan.conditions import mentions_previous
 from spark_pace.core.plan.meaning import computed_of, expressions_over_matches
 from spark_pace.core.plan.rule import GridSpan, Rule
 
@@ -97,7 +98,7 @@ def panes_of(rule: Rule) -> Panes | None:
     """What the rule keeps of panes; None where it keeps events, as for functions that need all values."""
     if not isinstance(rule.span, GridSpan) or rule.pattern is not None or rule.operator is not None:
         return None
-    if holistic(rule):
+    if holistic(rule) or (rule.filter is not None and mentions_previous(rule.filter)):
         return None
     exprs = expressions_over_matches(rule)
     held = {

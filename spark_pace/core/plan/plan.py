@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import pyarrow as pa
+
 from spark_pace.core.columns import (
     BITS,
     CLOSE_BIT,
@@ -32,11 +34,13 @@ from spark_pace.core.plan.meaning import (
     computed_of,
     expressions_over_matches,
     fingerprint,
+    previous_of,
     rule_parts,
 )
+from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.panes import Panes, panes_of
 from spark_pace.core.plan.places import RulePlace, dealt_out
-from spark_pace.core.plan.previous_tests import LookingBack, looking_back, looks_back
+from spark_pace.core.plan.previous_tests import LookingBack, filtering, filters_back, looking_back, looks_back
 from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
 from spark_pace.errors import ConfigError
 
@@ -53,9 +57,10 @@ class RulePlan:
     Attributes:
         index: place of the rule in the plan.
         rule: the rule.
-        filter_bit: number of the predicate `filter`; None where the rule has no filter.
+        filter_bit: number of the predicate `filter`; None where the rule has none, or one that looks back.
         bits: (bit of ``@mask``, number of the predicate) for each component or condition of a move, and for
             P_s and P_c of a span. The predicate has only the conditions on the event alone.
+        filtering: what a filter reads of earlier events; None if it reads no such event.
         looking_back: the conditions of components or moves on earlier events; None if there are none, or if
             they are on the events of a span.
         absent: the tests of negated components in first place; None if there are none, or if they are made
@@ -73,6 +78,7 @@ class RulePlan:
     index: int
     rule: Rule
     filter_bit: int | None
+    filtering: LookingBack | None
     bits: tuple[tuple[int, int], ...]
     looking_back: LookingBack | None
     absent: AbsenceTests | None
@@ -88,8 +94,13 @@ class RulePlan:
     @property
     def tested(self) -> tuple[str, ...]:
         """The attributes that the conditions on earlier events read; later steps may not need them."""
-        tests = (one for one in (self.looking_back, self.absent) if one is not None)
+        tests = (one for one in (self.filtering, self.looking_back, self.absent) if one is not None)
         return tuple(dict.fromkeys(name for one in tests for name in one.columns))
+
+    @property
+    def last_values(self) -> list[pa.Field]:
+        """The columns of values that are kept of each key's last events, for conditions on earlier events."""
+        return [kept for one in (self.filtering, self.looking_back) if one for kept in one.carried]
 
     @property
     def computed_from(self) -> tuple[str, ...]:
@@ -283,13 +294,13 @@ def _rule_plan(
     def number(predicate: Expr) -> int:
         return predicates.setdefault(predicate, len(predicates))
 
-    opened = isinstance(rule.span, PredicateSpan)
-    assert len(rule.conditions) <= (MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS)
-    bits = [(bit, number(of_its_event(condition))) for bit, condition in enumerate(rule.conditions)]
+    opened, conditions = isinstance(rule.span, PredicateSpan), conditions_by_bit(rule)
+    assert len(conditions) <= (MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS)
+    bits = [(bit, number(of_its_event(condition))) for bit, condition in conditions]
     if isinstance(rule.span, PredicateSpan):
         bits += [(OPEN_BIT, number(rule.span.open)), (CLOSE_BIT, number(rule.span.close))]
     key_column = key_column_of(rule.partition_by) if rule.partition_by else None
-    filter_bit = None if rule.filter is None else number(rule.filter)
+    filter_bit = None if rule.filter is None or filters_back(rule) else number(rule.filter)
     columns = _needed(rule, ties)
     meaning = fingerprint(rule_parts(rule) | {"tie_break": ", ".join(ties)})
     counted = others_count(rule)
@@ -297,8 +308,10 @@ def _rule_plan(
     back = looking_back(rule, others_count=needed)
     absent = None if rule.span is not None else absence_tests(rule, others_count=needed)
     takes_all = counted or looks_back(rule)
+    first = filtering(rule, others_count=takes_all)
+    takes_all |= first is not None
     return RulePlan(
-        index, rule, filter_bit, tuple(bits), back, absent, takes_all, panes_of(rule), columns,
+        index, rule, filter_bit, first, tuple(bits), back, absent, takes_all, panes_of(rule), columns,
         tuple(computed_of(expressions_over_matches(rule)).items()), key_column, meaning, since,
     )  # fmt: skip
 
@@ -313,7 +326,10 @@ def _needed(rule: Rule, ties: tuple[str, ...]) -> tuple[str, ...]:
     names = [field.name for field in rule.schema.fields]
     if rule.function is not None:
         return tuple(names)
-    used = {*columns_of(expressions_over_matches(rule)), *rule.partition_by, *ties}
+    exprs = expressions_over_matches(rule)
+    used = {*columns_of(exprs), *rule.partition_by, *ties}
+    if rule.span is not None:  # there ``prev`` looks at the events of each span
+        used |= {one.attribute for one in previous_of(exprs).values()}
     return tuple(name for name in names if name in used)
 
 

@@ -138,6 +138,15 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Member:
+    """What a disjunction lists: an event stands for the first whose `predicate` holds; its `bit` says so."""
+
+    name: str
+    predicate: Expr
+    bit: int
+
+
+@dataclass(frozen=True)
 class Component:
     """One named step of a pattern.
 
@@ -146,13 +155,13 @@ class Component:
 
     Attributes:
         name: the name.
-        predicate: holds for the events that may stand for the component, or, if it is negated, that forbid a
-            match.
+        predicate: holds for events that may stand for it, or, if it is negated, that forbid a match.
         times: the number of events in the group of a repeated or optional component; None: the component
             stands for one event.
         negated: True if the component's events forbid a match.
         follows: "strict" if no event of the rule's stream stands between its event and the one before it in a
             match.
+        members: what a disjunction lists; `predicate` holds where that of any member does.
     """
 
     name: str
@@ -160,6 +169,7 @@ class Component:
     times: Times | None = None
     negated: bool = False
     follows: Contiguity = "relaxed"
+    members: tuple[Member, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -168,10 +178,12 @@ class Conjunct:
 
     `components` are the indices of the components that it names, ascending; at most one of them is negated.
     A column in `expr` names a component that stands for one event, an aggregate one that stands for a group.
+    If it names members of disjunctions, `stated` is what the rule says (`spark_pace.core.plan.members`).
     """
 
     expr: Expr
     components: tuple[int, ...]
+    stated: Expr | None = None
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,20 @@ from spark_pace.core.plan.rule import Conjunct, Pattern, Times
 _ANY = Times(0, None)
 
 
+def component_bits(pattern: Pattern) -> int:
+    """The bits of ``@mask`` that mark events of components."""
+    return (1 << len(pattern.components)) - 1
+
+
+def without_members(pattern: Pattern) -> int:
+    """All bits of ``@mask`` but those that mark events of members of disjunctions."""
+    members = (1 << member.bit for one in pattern.components for member in one.members)
+    return 0xFFFF & ~sum(members)
+
+
 def initiator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark initiators: an event that can open a selection has at least one."""
-    return (1 << len(pattern.components)) - 1 if pattern.order == "conjunction" else 1
+    return component_bits(pattern) if pattern.order == "conjunction" else 1
 
 
 def terminator_bits(pattern: Pattern) -> int:
@@ -180,6 +191,6 @@ def places_of(pattern: Pattern) -> Mapping[str | None, int]:
 def rearranged(pattern: Pattern, order: Sequence[int]) -> Pattern:
     """The sequence of the pattern's components in another order. Searches use it; its matches differ."""
     places = {component: place for place, component in enumerate(order)}
-    where = (Conjunct(c.expr, tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
+    where = (replace(c, components=tuple(sorted(places[k] for k in c.components))) for c in pattern.where)
     components = tuple(pattern.components[k] for k in order)
     return replace(pattern, components=components, where=tuple(where), order="sequence")

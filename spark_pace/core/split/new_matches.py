@@ -22,7 +22,7 @@ from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.match.window import Horizon, is_of_time, window_end
-from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.plan.shape import shape_of, without_members
 from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.one_selection import matched_lanes
 from spark_pace.core.split.parallel_selections import backward_keep, without_enders
@@ -98,7 +98,8 @@ def _newly_closed(task: SplitTask, search: Search, way: Forwards) -> Split:
     open_ = open_[~np.isin(open_, closed, assume_unique=True)]
     keep = from_first(stream, open_)
     if search.pattern.order == "sequence":
-        keep = _without_closed(stream.mask, keep, closed, carried)
+        mask = stream.mask & np.uint16(without_members(search.pattern))
+        keep = _without_closed(mask, keep, closed, carried)
     return Split(_lanes(task, found), keep, np.array([len(open_)]))
 
 

@@ -20,7 +20,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.plan.shape import terminator_bits
+from spark_pace.core.plan.shape import terminator_bits, without_members
 from spark_pace.core.split.lane_sizes import lanes_by_rows
 from spark_pace.core.split.lanes import Lane, Piece, numbered
 from spark_pace.core.split.task import Split, SplitTask, count_in_segments, from_first
@@ -63,7 +63,7 @@ def without_enders(task: SplitTask, keep: Bools) -> Bools:
     pattern = task.pattern
     if pattern is None or not task.method.ends_go:
         return keep
-    other = ~np.uint16(terminator_bits(pattern))
+    other = np.uint16(without_members(pattern) & ~terminator_bits(pattern))
     new = task.stream.time >= task.passed_us
     kept: Bools = keep & ~(new & (task.stream.mask & other == 0))
     return kept

@@ -158,10 +158,10 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> tuple[
 def _wanted(share: Share, batch: Batch) -> Wanted:
     """The values that the rule needs of its keys in this batch."""
     planned = share.rules[0]
-    after_us, back = planned.rule.forget_key_after_us, planned.looking_back
+    after_us = planned.rule.forget_key_after_us
     forgetting = None if after_us is None else Forgetting(after_us, batch.passed_us, batch.frontier_us)
-    kept = [*([] if back is None else back.carried), *kept_of_keys(planned.absent)]
-    return Wanted(forgetting, pa.schema([*kept, *columns_of_states(planned.rule), *share.counters]))
+    kept = [*planned.last_values, *kept_of_keys(planned.absent), *columns_of_states(planned.rule)]
+    return Wanted(forgetting, pa.schema([*kept, *share.counters]))
 
 
 def whole_task(plan: Plan, planned: RulePlan, batch: Batch) -> SplitTask | None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.rule import Rule
 from spark_pace.rules.explanation import work
 from spark_pace.rules.explanation.cost import cost_of
 from spark_pace.rules.explanation.declared_facts import (
     aggregate_facts,
+    filter_facts,
     fold_facts,
     key_facts,
     lookup_facts,
     pattern_facts,
     span_facts,
 )
-from spark_pace.rules.explanation.facts import INTAKE, ConditionFacts, EmitFacts, Explanation
+from spark_pace.rules.explanation.facts import EmitFacts, Explanation
 from spark_pace.rules.explanation.facts_as_text import json_value, lines_of
 from spark_pace.rules.explanation.level_facts import level_facts
 
@@ -37,7 +37,7 @@ def _explanation(rule: Rule) -> Explanation:
     return Explanation(
         rule=rule.name,
         levels=level_facts(rule),
-        filter=None if rule.filter is None else ConditionFacts(canonical_text(rule.filter), INTAKE),
+        filter=filter_facts(rule),
         pattern=None if rule.pattern is None else pattern_facts(rule, rule.pattern),
         operator=rule.operator,
         fold=None if rule.fold is None else fold_facts(rule.fold),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import MASK, SEQ, TIME
-from spark_pace.core.expr import ARROW_TYPES, Expr
+from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp, technique_of
@@ -26,9 +26,11 @@ from spark_pace.core.match.search.technique import Begin, How
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.fold import Fold, PythonFold
+from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import (
+    Conjunct,
     CountSpan,
     GridSpan,
     Pattern,
@@ -163,22 +165,24 @@ def _steps(search: Search, order: list[int]) -> tuple[StepCost, ...]:
     found, placed = [], 1 << order[0]
     for own in order[1:]:
         placed |= 1 << own
-        names = [(one.expr, names_of(search, one.components)) for one in asked]
-        exprs = [expr for expr, mask in names if mask >> own & 1 and not mask & ~placed]
-        found.append(_step(search, own, exprs))
+        names = [(one, names_of(search, one.components)) for one in asked]
+        decided = [one for one, mask in names if mask >> own & 1 and not mask & ~placed]
+        found.append(_step(search, own, decided))
     return tuple(found)
 
 
-def _step(search: Search, own: int, exprs: list[Expr]) -> StepCost:
+def _step(search: Search, own: int, conjuncts: list[Conjunct]) -> StepCost:
     """The step that places an anchor, at which these conditions are tested."""
+    exprs = [one.expr for one in conjuncts]
+    stated = {one.expr: canonical_text(as_stated(one)) for one in conjuncts}
     compared = [expr for expr in exprs if is_comparison(expr, search.places)]
     equality = next((expr for expr in compared if is_equality(expr, search.places)), None)
     return StepCost(
         component=search.pattern.components[search.between.shape.anchors[own]].name,
         found="by place" if equality is None else "by equality",
-        equality=None if equality is None else canonical_text(equality),
-        ranked=tuple(canonical_text(expr) for expr in compared if expr != equality),
-        evaluated=tuple(canonical_text(expr) for expr in exprs if expr not in compared),
+        equality=None if equality is None else stated[equality],
+        ranked=tuple(stated[expr] for expr in compared if expr != equality),
+        evaluated=tuple(stated[expr] for expr in exprs if expr not in compared),
         between=not search.simple,
     )
 

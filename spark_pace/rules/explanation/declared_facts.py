@@ -12,6 +12,8 @@ from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.meaning import used_attributes
+from spark_pace.core.plan.members import as_stated
+from spark_pace.core.plan.previous_tests import filters_back
 from spark_pace.core.plan.rule import (
     Absence,
     Component,
@@ -37,6 +39,7 @@ from spark_pace.rules.explanation.facts import (
     FoldFacts,
     KeyFacts,
     LookupFacts,
+    MemberFacts,
     MoveFacts,
     PatternFacts,
     SpanFacts,
@@ -51,7 +54,8 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     ]
     for conjunct in pattern.where:
         negated = any(pattern.components[index].negated for index in conjunct.components)
-        where.append(ConditionFacts(canonical_text(conjunct.expr), FORBIDDING if negated else CANDIDATES))
+        text = canonical_text(as_stated(conjunct))
+        where.append(ConditionFacts(text, FORBIDDING if negated else CANDIDATES))
     return PatternFacts(
         order=pattern.order,
         components=(
@@ -66,6 +70,13 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     )
 
 
+def filter_facts(rule: Rule) -> ConditionFacts | None:
+    """The fact about a rule's filter; None if it has none."""
+    if rule.filter is None:
+        return None
+    return ConditionFacts(canonical_text(rule.filter), IN_ORDER if filters_back(rule) else INTAKE)
+
+
 def aggregate_facts(rule: Rule) -> AggregateFacts | None:
     """The facts about a rule that aggregates; None for rules with a pattern, an operator or a fold."""
     if rule.pattern is not None or rule.operator is not None or rule.fold is not None:
@@ -76,7 +87,7 @@ def aggregate_facts(rule: Rule) -> AggregateFacts | None:
 
 def _absence(rule: Rule, pattern: Pattern, absence: Absence) -> ComponentFacts:
     component, first = absence.component, pattern.components[0].name
-    parts = _parts(rule, component)
+    parts = _parts(rule, component.predicate)
     near = "any time" if absence.within_us is None else f"{canonical_duration(absence.within_us)} at most"
     near += "" if rule.span is None else " and in the same span"
     return ComponentFacts(
@@ -98,7 +109,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
     before = _neighbour(pattern.components[:index][::-1], "last")
     after = _neighbour(pattern.components[index + 1 :], "first")
     takes = forbids = decided_by = None
-    parts = _parts(rule, component)
+    parts = _parts(rule, component.predicate)
     if component.times is not None:
         takes = _group(pattern, component.times, before, after)
     elif component.negated and after:
@@ -120,6 +131,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
         forbids=forbids,
         decided_by=decided_by,
         follows=_follows(rule, pattern, index),
+        members=tuple(MemberFacts(one.name, _parts(rule, one.predicate)) for one in component.members),
     )
 
 
@@ -136,9 +148,9 @@ def _others(rule: Rule) -> str:
     return "every event that passes the filter" if rule.filter is not None else "every event"
 
 
-def _parts(rule: Rule, component: Component) -> tuple[ConditionFacts, ...]:
+def _parts(rule: Rule, predicate: Expr) -> tuple[ConditionFacts, ...]:
     """Split a component's condition into the part about the event alone and the part about other events."""
-    alone, others = of_its_event(component.predicate), of_other_events(component.predicate)
+    alone, others = of_its_event(predicate), of_other_events(predicate)
     found = [ConditionFacts(canonical_text(alone), INTAKE)] if not others or alone != conjunction([]) else []
     if others:
         text = " and ".join(map(canonical_text, others))

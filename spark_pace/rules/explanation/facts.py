@@ -27,6 +27,14 @@ class ConditionFacts:
 
 
 @dataclass(frozen=True)
+class MemberFacts:
+    """A component that a disjunction lists: its name and its condition, part by part."""
+
+    name: str
+    parts: tuple[ConditionFacts, ...]
+
+
+@dataclass(frozen=True)
 class ComponentFacts:
     """A component of a pattern.
 
@@ -40,6 +48,8 @@ class ComponentFacts:
         takes: for a group, which events it takes, and how many.
         forbids: for a negated component, which events forbid.
         decided_by: for a negated component in last place, what ends the wait for such an event.
+        follows: what stands before its event, if no other event may.
+        members: what a disjunction lists; empty for other components.
     """
 
     name: str
@@ -52,6 +62,7 @@ class ComponentFacts:
     forbids: str | None
     decided_by: str | None
     follows: str | None
+    members: tuple[MemberFacts, ...] = ()
 
 
 @dataclass(frozen=True)

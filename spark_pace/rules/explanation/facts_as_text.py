@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -45,7 +45,7 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
     if told.levels is not None:
         yield from _levels(told.levels)
     if told.filter is not None:
-        yield "filter", f"{told.filter.condition}  {_AT_THE_INTAKE}"
+        yield "filter", _decided(told.filter)
     if told.pattern is not None:
         yield from _pattern(told.pattern)
     if told.operator is not None:
@@ -100,7 +100,11 @@ def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
         name = f"not {component.name}" if component.negated else component.name
         times = "" if component.times is None else f" {component.times}"
         label = "" if place else pattern.order
-        yield label, f"{name}{times}: {_condition(component)}"
+        if component.members:
+            yield label, f"{name}: the first of these that an event matches"
+            yield from (("", f"  {one.name}: {_tested(one.parts)}") for one in component.members)
+        else:
+            yield label, f"{name}{times}: {_tested(component.parts)}"
     if pattern.order == "conjunction":
         yield "roles", "in any order; an event that matches several may stand for any one of them"
     for component in pattern.components:
@@ -114,10 +118,10 @@ def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
     yield "context", f"{pattern.context}{window}{close}"
 
 
-def _condition(component: ComponentFacts) -> str:
-    if component.decided == INTAKE:
-        return f"{component.condition}  {_AT_THE_INTAKE}"
-    return "; ".join(f"{part.condition}  [{part.decided}]" for part in component.parts)
+def _tested(parts: Sequence[ConditionFacts]) -> str:
+    if parts[-1].decided == INTAKE:
+        return f"{parts[-1].condition}  {_AT_THE_INTAKE}"
+    return "; ".join(f"{part.condition}  [{part.decided}]" for part in parts)
 
 
 def _form(component: ComponentFacts) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.absence_tests import AbsenceTest, absence_tests
 from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.panes import holistic, panes_of
-from spark_pace.core.plan.previous_tests import looking_back
+from spark_pace.core.plan.previous_tests import filtering, looking_back
 from spark_pace.core.plan.rule import (
     CountSpan,
     GridSpan,
@@ -107,13 +107,13 @@ def _numbers(rule: Rule) -> str | None:
 
 def _last_values(rule: Rule) -> tuple[str, ...]:
     """The values of the last events that are kept for ``prev``, in words."""
-    back = looking_back(rule, others_count=False)
-    kept = () if back is None else back.last
-    of = {columns[0].attribute: len(columns) for columns in kept}
-    return tuple(
-        f"{name} of the last {f'{count} events' if count > 1 else 'event'}{_per_key(rule)}"
-        for name, count in of.items()
-    )
+    told = list[str]()
+    for back in (filtering(rule, others_count=False), looking_back(rule, others_count=False)):
+        which = "" if back is None or not back.before_filter else " before the filter"
+        for columns in () if back is None else back.last:
+            events = f"{len(columns)} events" if len(columns) > 1 else "event"
+            told.append(f"{columns[0].attribute} of the last {events}{which}{_per_key(rule)}")
+    return tuple(told)
 
 
 def _forbidding(rule: Rule) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 
 from spark_pace.core.expr import Aggregate, Column
 from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.members import nameable
 from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
@@ -26,7 +27,7 @@ class Scope(Protocol):
 
     @property
     def looks_back(self) -> bool:
-        """True if ``prev(attribute)`` has a meaning here."""
+        """True if ``prev`` has a meaning here."""
 
     def is_prefix(self, name: str) -> bool:
         """Tell whether a name before a dot says which event is meant, whatever the attributes are."""
@@ -146,11 +147,11 @@ class MatchScope:
     emits: bool = False
     opened: bool = False
     gathers: bool = False
-    looks_back: ClassVar[bool] = False
+    looks_back: ClassVar[bool] = True
 
     def is_prefix(self, name: str) -> bool:
-        """A component, or the opening event."""
-        named = any(component.name == name for component in self.components)
+        """A component, a member of a disjunction, or the opening event."""
+        named = any(component.name == name for component in nameable(self.components))
         return named or (self.opened and name == OPENING_EVENT)
 
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
@@ -177,6 +178,11 @@ class MatchScope:
             got, do = quote(f"{prefix}.{attribute}"), f"{quote(component.name)} stands for several events"
             return Wrong("must be inside an aggregate", got, f"{do}: {USE_AGGREGATES}")
         return _bind(self.schema, prefix, attribute)
+
+    def stands_for_several(self, prefix: str | None) -> bool:
+        """Tell whether a name before a dot is that of a component with several events."""
+        named = [component for component in nameable(self.components) if component.name == prefix]
+        return bool(named) and (self.gathers or named[0].times is not None)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of a component that stands for a group."""
@@ -278,7 +284,7 @@ def _no_components(got: str, instead: str) -> Wrong:
 
 def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:
     """Tell whether a prefix means the event that opened the span: no component has that name."""
-    return prefix == OPENING_EVENT and all(component.name != prefix for component in components)
+    return prefix == OPENING_EVENT and all(component.name != prefix for component in nameable(components))
 
 
 def _one_opening(function: str, attribute: str) -> Wrong:
@@ -296,7 +302,7 @@ def _first(components: Sequence[Component]) -> Component:
 
 def _counted(name: str, components: Sequence[Component], *, negated: bool) -> Component | Wrong:
     """The component inside ``count(name)``."""
-    if any(component.name == name for component in components):
+    if any(component.name == name for component in nameable(components)):
         return _component(name, "", components, negated=negated)
     return Wrong("must be a component inside count", quote(name), nearest(name, _names(components, negated)))
 
@@ -306,10 +312,10 @@ def _component(
 ) -> Component | Wrong:
     """The component that a prefix names; `negated`: whether negated ones exist here."""
     if prefix is None:
-        first = _first(components)
+        first = _first(nameable(components))
         example = f"{first.name}.{attribute}" if first.times is None else f"last({first.name}.{attribute})"
         return Wrong("must be written component.attribute", quote(attribute), f"Write for example {example}.")
-    for component in components:
+    for component in nameable(components):
         if component.name == prefix and component.negated and not negated:
             do = "Events of a negated component are in no match: name another component."
             return Wrong("must name a component that is not negated", quote(prefix), do)
@@ -319,4 +325,4 @@ def _component(
 
 
 def _names(components: Sequence[Component], negated: bool) -> list[str]:
-    return [component.name for component in components if negated or not component.negated]
+    return [component.name for component in nameable(components) if negated or not component.negated]

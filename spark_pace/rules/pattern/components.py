@@ -19,17 +19,24 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.lengths import read_duration
+from spark_pace.rules.pattern.disjunction import (
+    DISJUNCTION,
+    NO_PATTERN,
+    as_one,
+    check_members,
+    check_single,
+    members_listed,
+    names_of,
+    with_bits,
+)
 from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONG_KEYS = ("name", "when", "times", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
-_ELSEWHERE = {
-    "disjunction": "For either of two events write one component, as in ab: kind = 'a' or kind = 'b'; for "
-    "either of two sequences, two rules.",
-    "permute": "Write conjunction: its events come in any order.",
-}
+_ELSEWHERE = {"permute": "Write conjunction: its events come in any order."}
+_ORDERS = ("sequence", "conjunction", DISJUNCTION)
 
 
 def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool) -> Listed | None:
@@ -41,24 +48,21 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, ("sequence", "conjunction"), _ELSEWHERE)
+    fields = Section(mapping, rule.report, _ORDERS, _ELSEWHERE)
     if any(key in _ELSEWHERE for key in mapping.entries):
         return None
-    order: Order = "conjunction" if fields.has("conjunction") else "sequence"
-    if order == "sequence":
-        fields.require("sequence", _EXAMPLE)
-    elif fields.has("sequence"):
-        fields.refuse(["conjunction"], "A pattern is one or the other: write two rules.")
-    node = _listing(fields, order, opened=opened)
+    order, node = _listing(fields, opened=opened)
     if node is None:
         return None
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = _read_list(node, scope, rule.report)
     if found is None:
         return None
+    check_members(found, MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS, rule.report)
     if opened:
         _check_none_is_open(found, rule.report)
-    components, misspelt = [placed.component for placed in found], order not in mapping.entries
+    components = with_bits([placed.component for placed in found])
+    misspelt = not {*_ORDERS} & {*mapping.entries}
     if order == "conjunction":
         check_plain(found, rule.report)
         return Listed(order, components, misspelt)
@@ -67,26 +71,42 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())
 
 
-def _listing(fields: Section, order: Order, *, opened: bool) -> Listing | None:
-    """The list of components; None if it is missing or wrong."""
+def _listing(fields: Section, *, opened: bool) -> tuple[Order, Listing | None]:
+    """Whether components come in order, and the list of them; None if it is reported as wrong.
+
+    A disjunction by itself is a sequence of one component.
+    """
+    there = [order for order in _ORDERS if fields.has(order)]
+    either = "A pattern is one or the other: write two rules."
+    if DISJUNCTION in there:
+        either = "A pattern is one of them: write two rules, or put the disjunction into the other list."
+    fields.refuse(there[1:], either)
+    if not there:
+        fields.require("sequence", _EXAMPLE)
+        there = ["sequence"]
+    node, order = fields.node(there[0]), there[0]
     most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
-    node = fields.node(order)
-    if node is None or (isinstance(node, Listing) and 1 <= len(node.items) <= most):
-        return node
+    if node is None:
+        return "sequence", None
+    if order == DISJUNCTION:
+        place = fields.key_place(DISJUNCTION)
+        return "sequence", Listing(place, (Mapping(place, {DISJUNCTION: (place, node)}),))
+    if isinstance(node, Listing) and 1 <= len(node.items) <= most:
+        return "conjunction" if order == "conjunction" else "sequence", node
     got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
     must = f"must be a list of 1 to {most} components{' in a span with open' if opened else ''}"
     do = _EXAMPLE.replace("sequence", order)
     fields.report.add(node.place, must, got, f"Write for example {do}.")
-    return None
+    return "sequence", None
 
 
 def _check_none_is_open(found: list[Placed], report: Report) -> None:
     """Report a component with the name of the opening event."""
     for placed in found:
-        if placed.component.name == OPENING_EVENT:
+        if OPENING_EVENT in names_of(placed.component):
             must = f'must not have the name "{OPENING_EVENT}" in a rule whose span has the key "open"'
             do = "Rename the component: open.x is the opening event's x here."
-            report.add(placed.place, must, quote(placed.component.name), do)
+            report.add(placed.place, must, quote(OPENING_EVENT), do)
 
 
 def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> list[Placed] | None:
@@ -95,9 +115,10 @@ def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> li
         placed = _read_component(item, scope, report)
         if placed is None:
             continue
-        if any(other.component.name == placed.component.name for other in found):
-            got = quote(placed.component.name)
-            report.add(item.place, "must name a component once", got, "Rename one.")
+        known = {name for other in found for name in names_of(other.component)}
+        own = names_of(placed.component)
+        for name in dict.fromkeys(name for name in own if name in known or own.count(name) > 1):
+            report.add(item.place, "must name a component once", quote(name), "Rename one.")
         found.append(placed)
     return found if len(found) == len(listing.items) else None
 
@@ -107,15 +128,35 @@ def _read_component(item: Node, scope: EventScope | None, report: Report) -> Pla
     mapping = as_mapping(item, report, "a: x = 1")
     if mapping is None:
         return None
+    if DISJUNCTION in mapping.entries:
+        return _read_disjunction(mapping, scope, report)
     if len(mapping.entries) == 1 and not set(mapping.entries) & set(_LONG_KEYS):
         ((name, (place, node)),) = mapping.entries.items()
+        if name in NO_PATTERN and isinstance(node, Listing):
+            report.add(place, "must be a component", quote(name), NO_PATTERN[name])
+            return None
         _check_name(Scalar(place, name, name, place.column), scope, report)
         return Placed(Component(name, _read_predicate(node, scope, report)), place, place)
     return _read_long(mapping, scope, report)
 
 
+def _read_disjunction(mapping: Mapping, scope: EventScope | None, report: Report) -> Placed | None:
+    """Read ``disjunction: [...]``, with or without a name; None if its members' names cannot be read."""
+    fields, items = members_listed(mapping, report)
+    name = fields.text("name", "name: payment")
+    follows = _read_follows(fields, grouped=False)
+    found = [_read_component(item, scope, report) for item in items]
+    members = [placed for placed in found if placed is not None]
+    if name is not None:
+        _check_name(name, scope, report)
+    check_single(members, report)
+    if not items or len(members) < len(items):
+        return None
+    return as_one(None if name is None else name.text, members, mapping.place, follows)
+
+
 def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Placed | None:
-    fields = Section(mapping, report, _LONG_KEYS, {"contiguity": "Write follows: strict."})
+    fields = Section(mapping, report, _LONG_KEYS, {"contiguity": "Write follows: strict.", **NO_PATTERN})
     name = (
         fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
     )

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.members import nameable
 from spark_pace.core.plan.rule import Component, EventSchema, Pattern, Within
 from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar
@@ -71,7 +72,7 @@ def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
 
 def _check_prefixes(rule: Section, components: Sequence[Component]) -> None:
     """Report names in where and emit that begin with no component, without knowing the attributes."""
-    names, keys = [component.name for component in components], rule.node("partition_by")
+    names, keys = [component.name for component in nameable(components)], rule.node("partition_by")
     shared = [node.text.partition(".")[0] for node in _scalars(keys)]
     for scalar in (*_scalars(rule.node("where")), *_scalars(rule.node("emit"))):
         tree = parse_expression(scalar, Report())
@@ -166,7 +167,9 @@ def _implied(components: Sequence[Component], selecting: Selecting) -> Within | 
 
 def _names_several(rule: Section, components: Sequence[Component]) -> bool:
     """True if a condition, correct or not, names several components."""
-    node, names = rule.node("where"), {component.name for component in components}
+    node = rule.node("where")
+    places = {name: one.name for one in components for name in (one.name, *(m.name for m in one.members))}
     tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None
     parts = [] if tree is None else conjuncts_of(tree)
-    return any(len(names & {column.table for column in part.find_all(exp.Column)}) > 1 for part in parts)
+    named = ({places.get(column.table, "") for column in part.find_all(exp.Column)} for part in parts)
+    return any(len(some - {""}) > 1 for some in named)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, conjunction, walk
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.plan.absence_tests import equality_of
-from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.conditions import OPENING_EVENT, mentions_previous
+from spark_pace.core.plan.members import (
+    asked,
+    asked_where_it_stands,
+    disjunction,
+    members_in,
+    nameable,
+    names_in,
+    united,
+)
 from spark_pace.core.plan.rule import Absence, Component, Conjunct, EventSchema
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
@@ -31,14 +40,14 @@ def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bo
     scope = MatchScope(schema, tuple(components), opened=opened)
     found = []
     for place, expr in compile_parts(scalar, scope, rule.report):
-        named = {part.component for part in walk(expr) if isinstance(part, (Column, Aggregate))}
-        indices = tuple(index for index, component in enumerate(components) if component.name in named)
-        if not indices and OPENING_EVENT in named:
-            indices = (0,)
-        if indices:
-            _check_negated([components[index] for index in indices], place, rule.report)
-            _check_leading(rule, listed, expr, (indices, place))
-            found.append(Conjunct(expr, indices))
+        conjunct = asked(expr, components)
+        if not conjunct.components and OPENING_EVENT in names_in(expr):
+            conjunct = replace(conjunct, components=(0,))
+        if conjunct.components:
+            _check_negated([components[index] for index in conjunct.components], place, rule.report)
+            _check_members(conjunct, components, place, rule.report)
+            _check_leading(rule, listed, expr, (conjunct.components, place))
+            found.append(conjunct)
         else:
             rule.report.add(
                 scalar.place,
@@ -60,6 +69,21 @@ def _check_negated(named: Sequence[Component], place: Place, report: Report) -> 
         )
 
 
+def _check_members(conjunct: Conjunct, components: Sequence[Component], place: Place, report: Report) -> None:
+    """Report a condition that names two members of one disjunction, of which one stands in a match."""
+    named = members_in(conjunct, components)
+    for component in components:
+        names = [member.name for member in named if member in component.members]
+        if len(names) > 1:
+            report.add(
+                place,
+                "must name at most one component of a disjunction",
+                " and ".join(map(quote, names)),
+                "An event stands for one of them: write a condition for each of them, joined by and, or give "
+                "the disjunction a name and write the condition with that.",
+            )
+
+
 def _check_leading(rule: Section, listed: Listed, expr: Expr, where: tuple[Sequence[int], Place]) -> None:
     """Report a condition on a negated component in first place that names more than the one behind those."""
     (named, place), components, first = where, listed.components, len(listed.leading)
@@ -68,9 +92,12 @@ def _check_leading(rule: Section, listed: Listed, expr: Expr, where: tuple[Seque
         return
     before, behind = listed.leading[leading[0]], components[first].name
     name = before.component.name
-    others = [quote(components[index].name) for index in named[1:]]
-    if any(isinstance(part, Column) and part.component == OPENING_EVENT for part in walk(expr)):
+    every = names_in(expr) - {name}
+    others = [quote(one.name) for one in nameable(components) if one.name in every]
+    if OPENING_EVENT in every:
         others.append(quote(OPENING_EVENT))
+    if mentions_previous(expr):
+        others.append("prev(...)")
     if others != [quote(behind)]:
         must = (
             f"must name besides {quote(name)} only {quote(behind)}, the first component that is not negated"
@@ -96,8 +123,9 @@ def absences_of(
         )
         for index, placed in enumerate(listed.leading)
     )
-    others = (one for one in conjuncts if one.components[0] >= first)
-    return absences, tuple(Conjunct(one.expr, tuple(k - first for k in one.components)) for one in others)
+    others = [one for one in conjuncts if one.components[0] >= first]
+    behind = [tuple(index - first for index in one.components) for one in others]
+    return absences, tuple(replace(one, components=k) for one, k in zip(others, behind, strict=True))
 
 
 def assigned(
@@ -106,21 +134,32 @@ def assigned(
     """Add conditions to the predicates that they belong to; return the components and the other conditions.
 
     A condition about one component that stands for one event, or is negated, belongs to its predicate; so
-    does one about the opening event alone.
+    does one about the opening event alone. One about a disjunction belongs to its members' predicates.
     """
-    own: dict[int, list[Expr]] = {}
+    complete = list(components)
     left = []
     for conjunct in conjuncts:
         index = conjunct.components[0]
-        if _is_predicate(conjunct, components[index]):
-            own.setdefault(index, []).append(_without_component(conjunct.expr, components[index].name))
-        else:
+        component = complete[index]
+        if not _is_predicate(conjunct, component):
             left.append(conjunct)
-    complete = tuple(
-        replace(component, predicate=conjunction([component.predicate, *own.get(index, [])]))
-        for index, component in enumerate(components)
-    )
-    return complete, tuple(left)
+            continue
+        condition = _without_component(asked_where_it_stands(conjunct), component.name)
+        if component.members:
+            complete[index] = _narrowed(component, conjunct, condition)
+        else:
+            complete[index] = replace(component, predicate=conjunction([component.predicate, condition]))
+    return tuple(complete), tuple(united(left, complete))
+
+
+def _narrowed(component: Component, conjunct: Conjunct, condition: Expr) -> Component:
+    """The disjunction with a condition more on the member that it names, or on all of them."""
+    named = members_in(conjunct, [component]) or component.members
+    members = [
+        replace(one, predicate=conjunction([one.predicate, condition])) if one in named else one
+        for one in component.members
+    ]
+    return replace(disjunction(component.name, members), follows=component.follows)
 
 
 def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
@@ -131,7 +170,7 @@ def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
 
 
 def _without_component(expr: Expr, name: str) -> Expr:
-    if isinstance(expr, Column) and expr.component == name:
+    if isinstance(expr, Column | Previous) and expr.component == name:
         return replace(expr, component=None)
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(_without_component(one, name) for one in expr.arguments))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Expr, Literal, Previous, walk
+from spark_pace.core.plan.members import as_stated, asked
 from spark_pace.core.plan.rule import (
     Conjunct,
     Context,
@@ -21,6 +22,7 @@ from spark_pace.core.plan.rule import (
 )
 from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules, function_rules, machine_rules
 from tests.support.form_strategies import (
     changed_components,
@@ -30,6 +32,7 @@ from tests.support.form_strategies import (
     previous_rules,
 )
 from tests.support.grouped_strategies import grouped_rules
+from tests.support.previous_strategies import filtered_back, previous_values_rules, valued_back
 from tests.support.strategies import (
     CONTEXTS,
     column,
@@ -73,7 +76,7 @@ def with_coalesce(rule: Rule) -> Rule:
         return rule
     places = [k for k, one in enumerate(pattern.components) if not one.negated and one.times is None]
     if pattern.where:
-        known, places = pattern.where[-1].expr, [*pattern.where[-1].components]
+        known, places = as_stated(pattern.where[-1]), [*pattern.where[-1].components]
     elif len(places) > 1:
         places = places[:2]
         first, second = (pattern.components[k].name for k in places)
@@ -81,7 +84,7 @@ def with_coalesce(rule: Rule) -> Rule:
     else:
         return rule
     told = Call("coalesce", (known, Literal(not pattern.where, "BOOLEAN")), "BOOLEAN")
-    more = Conjunct(told, tuple(places))
+    more = replace(asked(told, pattern.components), components=tuple(places))
     return replace(rule, pattern=replace(pattern, where=(*pattern.where, more)))
 
 
@@ -145,12 +148,32 @@ def drawn_rules() -> list[Rules]:
     found += [previous_rules([CONTEXTS[-1]]).map(with_coalesce)]
     found += [span_rules(predicate_spans(), operator=True).map(with_coalesce)]
     found += [machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
-    return [in_part_by_columns(each) for each in found]
+    return [in_part_by_columns(each) for each in [*found, *_late_rules(found)]]
+
+
+def _late_rules(others: list[Rules]) -> list[Rules]:
+    """Rules of the forms that came last, behind `others`, whose draws they leave as they are."""
+    found: list[Rules] = []
+    for context in CONTEXTS:
+        found += [disjunctive_rules([context]), disjunctive_rules([context])]
+        found += [previous_values_rules([context])]
+    found += [disjunctive_rules(spans=spans()), disjunctive_rules(conjunction=True)]
+    found += [disjunctive_rules(earlier=True), disjunctive_rules(spans=spans(), earlier=True)]
+    found += [disjunctive_rules(spans=predicate_spans(), opened=True)]
+    found += [disjunctive_rules().flatmap(forgetful), previous_values_rules().flatmap(forgetful)]
+    found += [previous_values_rules(spans=spans()), previous_values_rules(conjunction=True, either=True)]
+    found += [rules(CONTEXTS[-1], where=True).flatmap(valued_back)] * 2
+    found += [aggregate_rules(predicate_spans()).map(with_values)] * 3
+    for context in FREE:
+        carrying = carrying_rules(context)
+        found += [carrying.flatmap(valued_back), carrying.flatmap(filtered_back)]
+    return [*found, *(each.flatmap(filtered_back) for each in others[1::9])]
 
 
 KINDS_OF_RULES = (
     "sequence",
     "conjunction",
+    "disjunction",
     "where",
     "arithmetic",
     "join",
@@ -163,6 +186,8 @@ KINDS_OF_RULES = (
     "strict",
     "follows strict",
     "prev",
+    "prev of components",
+    "prev in filter",
     "close window",
     "opened span",
     "grid span",
@@ -198,6 +223,8 @@ def forms_of(rule: Rule) -> set[str]:
     }
     if rule.span is not None:
         found.add(kinds[type(rule.span)])
+    if rule.filter is not None and any(isinstance(node, Previous) for node in walk(rule.filter)):
+        found.add("prev in filter")
     if rule.pattern is None:
         found.add(_form_without_pattern(rule))
     if rule.partition_by:
@@ -224,6 +251,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     if pattern.where:
         yield "where"
     for one in pattern.where:
+        if any(isinstance(node, Previous) for node in walk(one.expr)):
+            yield "prev of components"
         if any(_is_arithmetic(node) for node in walk(one.expr)):
             yield "arithmetic"
         if isinstance(one.expr, Call) and one.expr.function in ("=", "coalesce"):
@@ -231,6 +260,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     for component in pattern.components:
         if component.times is not None:
             yield "repeated" if component.times.least else "optional"
+        if component.members:
+            yield "disjunction"
         if any(isinstance(node, Previous) for node in walk(component.predicate)):
             yield "prev"
     if any(component.negated for component in pattern.components):

@@ -17,7 +17,17 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, of_component, walk
+from spark_pace.core.expr import (
+    Aggregate,
+    Call,
+    Column,
+    EventColumns,
+    Expr,
+    Previous,
+    evaluate,
+    of_component,
+    walk,
+)
 from spark_pace.core.match.compiled.operations import EQUAL, GREATER, LESS
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
@@ -179,5 +189,5 @@ def _turned(accepts: int) -> int:
 
 def components_of(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
     """The components that an expression names; columns of other names are the same for all events."""
-    named = (node.component for node in walk(expr) if isinstance(node, Column))
+    named = (node.component for node in walk(expr) if isinstance(node, Column | Previous))
     return {components[name] for name in named if name in components}

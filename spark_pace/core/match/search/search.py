@@ -26,6 +26,7 @@ from spark_pace.core.match.search.comparison import (
     is_equality,
 )
 from spark_pace.core.match.search.level import Level
+from spark_pace.core.match.search.members import with_members
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import columns_of
@@ -60,7 +61,7 @@ class Search:
     def __init__(self, stream: Stream, pattern: Pattern, members: list[Ints] | None = None) -> None:
         """Begin with the members of each anchor; None: bit k of the mask says what matches component k."""
         shape = shape_of(pattern)
-        self.stream = stream
+        self.stream = stream = with_members(stream, pattern)
         self.pattern = pattern
         self.techniques = choose(pattern)
         self.places = places_of(pattern)

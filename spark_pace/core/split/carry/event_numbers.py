@@ -21,17 +21,24 @@ from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.carry import Touched
 from spark_pace.core.split.carry.forbidding_events import Earlier, without_forbidden
 from spark_pace.core.split.carry.key_streams import Fresh
-from spark_pace.core.split.carry.previous_values import InTurn, tested
+from spark_pace.core.split.carry.previous_values import InTurn, passing, tested
 from spark_pace.core.tables import chosen, numbers, with_column
 
 
 def number(
     planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh, earlier: Earlier | None
 ) -> Fresh:
-    """Add each event's `seq` and the number of openings before it; the counters in `touched` advance.
+    """Drop what a filter with ``prev`` keeps out; add each event's `seq` and the number of openings before.
 
-    `earlier` has the events that forbid others; None if the rule has no negated component in first place.
+    The counters in `touched` advance. `earlier` has the events that forbid others; None if the rule has no
+    negated component in first place.
     """
+    return _number(planned, way, touched, passing(planned, touched, fresh), earlier)
+
+
+def _number(
+    planned: RulePlan, way: Way | None, touched: Touched, fresh: Fresh, earlier: Earlier | None
+) -> Fresh:
     if fresh.events is None:
         return fresh
     alone = planned.looking_back is None and earlier is None and planned.rule.forget_key_after_us is None
@@ -106,7 +113,8 @@ def _needed(planned: RulePlan, fresh: Fresh) -> Fresh:
     tests, events = [one for one in (planned.looking_back, planned.absent) if one is not None], fresh.events
     if not tests or events is None:
         return fresh
-    events = events.drop_columns([name for name in planned.tested if name not in planned.columns])
+    tested = [name for one in tests for name in one.columns if name not in planned.columns]
+    events = events.drop_columns(list(dict.fromkeys(tested)))
     if any(one.others_count for one in tests):
         return replace(fresh, events=events)
     matching = numbers(events, MASK) > 0

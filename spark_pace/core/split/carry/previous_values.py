@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, Bools, Ints
 from spark_pace.core.expr import EventColumns, Expr, evaluate_mask
+from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.previous_tests import LookingBack
 from spark_pace.core.ranges import expand
+from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.carry import Touched
-from spark_pace.core.tables import array, numbers, with_column
+from spark_pace.core.split.carry.key_streams import Fresh
+from spark_pace.core.tables import array, chosen, numbers, with_column
 
 Masks = npt.NDArray[np.uint16]
 
@@ -38,7 +41,7 @@ class InTurn:
 
 
 def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns: InTurn) -> pa.Table:
-    """Remove the bits of ``@mask`` whose conditions on earlier events do not hold.
+    """Test the conditions on earlier events: remove the bits of ``@mask`` that do not hold. Add the values.
 
     The values of each key's last events, in `touched`, are updated.
 
@@ -48,14 +51,44 @@ def tested(looking_back: LookingBack, touched: Touched, events: pa.Table, turns:
         events: the events of a batch, in stream order, with the attributes of the conditions.
         turns: the same events key by key.
     """
+    seen = _seen(looking_back, touched, events, turns)
+    for one in looking_back.values:
+        events = with_column(events, one.column, array(seen, one.column))
+    return with_column(events, MASK, masked(numbers(events, MASK), looking_back.conditions, seen))
+
+
+def passing(planned: RulePlan, touched: Touched, fresh: Fresh) -> Fresh:
+    """The events that pass a filter that looks at earlier events, whether these pass it or not.
+
+    The values of each key's last events, in `touched`, are updated.
+    """
+    back, events, condition = planned.filtering, fresh.events, planned.rule.filter
+    if back is None or events is None or condition is None:
+        return fresh
+    order = np.argsort(fresh.owner, kind="stable")
+    keys = fresh.owner[order]
+    starts = segments_of(keys)
+    turns = InTurn(order, keys, starts, np.zeros(len(starts), np.bool_))
+    passes = evaluate_mask(condition, EventColumns(_seen(back, touched, events, turns)))
+    if not back.others_count:
+        passes &= numbers(events, MASK) > 0
+    later = {*planned.columns}
+    later.update(*(one.columns for one in (planned.looking_back, planned.absent) if one is not None))
+    events = chosen(events.drop_columns([name for name in back.columns if name not in later]), passes)
+    return replace(fresh, events=events if events.num_rows else None, owner=fresh.owner[passes])
+
+
+def _seen(looking_back: LookingBack, touched: Touched, events: pa.Table, turns: InTurn) -> pa.Table:
+    """The columns that conditions on earlier events read; each key's last values are updated."""
     seen = events.select(looking_back.columns)
     for columns in looking_back.last:
-        known = [touched.last_values[one.column] for one in columns]
+        kept = [looking_back.kept_as(one) for one in columns]
+        known = [touched.last_values[name] for name in kept]
         earlier = _Earlier(array(events, columns[0].attribute), known, turns)
-        for back, one in enumerate(columns, 1):
+        for back, (one, name) in enumerate(zip(columns, kept, strict=True), 1):
             seen = with_column(seen, one.column, earlier.of_events(back))
-            touched.last_values[one.column] = earlier.of_keys(back)
-    return with_column(events, MASK, masked(numbers(events, MASK), looking_back.conditions, seen))
+            touched.last_values[name] = earlier.of_keys(back)
+    return seen
 
 
 def masked(mask: Masks, conditions: Sequence[tuple[int, Expr]], events: pa.Table) -> Masks:
