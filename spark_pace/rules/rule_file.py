@@ -52,6 +52,12 @@ RULE_KEYS = (
     "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
     "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold", "emit",
 )  # fmt: skip
+_IN_LONG_FORM = "It belongs to a component: write {name: b, when: x = 1, %s}."
+_OF_COMPONENTS = {
+    "follows": "Write contiguity: strict, or for one component {name: b, when: x = 1, follows: strict}.",
+    "times": _IN_LONG_FORM % "times: 2+",
+    "not": _IN_LONG_FORM % "not: true",
+}
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
 _DECLARE = (
@@ -179,7 +185,7 @@ def _entry(node: Node, names: dict[str, Place], report: Report) -> Entry | None:
     if mapping is None:
         return None
     before = report.count
-    fields = Section(mapping, report, RULE_KEYS)
+    fields = Section(mapping, report, RULE_KEYS, _OF_COMPONENTS)
     name = _read_name(fields, names)
     return Entry(fields, name, read_from(fields), report.count - before)
 

@@ -35,7 +35,19 @@ from spark_pace.rules.pattern.times import read_times
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONG_KEYS = ("name", "when", "times", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
-_ELSEWHERE = {"permute": "Write conjunction: its events come in any order."}
+_ELSEWHERE = {
+    "permute": "Write conjunction: its events come in any order.",
+    "follows": "Write it in a component, or contiguity: strict in the rule, for all of them.",
+    "contiguity": "Write it in the rule, beside pattern.",
+    "within": "Write it in the rule, beside pattern.",
+    "where": "Write it in the rule, beside pattern.",
+}
+_NO_KEYS = {
+    "contiguity": "Write follows: strict.",
+    "optional": "Write times: 0..1.",
+    "until": "A group ends before the event of the component behind it: make that of what ends it.",
+    **NO_PATTERN,
+}
 _ORDERS = ("sequence", "conjunction", DISJUNCTION)
 
 
@@ -156,7 +168,7 @@ def _read_disjunction(mapping: Mapping, scope: EventScope | None, report: Report
 
 
 def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Placed | None:
-    fields = Section(mapping, report, _LONG_KEYS, {"contiguity": "Write follows: strict.", **NO_PATTERN})
+    fields = Section(mapping, report, _LONG_KEYS, _NO_KEYS)
     name = (
         fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
     )
