@@ -87,6 +87,22 @@ def absent_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans:
     return replace(rule, pattern=replace(rule.pattern, absences=some))
 
 
+@st.composite
+def with_absences(draw: st.DrawFn, plain: Rule) -> Rule:
+    """The rule, if it is a sequence without a span, with negated components in first place."""
+    pattern = plain.pattern
+    assume(pattern is not None and plain.span is None and pattern.order == "sequence")
+    assert pattern is not None
+    assume(not pattern.components[0].members)
+    behind = draw(behind_absences(pattern))
+    more = len(behind.absences)
+    components = tuple(
+        replace(each, members=tuple(replace(one, bit=one.bit + more) for one in each.members))
+        for each in behind.components
+    )
+    return replace(plain, pattern=replace(behind, components=components))
+
+
 def _may_last(absence: Absence, rule: Rule, forgets: bool) -> bool:
     """Whether it may forbid without a window."""
     return rule.span is not None or (forgets and all(map(is_equality, absence.where)))

@@ -21,6 +21,7 @@ from tests.support.form_strategies import (
     rules_of,
 )
 from tests.support.strategies import CONTEXTS, column, condition, needs_window, windows
+from tests.support.streams import SECOND
 
 
 def singles(pattern: Pattern) -> list[int]:
@@ -120,7 +121,14 @@ def filtered_back(draw: st.DrawFn, plain: Rule) -> Rule:
     condition = draw(previous_conditions())
     if plain.filter is not None:
         condition = draw(changed(plain.filter, st.just(condition)))
-    return replace(plain, filter=condition, forget_key_after_us=None)
+    plain = replace(plain, filter=condition, forget_key_after_us=None)
+    if plain.pattern is None or plain.span is not None:
+        return plain
+    # nothing forbids for ever where keys are never forgotten
+    absences = tuple(
+        replace(one, within_us=5 * SECOND) if one.within_us is None else one for one in plain.pattern.absences
+    )
+    return replace(plain, pattern=replace(plain.pattern, absences=absences))
 
 
 @st.composite

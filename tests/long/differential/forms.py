@@ -20,7 +20,7 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Within,
 )
-from tests.support.absence_strategies import absent_rules
+from tests.support.absence_strategies import absent_rules, with_absences
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.fold_strategies import fold_rules, function_rules, machine_rules
@@ -167,7 +167,11 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     for context in FREE:
         carrying = carrying_rules(context)
         found += [carrying.flatmap(valued_back), carrying.flatmap(filtered_back)]
-    return [*found, *(each.flatmap(filtered_back) for each in others[1::9])]
+    absent = [previous_rules(), disjunctive_rules(), previous_values_rules()]
+    absent += [rules(CONTEXTS[0], where=True, close_window=True)]
+    found += [each.flatmap(with_absences) for each in absent for _ in range(3)]
+    found += [each.flatmap(filtered_back) for each in others[1::9]]
+    return [*found, *(carrying_rules(CONTEXTS[0]).flatmap(with_absences) for _ in range(6))]
 
 
 KINDS_OF_RULES = (

@@ -51,9 +51,9 @@ IMPOSSIBLE = (
         "it is for selections that close, and matches that wait",
     ),
     Impossible(
-        (*("FIRST_OPENINGS", "FIRST_ROWS", "FIRST_HORIZON_ROWS", "USING_UP_ROWS", "BLOCK_BITS"),),
+        ("FIRST_OPENINGS", "FIRST_HORIZON_ROWS", "USING_UP_ROWS"),
         ("close window",),
-        "all candidates are made, nothing is chosen among them",
+        "all candidates are made, nothing is chosen among them (but for what forbids an event before it)",
     ),
     Impossible(
         ("USING_UP_ROWS",),
@@ -67,8 +67,8 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("FIRST_ROWS",),
-        ("conjunction", "earliest, selected"),
-        "it is for walks, of patterns and to what closes a span, and for sequences that use nothing up",
+        ("conjunction",),
+        "it is for walks, of patterns and to what closes a span, and for sequences",
     ),
     Impossible(
         ("FIRST_HORIZON_ROWS",),
