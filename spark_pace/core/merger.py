@@ -20,6 +20,7 @@ from spark_pace.core.match.method import method_of
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS, matched_us
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
+from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
@@ -209,9 +210,7 @@ def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.
             codes = value_codes(column)[order]
         differs[1:] |= codes[1:] != codes[:-1]
     place = {
-        name: index
-        for index, component in enumerate(rule.pattern.components)
-        for name in (component.name, *(member.name for member in component.members))
+        name: index for index, component in enumerate(rule.pattern.components) for name in names_of(component)
     }
     starts = np.append(np.flatnonzero(differs), len(order))
     for run in np.flatnonzero(np.diff(starts) > 1):

@@ -20,8 +20,9 @@ from spark_pace.core.expr import (
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.span_patterns import SpanColumns
-from spark_pace.core.plan.conditions import mentions_open, mentions_previous
+from spark_pace.core.plan.conditions import earlier_columns, mentions_open, mentions_previous
 from spark_pace.core.plan.fold import StateMachine
+from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
 from spark_pace.reasons.events_before import unknown, with_events_before, with_tests
@@ -37,7 +38,7 @@ def filter_tests_beside(rule: Rule, stream: Stream, row: int) -> tuple[Condition
     """The same tests of the event in a row of its key's stream before the filter."""
     if rule.filter is None:
         return ()
-    nodes = {node.column: node for node in walk(rule.filter) if isinstance(node, Previous)}
+    nodes = earlier_columns([rule.filter])
     return _tests(rule.filter, SpanColumns(stream, nodes, np.array([row]), np.array([0])), beside=True)
 
 
@@ -55,8 +56,7 @@ def _behind_absences(rule: Rule) -> set[str]:
     """The component behind negated ones in first place, and its members; none if there are none of those."""
     if rule.pattern is None or not rule.pattern.absences:
         return set()
-    first = rule.pattern.components[0]
-    return {first.name, *(member.name for member in first.members)}
+    return {*names_of(rule.pattern.components[0])}
 
 
 def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, ComponentTest]:
@@ -71,7 +71,7 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
     found, pattern, behind = {}, rule.pattern, _behind_absences(rule)
     for name, negated, condition in _conditions(rule):
         if _reads_others(condition) or name in behind:
-            nodes = {node.column: node for node in walk(condition) if isinstance(node, Previous)}
+            nodes = earlier_columns([condition])
             columns = SpanColumns(stream, nodes, np.array([row]), np.array([first]))
             found[name] = _component(name, negated, condition, columns, beside=True)
             if pattern is not None and name in behind:

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import OFFSET, SOURCE, Ints
-from spark_pace.core.expr import Aggregate, Previous, conjunction, evaluate_mask, walk
+from spark_pace.core.expr import Aggregate, conjunction, evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.span_patterns import SpanColumns
+from spark_pace.core.plan.conditions import earlier_columns
 from spark_pace.core.plan.rule import Absence, Pattern
 from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
 from spark_pace.reasons.wording import iso
@@ -77,7 +78,7 @@ def _forbidding(absence: Absence, first: str, stream: Stream, between: tuple[int
     if absence.within_us is not None:
         rows = rows[stream.time[rows] >= stream.time[row] - absence.within_us]
     predicate = absence.component.predicate
-    nodes = {node.column: node for node in walk(predicate) if isinstance(node, Previous)}
+    nodes = earlier_columns([predicate])
     columns = SpanColumns(stream, nodes, rows, np.full(len(rows), start))
     rows = rows[evaluate_mask(predicate, columns)]
     pairs = {absence.component.name: rows, first: np.full(len(rows), row)}

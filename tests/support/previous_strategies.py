@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Column, Expr, Previous
-from spark_pace.core.plan.members import as_stated, asked, united
-from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Pattern, Rule
+from spark_pace.core.plan.members import as_stated, asked, names_of, united
+from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule
 from tests.oracle.expressions import conjuncts_of
 from tests.support.disjunction_strategies import with_disjunctions
 from tests.support.form_strategies import (
@@ -36,10 +36,6 @@ def looked_back(expr: Expr, names: Sequence[str], backs: Sequence[int]) -> Expr:
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(looked_back(one, names, backs) for one in expr.arguments))
     return expr
-
-
-def names_of(component: Component) -> list[str]:
-    return [component.name, *(member.name for member in component.members)]
 
 
 @st.composite

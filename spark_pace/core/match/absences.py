@@ -7,6 +7,7 @@ two events as a sequence.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,11 +122,16 @@ def inside_spans(tests: AbsenceTests, events: pa.Table, spans: Ints) -> pa.Table
         events: n events with the attributes of the tests, span by span, in stream order.
         spans: int64[n], their spans.
     """
+    return without_bits(events, ((test, _inside(test, events, spans)) for test in tests.tests))
+
+
+def without_bits(events: pa.Table, forbidden: Iterable[tuple[AbsenceTest, Ints]]) -> pa.Table:
+    """Clear the bits of ``@mask`` of some tests, and the first component's in the rows that each forbids."""
     mask = numbers(events, MASK)
     cleared = np.zeros(len(mask), np.uint16)
-    for test in tests.tests:
+    for test, rows in forbidden:
         cleared |= np.uint16(1 << test.bit)
-        cleared[_inside(test, events, spans)] |= 1
+        cleared[rows] |= 1
     return with_column(events, MASK, mask & ~cleared)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from spark_pace import ways
 from spark_pace.core.columns import MASK, SEQ, TIME, UNKNOWN_TIME, Ints, has_bit
-from spark_pace.core.expr import Aggregate, Expr, Previous, conjunction, evaluate_mask, walk
+from spark_pace.core.expr import Aggregate, Expr, Previous, conjunction, evaluate_mask
 from spark_pace.core.match.absences import inside_spans
 from spark_pace.core.match.chain import if_no_more_come
 from spark_pace.core.match.contexts import context_of
@@ -32,6 +32,7 @@ from spark_pace.core.operate.match_table import Labels
 from spark_pace.core.plan.absence_tests import AbsenceTests, absence_tests
 from spark_pace.core.plan.conditions import (
     OPENING_EVENT,
+    earlier_columns,
     mentions_previous,
     of_other_events,
     opening_attributes,
@@ -241,7 +242,7 @@ class _Condition:
         roles = {OPENING_EVENT: 0, None: 1}
         compared = [one for one in exprs if is_comparison(one, roles) and not mentions_previous(one)]
         others = [one for one in exprs if one not in compared]
-        previous = {node.column: node for one in others for node in walk(one) if isinstance(node, Previous)}
+        previous = earlier_columns(others)
         nothing = np.zeros(0, np.int64)
         comparisons = tuple(comparison_of(one, roles, stream) for one in compared)
         return _Condition(

@@ -6,6 +6,7 @@ where the other events are at hand: the event that opened the span, and the even
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
@@ -34,6 +35,11 @@ def of_other_events(predicate: Expr) -> tuple[Expr, ...]:
 def mentions_previous(expr: Expr) -> bool:
     """True if an expression reads an attribute of an earlier event, by ``prev``."""
     return any(isinstance(node, Previous) for node in walk(expr))
+
+
+def earlier_columns(exprs: Iterable[Expr]) -> dict[str, Previous]:
+    """The attributes of earlier events that expressions read, by the names of columns with their values."""
+    return {node.column: node for expr in exprs for node in walk(expr) if isinstance(node, Previous)}
 
 
 def conjuncts(expr: Expr) -> list[Expr]:

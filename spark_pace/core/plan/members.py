@@ -46,6 +46,11 @@ def nameable(components: Sequence[Component]) -> list[Component]:
     return found
 
 
+def names_of(component: Component) -> list[str]:
+    """The names that a component takes in a pattern: its own, and those of its members."""
+    return [component.name, *(member.name for member in component.members)]
+
+
 def members_of(pattern: Pattern) -> list[Member]:
     """All members of the disjunctions of a pattern, in the order of the rule file."""
     return [member for component in pattern.components for member in component.members]

@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 from spark_pace.core.columns import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.rule import Component, Contiguity, EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
@@ -26,7 +27,6 @@ from spark_pace.rules.pattern.disjunction import (
     check_members,
     check_single,
     members_listed,
-    names_of,
     with_bits,
 )
 from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of

@@ -64,11 +64,6 @@ def as_one(name: str | None, members: Sequence[Placed], place: Place, follows: C
     return Placed(replace(whole, follows=follows), place, place)
 
 
-def names_of(component: Component) -> list[str]:
-    """The names that a component takes: its own, and those of its members."""
-    return [component.name, *(member.name for member in component.members)]
-
-
 def check_members(found: Sequence[Placed], most: int, report: Report) -> None:
     """Report disjunctions that have more members than leave the pattern with `most` components."""
     count = len(found)

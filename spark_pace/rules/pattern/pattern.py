@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.plan.conditions import OPENING_EVENT
-from spark_pace.core.plan.members import nameable
+from spark_pace.core.plan.members import nameable, names_of
 from spark_pace.core.plan.rule import Component, EventSchema, Pattern, Within
 from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar
@@ -168,7 +168,7 @@ def _implied(components: Sequence[Component], selecting: Selecting) -> Within | 
 def _names_several(rule: Section, components: Sequence[Component]) -> bool:
     """True if a condition, correct or not, names several components."""
     node = rule.node("where")
-    places = {name: one.name for one in components for name in (one.name, *(m.name for m in one.members))}
+    places = {name: one.name for one in components for name in names_of(one)}
     tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None
     parts = [] if tree is None else conjuncts_of(tree)
     named = ({places.get(column.table, "") for column in part.find_all(exp.Column)} for part in parts)

@@ -7,7 +7,7 @@ event, and the events themselves only where other conditions read them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import BEGUN, GREATEST, LEAST, MASK, NO_ROW, OF_KEY, SEQ, TIME, Bools, Ints
-from spark_pace.core.match.absences import Grouped, forbidden_by_steps, grouped
+from spark_pace.core.columns import BEGUN, GREATEST, LEAST, NO_ROW, OF_KEY, SEQ, TIME, Bools, Ints
+from spark_pace.core.match.absences import Grouped, forbidden_by_steps, grouped, without_bits
 from spark_pace.core.plan.absence_tests import AbsenceTest, AbsenceTests
 from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
@@ -75,17 +75,16 @@ def without_forbidden(earlier: Earlier, touched: Touched, events: pa.Table, turn
         events: the events of a batch, in stream order, with the attributes of the tests.
         turns: the same events key by key.
     """
-    mask = numbers(events, MASK)
-    keys = np.empty(len(mask), np.int64)
+    keys = np.empty(events.num_rows, np.int64)
     keys[turns.order] = turns.keys
     since = _begun(touched, numbers(events, TIME), turns) if earlier.tests.lasting else None
-    cleared = np.zeros(len(mask), np.uint16)
-    for place, test in enumerate(earlier.tests.tests):
-        asking = _Asking(earlier, test, earlier.carry.forbidding[place])
-        _prune(earlier, test, asking.carry)
-        cleared |= np.uint16(1 << test.bit)
-        cleared[_forbidden(asking, touched, events, (keys, since))] |= 1
-    return with_column(events, MASK, mask & ~cleared)
+
+    def forbidden() -> Iterator[tuple[AbsenceTest, Ints]]:
+        for test, carry in zip(earlier.tests.tests, earlier.carry.forbidding, strict=True):
+            _prune(earlier, test, carry)
+            yield test, _forbidden(_Asking(earlier, test, carry), touched, events, (keys, since))
+
+    return without_bits(events, forbidden())
 
 
 def _begun(touched: Touched, time: Ints, turns: InTurn) -> Ints:
