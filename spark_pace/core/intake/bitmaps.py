@@ -57,8 +57,11 @@ def side_by_side(bitmaps: Sequence[Bitmap], count: int) -> npt.NDArray[np.uint8]
     """uint8[count]: the bits of each event in up to eight bitmaps, the first bitmap's lowest.
 
     A table with a column for each bitmap consists of words, squares of eight by eight bits. Each is
-    transposed: its halves change places, then their halves, then theirs.
+    transposed: its halves change places, then their halves, then theirs. Bitmaps
+    without events need none of it.
     """
+    if not any(bitmap.any() for bitmap in bitmaps):
+        return np.zeros(count, np.uint8)
     table = np.zeros((8 * _words(count), 8), np.uint8)
     for column, bitmap in enumerate(bitmaps):
         table[:, column] = bitmap.view(np.uint8)
