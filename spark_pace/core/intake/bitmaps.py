@@ -57,8 +57,8 @@ def side_by_side(bitmaps: Sequence[Bitmap], count: int) -> npt.NDArray[np.uint8]
     """uint8[count]: the bits of each event in up to eight bitmaps, the first bitmap's lowest.
 
     A table with a column for each bitmap consists of words, squares of eight by eight bits. Each is
-    transposed: its halves change places, then their halves, then theirs. Bitmaps
-    without events need none of it.
+    transposed: its halves change places, then their halves, then theirs. Bitmaps without events need none
+    of it.
     """
     if not any(bitmap.any() for bitmap in bitmaps):
         return np.zeros(count, np.uint8)

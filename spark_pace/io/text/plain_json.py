@@ -97,7 +97,8 @@ class PlainReader:
         if ways.is_read_by_columns(rows, rows + len(left)):
             return None
         table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
-        if any(has_infinite(table[field.name]) for field in self.fields if field.type == "DOUBLE"):
+        doubles = [field.name for field in self.fields if field.type == "DOUBLE"]
+        if (columns.states[:, :rows] == DIGITS).any() and any(has_infinite(table[name]) for name in doubles):
             return None  # a number is too large: the parser finds the record
         return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds[:, left])
 
