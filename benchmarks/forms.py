@@ -33,10 +33,16 @@ SEQUENCES = {
     "optional": "a: type = 'a', {name: o, when: type = 'c', times: 0..3}, b: type = 'b'",
     "negation": "a: type = 'a', {name: n, when: type = 'c', not: true}, b: type = 'b'",
     "trailing negation": "a: type = 'a', b: type = 'b', {name: n, when: type = 'c' and x < 100, not: true}",
+    "leading negation": "{name: n, when: type = 'c', not: true, within: 1 s}, a: type = 'a', b: type = 'b'",
+    "disjunction": "a: type = 'a', {disjunction: [b: type = 'b', c: type = 'c']}",
     "prev": "a: type = 'a' and x > prev(x), b: type = 'b'",
 }
 FORMS = {
     **{name: f"pattern: {{sequence: [{sequence}]}}, {TIME}" for name, sequence in SEQUENCES.items()},
+    "first seen": (
+        "pattern: {sequence: [{name: n, when: type = 'a', not: true, within: 100 ms}, "
+        f"a: type = 'a', b: type = 'b']}}, {TIME}, where: n.x = a.x"
+    ),
     "conjunction": f"pattern: {{conjunction: [a: type = 'a', b: type = 'b']}}, {TIME}",
     "strict": "pattern: {sequence: [a: type = 'a', b: type = 'b']}, contiguity: strict",
     "span with a pattern": (
@@ -84,6 +90,8 @@ def plan(form: str, condition: str, context: str) -> Plan:
     """The plan of one form's rule."""
     if condition and form == "repetition":
         condition = ", where: b.x >= first(a.x)"
+    if ", where: " in FORMS[form]:
+        condition = condition.replace(", where: ", " and ")
     given = "" if form in WITHOUT_WHERE else f", context: '{context}'"
     return plan_of(SCHEMA, EVENT_TIME, [f"{{name: r, {FORMS[form]}{condition}{given}}}"])
 
