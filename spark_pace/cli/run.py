@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -13,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from spark_pace.cli.standstill import Standstill
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
@@ -34,22 +36,38 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
     console = Console(highlight=False)
     keep_freed()
-    if console.is_terminal:
-        with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
-            board = Board(spec)
+    standstill = Standstill(lambda told: console.print(escape(told), soft_wrap=True))
+    watched = spec.trigger_us != "available_now"
+    shown = partial(_shown, standstill) if watched else lambda show: show
+    try:
+        if console.is_terminal:
+            with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
+                board = Board(spec)
 
-            def show(batch: BatchReport) -> None:
-                for warning in warnings(batch):
-                    console.print(escape(warning))
-                live.update(board.after(batch), refresh=True)
+                def show(batch: BatchReport) -> None:
+                    for warning in warnings(batch):
+                        console.print(escape(warning))
+                    live.update(board.after(batch), refresh=True)
 
-            summary = run_job(spec, on_progress=show, reset_rules=reset_rules)
-    else:
-        summary = run_job(spec, on_progress=print_batch, reset_rules=reset_rules)
+                summary = run_job(spec, on_progress=shown(show), reset_rules=reset_rules)
+        else:
+            summary = run_job(spec, on_progress=shown(print_batch), reset_rules=reset_rules)
+    finally:
+        standstill.stop()
     print(closing_line(summary), flush=True)
     if advice := advice_on_late(spec, summary):
         print(advice, flush=True)
     return summary
+
+
+def _shown(standstill: Standstill, show: Callable[[BatchReport], None]) -> Callable[[BatchReport], None]:
+    """Show each batch, and say later if the stream stands since then."""
+
+    def shown(batch: BatchReport) -> None:
+        show(batch)
+        standstill.after(batch)
+
+    return shown
 
 
 class Board:

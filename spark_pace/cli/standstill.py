@@ -1,0 +1,50 @@
+"""Says that a running job's stream stands: events wait, and no batch comes that could move the frontier."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+from spark_pace.errors import counted, one_line
+from spark_pace.io.metrics import BatchReport
+
+_SECONDS = 30.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Standstill:
+    """Says once after a batch, if events wait and no further batch ends for some time, what they wait for."""
+
+    def __init__(self, say: Callable[[str], None], seconds: float = _SECONDS) -> None:
+        """Begin before the first batch; `say` is called in a thread of its own."""
+        self._say = say
+        self._seconds = seconds
+        self._timer: threading.Timer | None = None
+
+    def after(self, batch: BatchReport) -> None:
+        """Wait anew from the end of this batch on."""
+        self.stop()
+        if batch.pending and not batch.finished:
+            self._timer = threading.Timer(self._seconds, self._say, [standing(batch, self._seconds)])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stop(self) -> None:
+        """Say nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def standing(batch: BatchReport, seconds: float) -> str:
+    """One line: how many events wait, up to which time the stream is decided, and what would move it."""
+    at = "has not moved yet"
+    if batch.frontier_us is not None:
+        at = f"stands at {_EPOCH + timedelta(microseconds=batch.frontier_us):%Y-%m-%d %H:%M:%S} UTC"
+    mover = "a later event"
+    if batch.slowest_source is not None:
+        mover += f" of the source {one_line(batch.slowest_source)}"
+    return (
+        f"waiting: no batch has ended for {seconds:g} s; {counted(batch.pending, 'event')} "
+        f"not yet passed by the frontier, which {at}. Only {mover} moves it."
+    )
