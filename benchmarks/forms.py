@@ -33,7 +33,7 @@ SEQUENCES = {
     "optional": "a: type = 'a', {name: o, when: type = 'c', times: 0..3}, b: type = 'b'",
     "negation": "a: type = 'a', {name: n, when: type = 'c', not: true}, b: type = 'b'",
     "trailing negation": "a: type = 'a', b: type = 'b', {name: n, when: type = 'c' and x < 100, not: true}",
-    "leading negation": "{name: n, when: type = 'c', not: true, within: 1 s}, a: type = 'a', b: type = 'b'",
+    "leading negation": "{name: n, when: x < 1, not: true, within: 1 s}, a: type = 'a', b: type = 'b'",
     "disjunction": "a: type = 'a', {disjunction: [b: type = 'b', c: type = 'c']}",
     "prev": "a: type = 'a' and x > prev(x), b: type = 'b'",
 }
