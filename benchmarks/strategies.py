@@ -29,7 +29,8 @@ from spark_pace.core.match.contexts.earliest_selected import earliest_selected
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
-from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Context, Pattern, Strategy, Within
 
 TYPES = 10
 ROUNDS = 5

@@ -13,6 +13,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.shape import asks_for_neighbours
 from spark_pace.reasons.failure_reasons import (
     Failure,
+    ending_row,
     failure_of,
     forbidden_walk,
     out_of_reach,
@@ -260,6 +261,11 @@ def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) 
         if event in stream.matching(gap.group):
             if level == len(rows):
                 return None
+            end = ending_row(search, [*before, event])
+            if end is not None:
+                ending = stretch.member(end)
+                ended = Failure("group", f"{names[0]}: {ending} ended it", names[0], by=(ending,))
+                return Attempt(search, before, event, ended)
             most = f"{names[0]} {gap.times}"
             full = Failure("group", f"{most}: there were {gap.times.most} before", most)
             return Attempt(search, before, event, full)

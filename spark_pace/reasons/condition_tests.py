@@ -45,7 +45,9 @@ def filter_tests_beside(rule: Rule, stream: Stream, row: int) -> tuple[Condition
 def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
     """The tests against each component, and against the `open` and `close` of a span."""
     columns, pattern, behind = EventColumns(event), rule.pattern, _behind_absences(rule)
-    tests = (_component(*one, columns, beside=False) for one in _conditions(rule))
+    ends = _ends(rule)
+    tests = [_component(*one, columns, beside=False) for one in _conditions(rule)]
+    tests = [_not_ended(one, ends.get(one.component), columns, beside=False) for one in tests]
     return tuple(
         with_tests(one, unknown(pattern)) if pattern is not None and one.component in behind else one
         for one in tests
@@ -68,12 +70,14 @@ def tests_beside(rule: Rule, stream: Stream, row: int, first: int) -> dict[str, 
         row: the event's row.
         first: the first row of the stream, or of the span.
     """
-    found, pattern, behind = {}, rule.pattern, _behind_absences(rule)
+    found, pattern, behind, ends = {}, rule.pattern, _behind_absences(rule), _ends(rule)
     for name, negated, condition in _conditions(rule):
-        if _reads_others(condition) or name in behind:
-            nodes = earlier_columns([condition])
+        conditions = [condition, *([ends[name]] if name in ends else [])]
+        if any(map(_reads_others, conditions)) or name in behind:
+            nodes = earlier_columns(conditions)
             columns = SpanColumns(stream, nodes, np.array([row]), np.array([first]))
             found[name] = _component(name, negated, condition, columns, beside=True)
+            found[name] = _not_ended(found[name], ends.get(name), columns, beside=True)
             if pattern is not None and name in behind:
                 found[name] = with_events_before(pattern, stream, row, found[name], first)
     return found
@@ -98,6 +102,23 @@ def _conditions(rule: Rule) -> list[tuple[str, bool, Expr]]:
         closes = conjunction([*parts(rule.span.close), *rule.span.close_where])
         told += [("span opens", False, rule.span.open), ("span closes", False, closes)]
     return told
+
+
+def _ends(rule: Rule) -> dict[str, Expr]:
+    """The condition at which the group of a component ends, by the component's name."""
+    components = () if rule.pattern is None else rule.pattern.components
+    return {one.name: one.until.predicate for one in components if one.until is not None}
+
+
+def _not_ended(test: ComponentTest, until: Expr | None, columns: Columns, *, beside: bool) -> ComponentTest:
+    """The test of a component, also that the event does not end its group."""
+    if until is None:
+        return test
+    tests = _tests(until, columns, beside=beside)
+    known = [one.holds for one in tests]
+    holds = True if False in known else None if None in known else False
+    values = {name: value for one in tests for name, value in one.values.items()}
+    return with_tests(test, [ConditionTest(f"not until {canonical_text(until)}", holds, values)])
 
 
 def move_names(machine: StateMachine) -> list[str]:

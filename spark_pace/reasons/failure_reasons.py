@@ -139,15 +139,28 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     if gap.group is None:
         return None
     lo, hi = search.between.group(gap.group, as_matrix(rows), capped=stretch.walks)
-    count, times = int((hi - lo)[0]), gap.times
-    if times.least <= count and (times.most is None or count <= times.most):
+    count, times, end = int((hi - lo)[0]), gap.times, ending_row(search, rows)
+    over = end is not None and gap.to_right
+    if times.least <= count and (times.most is None or count <= times.most) and not over:
         return None
     name = stretch.pattern.components[gap.group].name
     text = f"{name} {times}: {counted(count, 'event')}"
+    if end is not None:
+        by = stretch.member(end)
+        return Failure("group", f"{text} before {by} ended it", f"{name} {times}", {"count": count}, (by,))
     after, strict = rows[-1] + 1, stretch.pattern.contiguity == "strict"
     if strict and gap.to_right and times.least > count and after < stretch.stream.rows:
         text += f" before {stretch.member(after)}"
     return Failure("group", text, f"{name} {times}", {"count": count})
+
+
+def ending_row(search: Search, rows: list[int]) -> int | None:
+    """The row that ends the group before the last anchor, if it stands at or before that; else None."""
+    group = search.between.shape.gaps[len(rows) - 2].group
+    if group is None:
+        return None
+    end = int(search.between.ended(group, np.array(rows[-2:-1]))[0])
+    return end if end <= rows[-1] else None
 
 
 def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:

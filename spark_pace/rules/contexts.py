@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from spark_pace.core.match.contexts import CONTEXTS, MISNAMED
 from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
-from spark_pace.core.plan.rule import Component, Order
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Order
 from spark_pace.rules.document.document import Scalar, describe
 from spark_pace.rules.document.report import meant_by, nearest
 from spark_pace.rules.document.section import Section

@@ -57,6 +57,7 @@ _OF_COMPONENTS = {
     "follows": "Write contiguity: strict, or for one component {name: b, when: x = 1, follows: strict}.",
     "times": _IN_LONG_FORM % "times: 2+",
     "not": _IN_LONG_FORM % "not: true",
+    "until": _IN_LONG_FORM % "times: 1+, until: x = 2",
 }
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by

@@ -25,7 +25,14 @@ def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
     if pattern.components[index].members:
         return standing(pattern, index, placed) is not None
     here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
-    return holds(pattern.components[index].predicate, here)
+    return holds(pattern.components[index].predicate, here) and not ends_the_group(pattern, index, placed)
+
+
+def ends_the_group(pattern: Pattern, index: int, placed: Placed) -> bool:
+    """Whether the event satisfies the condition at which the component's group ends."""
+    until = pattern.components[index].until
+    here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
+    return until is not None and holds(until.predicate, here)
 
 
 def standing(pattern: Pattern, index: int, placed: Placed) -> str | None:
@@ -129,7 +136,7 @@ def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
         taken = [
             Bound(stream[place], index)
             for index in positives(pattern)
-            for place in places_of(pattern, matching, anchors, index)
+            for place in places_of(pattern, stream, matching, anchors, index)
         ]
         production = tuple(sorted(taken, key=lambda bound: bound.placed.seq))
         if is_candidate(pattern, stream, production):
@@ -156,8 +163,13 @@ def anchorings(pattern: Pattern, matching: Matching, size: int) -> Iterator[list
             yield list(zip(anchored, places, strict=True))
 
 
-def places_of(pattern: Pattern, matching: Matching, anchors: list[tuple[int, int]], index: int) -> list[int]:
-    """Where the events of a component stand: all that match it between its neighbours' events."""
+def places_of(
+    pattern: Pattern, stream: Stream, matching: Matching, anchors: list[tuple[int, int]], index: int
+) -> list[int]:
+    """Where the events of a component stand: all that match it between its neighbours' events.
+
+    None do from the event on that ends the group; an anchor of the group there makes no candidate.
+    """
     own = [place for anchored, place in anchors if anchored == index]
     if not stands_for_a_group(pattern, index):
         return own
@@ -165,6 +177,12 @@ def places_of(pattern: Pattern, matching: Matching, anchors: list[tuple[int, int
     after = [place for anchored, place in anchors if anchored > index]
     start = before[-1] + 1 if before else own[0]
     stop = after[0] if after else own[-1] + 1
+    for place in range(start, stop):
+        if ends_the_group(pattern, index, stream[place]):
+            stop = place
+            break
+    if any(place >= stop for place in own):
+        return []
     return [place for place in range(start, stop) if matching[index][place]]
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.rule import Component, CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from tests.oracle.expressions import Bindings, Row, conjuncts_of, has_open, has_previous, holds
 from tests.oracle.stream import END, Event, Placed, Position, Stream
 
@@ -67,6 +68,7 @@ def in_rules_stream(rule: Rule, event: Event, earlier: Sequence[Row]) -> bool:
         return True
     every = all_components(rule.pattern)
     predicates = [one.predicate for component in every for one in component.members or [component]]
+    predicates += [ending.predicate for ending in rule.pattern.endings]
     if isinstance(rule.span, PredicateSpan):
         predicates += [rule.span.open, rule.span.close]
     return any(holds_but_for_open(predicate, here) for predicate in predicates)
@@ -80,6 +82,7 @@ def counts_events(pattern: Pattern) -> bool:
         or (pattern.within is not None and pattern.within.events is not None)
         or any(has_previous(component.predicate) for component in all_components(pattern))
         or any(has_previous(conjunct.expr) for conjunct in pattern.where)
+        or any(has_previous(ending.predicate) for ending in pattern.endings)
     )
 
 

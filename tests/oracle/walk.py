@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from spark_pace.core.plan.rule import Pattern
 from tests.oracle.candidates import (
     bindings_of,
+    ends_the_group,
     is_forbidden,
     is_fulfilled,
     least_of,
@@ -47,7 +48,7 @@ def take(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | No
             behind = order[step + 1]
             still = stands_for_a_group(pattern, behind) and not ends_in_last_place(pattern, taken, behind)
             step += 1 if still else 2
-        elif joins_the_group(pattern, taken, placed, order[step]):
+        elif joins_the_group(pattern, stream, taken, placed, order[step]):
             taken.append(Bound(placed, order[step]))
             if order[step] == order[-1] and ends_in_last_place(pattern, taken, order[step]):
                 step += 1
@@ -75,12 +76,23 @@ def goes_behind_the_group(
     )
 
 
-def joins_the_group(pattern: Pattern, taken: Sequence[Bound], placed: Placed, index: int) -> bool:
+def joins_the_group(
+    pattern: Pattern, stream: Stream, taken: Sequence[Bound], placed: Placed, index: int
+) -> bool:
     most = most_of(pattern, index)
     return (
         stands_for_a_group(pattern, index)
         and satisfies(pattern, index, placed)
+        and not has_ended(pattern, stream, taken, placed, index)
         and (most is None or size_of(taken, index) < most)
+    )
+
+
+def has_ended(pattern: Pattern, stream: Stream, taken: Sequence[Bound], placed: Placed, index: int) -> bool:
+    """Whether an event before this one, behind what the walk took before the group, has ended it."""
+    before = [bound.placed for bound in taken if bound.component < index] or [taken[0].placed]
+    return any(
+        before[-1].seq < other.seq < placed.seq and ends_the_group(pattern, index, other) for other in stream
     )
 
 

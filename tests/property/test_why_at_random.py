@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from math import isfinite
+from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any
 
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from spark_pace.core.expr import Expr, conjunction
+from spark_pace.core.expr import conjunction
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.fold import PythonFold, StateMachine
-from spark_pace.core.plan.rule import Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons import Why
-from spark_pace.reasons.answer_parts import ComponentTest, ConditionTest
+from spark_pace.reasons.answer_parts import ComponentTest
 from spark_pace.reasons.selections import MOST_SPANS
-from tests.oracle.candidates import is_candidate, is_fulfilled, is_preceded, opened_by, satisfies
+from tests.oracle.candidates import (
+    ends_the_group,
+    is_candidate,
+    is_fulfilled,
+    opened_by,
+    satisfies,
+)
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
 from tests.oracle.contexts import initiators
-from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
-from tests.oracle.stream import Bound, Event, Placed, inside
+from tests.oracle.expressions import Bindings, conjuncts_of, holds
+from tests.oracle.stream import Bound, Event, inside
 from tests.support.any_rule import any_rule
 from tests.support.forms import form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.strategies import CONTEXTS, rules
 from tests.support.streams import dense_streams
 from tests.support.told_by_why import Answers, Home, Told, answers
+from tests.support.told_tests import check_before, check_not_ended, check_tests, check_values
 
 ASKED = 2  # events of a stream
 
@@ -145,6 +149,7 @@ def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: H
     rule, row = found.rule, found.events[answer.offset].row
     listed = () if rule.pattern is None else rule.pattern.every
     conditions = {one.name: one.predicate for each in listed for one in each.members or [each]}
+    ends = {one.name: one.until.predicate for one in listed if one.until is not None}
     if isinstance(rule.span, PredicateSpan):
         closes = conjunction([rule.span.close, *rule.span.close_where])
         conditions |= {"span opens": rule.span.open, "span closes": closes}
@@ -157,45 +162,12 @@ def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: H
         if rule.pattern is not None and component.component == rule.pattern.components[0].name:
             of_itself = of_itself[: len(of_itself) - len(rule.pattern.absences)]
             check_before(rule.pattern, placed, component.conditions[len(of_itself) :])
+        if component.component in ends:
+            *of_itself, last = of_itself
+            check_not_ended(last, ends[component.component], here, known=home is not None)
         check_tests(of_itself, conditions[component.component], here, known=home is not None)
         tests = [test.holds for test in component.conditions]
         assert component.holds == (False if False in tests else None if None in tests else True)
-
-
-def check_before(pattern: Pattern, placed: Placed | None, tests: Sequence[ConditionTest]) -> None:
-    """What is said of the events before an event is so: none forbids it, or the one that is named does."""
-    for absence, test in zip(pattern.absences, tests, strict=True):
-        assert test.condition.startswith(f"not {absence.component.name}")
-        if placed is None:
-            assert (test.holds, test.values) == (None, {})
-            continue
-        forbids = [
-            f"#{one.seq}, table:{one.event.offset} "
-            for one in placed.earlier
-            if is_preceded(pattern, absence, replace(placed, earlier=[one]))
-        ]
-        assert test.holds == (not forbids)
-        assert [told.split("at ")[0] for told in test.values.values()] == forbids[-1:]
-
-
-def check_tests(
-    tests: Iterable[ConditionTest], condition: Expr, here: Bindings, *, known: bool = False
-) -> None:
-    parts = {canonical_text(part): part for part in conjuncts_of(condition)}
-    for test in tests:
-        part = parts[test.condition]
-        if known or not (has_previous(part) or has_open(part)):
-            assert test.holds == holds(part, here)
-            check_values(test.values, part, here)
-        else:
-            assert test.holds is None
-
-
-def check_values(values: dict[str, Any], expr: Expr, here: Bindings) -> None:
-    nodes = {canonical_text(node): node for node in nodes_of(expr)}
-    found = {name: value_of(nodes[name], here) for name in values}
-    endless = {name: str(one) for name, one in found.items() if isinstance(one, float) and not isfinite(one)}
-    assert values == found | endless  # numbers that JSON cannot write are told as texts
 
 
 # ---------------------------------------------------------------- what is called false is false
@@ -218,12 +190,19 @@ def check_group(told: Told) -> None:
     candidate = told.candidate
     assert candidate.condition is not None
     name = candidate.condition.split(" ")[0]
-    times = told.pattern.components[told.found.index(name)].times
+    index = told.found.index(name)
+    times = told.pattern.components[index].times
     assert times is not None
+    ended = " ended it" in candidate.text
+    if ended:
+        (by,) = candidate.by
+        assert ends_the_group(told.pattern, index, told.placed(by.event))
+        assert candidate.events[0].event.seq < by.event.seq <= candidate.tried.event.seq
     if candidate.values:
         count = sum(member.component == name for member in {*told.members})
-        assert candidate.values == {"count": count}
-        assert count < times.least or (times.most is not None and count > times.most)
+        over = ended and candidate.tried.component == name
+        assert candidate.values == {"count": count - over}
+        assert over or count < times.least or (times.most is not None and count > times.most)
 
 
 def check_contiguity(told: Told) -> None:
@@ -338,6 +317,8 @@ RULES = st.one_of(
             "disjunction",
             "previous_values",
             "filtered_back",
+            "until",
+            "until_in_span",
         ),
     ),
     any_rule(),

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Call, Expr
-from spark_pace.core.plan.rule import Absence, Component, Context, Pattern, Rule
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Absence, Context, Pattern, Rule
+from spark_pace.rules.pattern.disjunction import with_bits
 from tests.support.form_strategies import Spans, changed, previous_conditions, rules_of
 from tests.support.grouped_strategies import grouped_patterns, rare
 from tests.support.strategies import CONTEXTS, column, condition, forgetful, number, patterns, predicates
@@ -95,12 +97,8 @@ def with_absences(draw: st.DrawFn, plain: Rule) -> Rule:
     assert pattern is not None
     assume(not pattern.components[0].members)
     behind = draw(behind_absences(pattern))
-    more = len(behind.absences)
-    components = tuple(
-        replace(each, members=tuple(replace(one, bit=one.bit + more) for one in each.members))
-        for each in behind.components
-    )
-    return replace(plain, pattern=replace(behind, components=components))
+    every = with_bits([*behind.components, *(absence.component for absence in behind.absences)])
+    return replace(plain, pattern=replace(behind, components=tuple(every[: len(behind.components)])))
 
 
 def _may_last(absence: Absence, rule: Rule, forgets: bool) -> bool:

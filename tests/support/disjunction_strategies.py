@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from spark_pace.core.columns import MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Aggregate, Call, Column, Expr
+from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.members import asked, disjunction, names_in, united
-from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Member, Pattern, Rule
+from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule
 from tests.support.form_strategies import (
     Spans,
     any_patterns,

@@ -11,7 +11,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous
-from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Pattern, Rule, Span
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule, Span
 from tests.support.grouped_strategies import grouped_emits, grouped_patterns
 from tests.support.strategies import (
     ATTRIBUTES,

@@ -10,6 +10,7 @@ from spark_pace.core.plan.rule import Context, Rule
 from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
+from tests.support.ending_strategies import ending_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules
@@ -31,6 +32,8 @@ LANDED: tuple[str, ...] = (
     "filtered_back",
     "negated_first",
     "negated_first_in_span",
+    "until",
+    "until_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -55,6 +58,8 @@ FORMS: dict[str, Form] = {
     ).flatmap(filtered_back),
     "negated_first": absent_rules,
     "negated_first_in_span": lambda contexts: absent_rules(contexts, spans()),
+    "until": ending_rules,
+    "until_in_span": lambda contexts: ending_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

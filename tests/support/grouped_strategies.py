@@ -9,17 +9,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Expr, TypeName
-from spark_pace.core.plan.rule import (
-    Component,
-    Conjunct,
-    Context,
-    EmitField,
-    Pattern,
-    Rule,
-    Span,
-    Times,
-    Within,
-)
+from spark_pace.core.plan.component import Component, Times
+from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule, Span, Within
 from tests.support.strategies import (
     ATTRIBUTES,
     column,

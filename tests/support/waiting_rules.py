@@ -6,8 +6,8 @@ from dataclasses import replace
 from random import Random
 
 from spark_pace.core.expr import Aggregate
+from spark_pace.core.plan.component import Component, Times
 from spark_pace.core.plan.rule import (
-    Component,
     Conjunct,
     Context,
     EmitField,
@@ -17,7 +17,6 @@ from spark_pace.core.plan.rule import (
     PredicateSpan,
     Rule,
     SessionSpan,
-    Times,
     Within,
 )
 from tests.support.strategies import CONTEXTS, FIELDS, OPERATORS, column, condition, typed

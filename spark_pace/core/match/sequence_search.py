@@ -187,10 +187,10 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
         order=np.array(order),
         placed=np.cumsum([0, *(1 << own for own in order)])[:-1],
         step=-1 if sought == GREATEST else 1,
-        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 7),
+        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 8),
         forbids=np.array(_forbids(search), np.int64).reshape(-1, 5),
         before=np.array([between.before[one] for one in sets], np.int64).reshape(len(sets), count + 1),
-        roles=np.array([*shape.anchors, *sets]),
+        roles=np.array([*shape.anchors, *sets, *between.ending]),
         alone=np.array([components[index].times is None for index in shape.anchors]),
         seq=np.ascontiguousarray(stream.seq),
         window_end=window_end(stream, rows, search.pattern.within),
@@ -203,7 +203,10 @@ def _gap(search: Search, gap: Gap) -> tuple[int, ...]:
     """What `Sequence` says of a gap."""
     group = -1 if gap.group is None else search.steps + sets_of(search).index(gap.group)
     most = -1 if gap.times.most is None else gap.times.most
-    return group, gap.times.least, most, gap.from_left, gap.to_right, gap.closed, gap.adjoined
+    ends, sets = -1, [*search.between.ending]
+    if gap.group in sets:
+        ends = search.steps + len(sets_of(search)) + sets.index(gap.group)
+    return group, gap.times.least, most, gap.from_left, gap.to_right, gap.closed, gap.adjoined, ends
 
 
 def _forbids(search: Search) -> list[tuple[int, int, int, int, int]]:

@@ -28,8 +28,8 @@ from spark_pace.core.match.release import earlier_resolved
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon, window_end, window_ends
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import (
-    Component,
     Conjunct,
     Context,
     CountSpan,

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_pace.core.expr import Call, Column, Expr, conjunction, is_single, of_component, walk
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.meaning import attributes_of
-from spark_pace.core.plan.rule import Absence, Component, Conjunct, Context, Pattern, Rule, Within
+from spark_pace.core.plan.rule import Absence, Conjunct, Context, Pattern, Rule, Within
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from functools import lru_cache
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import of_other_events
 from spark_pace.core.plan.fold import Fold, PythonFold
+from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.rule import (
     Absence,
-    Component,
     EmitField,
     EventSchema,
     GridSpan,
@@ -121,8 +122,8 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
     exprs = [field.expr for field in rule.emit if field.expr is not None]
     if rule.pattern is not None:
         exprs += [conjunct.expr for conjunct in rule.pattern.where]
-        for predicate in rule.pattern.predicates if rule.span is not None else ():
-            exprs += of_other_events(predicate)
+        for _, condition in conditions_by_bit(rule) if rule.span is not None else ():
+            exprs += of_other_events(condition)
         for absence in rule.pattern.absences if rule.span is not None else ():
             exprs += absence.where
     if isinstance(rule.span, PredicateSpan):
@@ -185,7 +186,8 @@ def _component_text(component: Component) -> str:
     follows = f" follows {component.follows}" if component.follows != "relaxed" else ""
     listed = [f"{member.name}: {canonical_text(member.predicate)}" for member in component.members]
     either = f" as either {', or '.join(listed)}" if listed else ""
-    return f"{name}{times}{follows}: {canonical_text(component.predicate)}{either}"
+    until = "" if component.until is None else f" until {canonical_text(component.until.predicate)}"
+    return f"{name}{times}{follows}: {canonical_text(component.predicate)}{either}{until}"
 
 
 def _absence_text(absence: Absence) -> str:

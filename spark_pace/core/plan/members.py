@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, ExprType, Literal, Previous, conjunction, walk
+from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.conditions import conjuncts as conjuncts_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.fold import StateMachine
-from spark_pace.core.plan.rule import Component, Conjunct, Member, Pattern, Rule
+from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
 
 _TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -57,24 +58,29 @@ def members_of(pattern: Pattern) -> list[Member]:
 
 
 def conditions_by_bit(rule: Rule) -> list[tuple[int, Expr]]:
-    """(bit of ``@mask``, condition) for each component, member or condition of a move."""
+    """(bit of ``@mask``, condition) for each component, end of a group, member or condition of a move."""
     conditions = list(enumerate(rule.conditions))
     if isinstance(rule.fold, StateMachine) or rule.pattern is None:
         return conditions
-    for component in rule.pattern.components:
+    for bit, component in enumerate(rule.pattern.components):
         conditions += [(one.bit, _standing(component, place)) for place, one in enumerate(component.members)]
+        if component.until is not None:
+            conditions[bit] = (bit, _but_not(component.predicate, [component.until.predicate]))
     return conditions
 
 
 def _standing(component: Component, place: int) -> Expr:
     """The condition under which an event stands for a member: it matches none that is listed before."""
     *before, own = (member.predicate for member in component.members[: place + 1])
-    if not before:
-        return own
+    return _but_not(own, before) if before else own
+
+
+def _but_not(own: Expr, others: Sequence[Expr]) -> Expr:
+    """A condition, where none of some others holds."""
     false = Literal(False, "BOOLEAN")
-    branches = [part for predicate in before for part in (predicate, false)]
-    first = Call("case", (*branches, own), "BOOLEAN")
-    return conjunction([of_its_event(own), first]) if of_other_events(first) else first
+    branches = [part for other in others for part in (other, false)]
+    alone = Call("case", (*branches, own), "BOOLEAN")
+    return conjunction([of_its_event(own), alone]) if of_other_events(alone) else alone
 
 
 def asked(stated: Expr, components: Sequence[Component]) -> Conjunct:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from spark_pace.core.expr import STRUCT, Expr, TypeName
+from spark_pace.core.plan.component import Component, Contiguity, Ending
 from spark_pace.core.plan.fold import Fold, PythonFold, StateMachine
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
-Contiguity = Literal["relaxed", "strict"]
 Order = Literal["sequence", "conjunction"]
 PLAIN_TYPES = frozenset({"BIGINT", "BOOLEAN", "DATE", "DOUBLE", "STRING", "TIMESTAMP"})
 Strategy = Literal["queues", "production_sets", "merger_filter"]
@@ -124,55 +124,6 @@ class Within:
 
 
 @dataclass(frozen=True)
-class Times:
-    """The number of events in a group: from `least` to `most`; no upper bound if `most` is None."""
-
-    least: int
-    most: int | None
-
-    def __str__(self) -> str:
-        """The text that a rule file has for it. Checkpoints keep this text, so it never changes."""
-        if self.most is None:
-            return f"{self.least}+"
-        return f"{self.least}" if self.least == self.most else f"{self.least}..{self.most}"
-
-
-@dataclass(frozen=True)
-class Member:
-    """What a disjunction lists: an event stands for the first whose `predicate` holds; its `bit` says so."""
-
-    name: str
-    predicate: Expr
-    bit: int
-
-
-@dataclass(frozen=True)
-class Component:
-    """One named step of a pattern.
-
-    `predicate` is over a single event, so its columns name no component. It includes every conjunct of
-    `where` that names this component only, unless the component stands for a group.
-
-    Attributes:
-        name: the name.
-        predicate: holds for events that may stand for it, or, if it is negated, that forbid a match.
-        times: the number of events in the group of a repeated or optional component; None: the component
-            stands for one event.
-        negated: True if the component's events forbid a match.
-        follows: "strict" if no event of the rule's stream stands between its event and the one before it in a
-            match.
-        members: what a disjunction lists; `predicate` holds where that of any member does.
-    """
-
-    name: str
-    predicate: Expr
-    times: Times | None = None
-    negated: bool = False
-    follows: Contiguity = "relaxed"
-    members: tuple[Member, ...] = ()
-
-
-@dataclass(frozen=True)
 class Conjunct:
     """A condition over several components, or over a group.
 
@@ -242,8 +193,18 @@ class Pattern:
 
     @property
     def predicates(self) -> tuple[Expr, ...]:
-        """The predicates of the components, then those of `absences`. Their places are bits of ``@mask``."""
-        return tuple(one.predicate for one in (*self.components, *(one.component for one in self.absences)))
+        """The predicates of components, then of `absences`, then of `endings`: a bit of ``@mask`` for each.
+
+        The bit of a group that has an end also says that the event does not end it.
+        """
+        components = (*self.components, *(absence.component for absence in self.absences))
+        ends = (ending.predicate for ending in self.endings)
+        return (*(component.predicate for component in components), *ends)
+
+    @property
+    def endings(self) -> tuple[Ending, ...]:
+        """What ends groups, in the order of their components."""
+        return tuple(one.until for one in self.components if one.until is not None)
 
 
 @dataclass(frozen=True)

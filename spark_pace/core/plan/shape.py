@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from spark_pace.core.plan.rule import Conjunct, Pattern, Times
+from spark_pace.core.plan.component import Times
+from spark_pace.core.plan.rule import Conjunct, Pattern
 
 _ANY = Times(0, None)
 

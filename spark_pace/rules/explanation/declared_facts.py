@@ -9,22 +9,13 @@ from spark_pace.core.expr.canonical_text import canonical_duration, canonical_te
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.method import method_of
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
 from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.previous_tests import filters_back
-from spark_pace.core.plan.rule import (
-    Absence,
-    Component,
-    CountSpan,
-    GridSpan,
-    Pattern,
-    Rule,
-    SessionSpan,
-    Span,
-    Times,
-)
+from spark_pace.core.plan.rule import Absence, CountSpan, GridSpan, Pattern, Rule, SessionSpan, Span
 from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.rules.explanation.facts import (
     CANDIDATES,
@@ -111,7 +102,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
     takes = forbids = decided_by = None
     parts = _parts(rule, component.predicate)
     if component.times is not None:
-        takes = _group(pattern, component.times, before, after)
+        takes = _group(pattern, component, before, after)
     elif component.negated and after:
         forbids = f"an event that matches it between {before} and {after}"
     elif component.negated:
@@ -131,6 +122,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
         forbids=forbids,
         decided_by=decided_by,
         follows=_follows(rule, pattern, index),
+        until=None if component.until is None else canonical_text(component.until.predicate),
         members=tuple(MemberFacts(one.name, _parts(rule, one.predicate)) for one in component.members),
     )
 
@@ -178,8 +170,10 @@ def _neighbour(components: Sequence[Component], end: str) -> str:
     return f"the {end} {nearest.name}{otherwise}"
 
 
-def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
+def _group(pattern: Pattern, component: Component, before: str, after: str) -> str:
     """The events that a group takes, and their number, in words."""
+    times, until = component.times, component.until
+    assert times is not None
     if before and after:
         where = f"between {before} and {after}"
     elif after:
@@ -188,6 +182,8 @@ def _group(pattern: Pattern, times: Times, before: str, after: str) -> str:
         where = f"after {before}, up to the terminator"
     else:
         where = "from the initiator to the terminator"
+    if until is not None:
+        where += f", before the first one there with {canonical_text(until.predicate)}"
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"

@@ -50,6 +50,7 @@ class ComponentFacts:
         decided_by: for a negated component in last place, what ends the wait for such an event.
         follows: what stands before its event, if no other event may.
         members: what a disjunction lists; empty for other components.
+        until: for a group, the condition at which it ends, if it has one.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ComponentFacts:
     decided_by: str | None
     follows: str | None
     members: tuple[MemberFacts, ...] = ()
+    until: str | None = None
 
 
 @dataclass(frozen=True)

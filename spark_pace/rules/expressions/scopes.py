@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from spark_pace.core.expr import Aggregate, Column
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable
-from spark_pace.core.plan.rule import Component, EventSchema
+from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
 from spark_pace.rules.expressions.group_scope import GroupScope

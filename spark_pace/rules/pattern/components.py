@@ -10,9 +10,10 @@ from sqlglot.errors import SqlglotError
 
 from spark_pace.core.columns import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Expr, conjunction
+from spark_pace.core.plan.component import Component, Contiguity, Ending
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import names_of
-from spark_pace.core.plan.rule import Component, Contiguity, EventSchema, Order
+from spark_pace.core.plan.rule import EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
@@ -33,7 +34,7 @@ from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_LONG_KEYS = ("name", "when", "times", "not", "follows", "within")
+_LONG_KEYS = ("name", "when", "times", "until", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 _ELSEWHERE = {
     "permute": "Write conjunction: its events come in any order.",
@@ -45,7 +46,6 @@ _ELSEWHERE = {
 _NO_KEYS = {
     "contiguity": "Write follows: strict.",
     "optional": "Write times: 0..1.",
-    "until": "A group ends before the event of the component behind it: make that of what ends it.",
     **NO_PATTERN,
 }
 _ORDERS = ("sequence", "conjunction", DISJUNCTION)
@@ -174,9 +174,12 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     )
     negated = fields.has("not") and fields.flag("not", True)
     if negated:
-        fields.refuse(["times"], "The events of a negated component are forbidden, however many come.")
+        fields.refuse(
+            ["times", "until"], "The events of a negated component are forbidden, however many come."
+        )
     node = None if negated else fields.node("times")
     times = None if node is None else read_times(node, report)
+    until = None if negated else _read_until(fields, scope, grouped=times is not None)
     follows = _read_follows(fields, grouped=negated or node is not None)
     fields.require("when", "when: and a condition")
     predicate = _read_predicate(fields.node("when"), scope, report)
@@ -186,7 +189,7 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     place = mapping.place if node is None else node.place
     window = fields.node("within")
     within_us = None if window is None else read_duration(window, fields.report)
-    component = Component(name.text, predicate, times, negated, follows)
+    component = Component(name.text, predicate, times, negated, follows, until=until)
     return Placed(
         component,
         mapping.place,
@@ -206,6 +209,17 @@ def _read_follows(fields: Section, *, grouped: bool) -> Contiguity:
             "not, or write contiguity: strict for the whole pattern.",
         )
     return "strict" if follows and not grouped else "relaxed"
+
+
+def _read_until(fields: Section, scope: EventScope | None, *, grouped: bool) -> Ending | None:
+    """Read ``until``, the condition at which a group ends; None if there is none."""
+    if not fields.has("until"):
+        return None
+    if not grouped:
+        do = "It says where a group ends: write times, such as times: 1+, or leave until out."
+        fields.refuse(["until"], do)
+        return None
+    return Ending(_read_predicate(fields.node("until"), scope, fields.report), 0)
 
 
 def _read_predicate(node: Node | None, scope: EventScope | None, report: Report) -> Expr:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spark_pace.core.plan.component import Component, Contiguity, Member
 from spark_pace.core.plan.members import disjunction
-from spark_pace.core.plan.rule import Component, Contiguity, Member
 from spark_pace.rules.document.document import Listing, Mapping, Node, describe
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
@@ -65,21 +65,34 @@ def as_one(name: str | None, members: Sequence[Placed], place: Place, follows: C
 
 
 def check_members(found: Sequence[Placed], most: int, report: Report) -> None:
-    """Report disjunctions that have more members than leave the pattern with `most` components."""
+    """Report disjunctions and ends of groups that leave the pattern with more than `most` conditions."""
     count = len(found)
     for placed in found:
-        count += len(placed.component.members)
-        if placed.component.members and count > most:
+        component = placed.component
+        count += len(component.members) + (component.until is not None)
+        if count <= most:
+            continue
+        if component.members:
             must = f"must leave the pattern with at most {most} components, disjunctions and theirs counted"
             do = "Join conditions by or, as in paid: kind = 'card' or kind = 'cash'; or write two rules."
             report.add(placed.place, must, f"{count}", do)
+        if component.until is not None:
+            must = f"must leave the pattern with at most {most} components, each until counted as one"
+            report.add(placed.place, must, f"{count}", "Leave one out, or write two rules.")
 
 
 def with_bits(components: Sequence[Component]) -> list[Component]:
-    """The components, each member with a bit of its own behind those of the components."""
+    """The components, each end of a group and each member with a bit of its own.
+
+    The bits of ends stand behind those of components, those of members behind all.
+    """
     found, bit = list[Component](), len(components)
     for component in components:
-        members = tuple(replace(one, bit=bit + place) for place, one in enumerate(component.members))
+        until = None if component.until is None else replace(component.until, bit=bit)
+        bit += until is not None
+        found.append(replace(component, until=until))
+    for place, component in enumerate(found):
+        members = tuple(replace(one, bit=bit + index) for index, one in enumerate(component.members))
         bit += len(members)
-        found.append(replace(component, members=members))
+        found[place] = replace(component, members=members)
     return found

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable, names_of
-from spark_pace.core.plan.rule import Component, EventSchema, Pattern, Within
+from spark_pace.core.plan.rule import EventSchema, Pattern, Within
 from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar
 from spark_pace.rules.document.report import Report, nearest, quote

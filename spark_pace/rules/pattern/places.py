@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from spark_pace.core.plan.rule import Component, Order
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Order
 from spark_pace.rules.document.report import Place, Report, quote
 
 
@@ -181,4 +182,12 @@ def _check_neighbours(positive: Sequence[Placed], report: Report, *, walks: bool
                 got,
                 "Its first event says where the group before ends: "
                 f"write {_from_one(after.component.times.most)}, or put a component between them.",
+            )
+        elif after.component.until is not None:
+            report.add(
+                after.times,
+                "must have no until behind a repeated or optional component (negated ones aside)",
+                got,
+                "Its events say where the group before ends, and until where they end: put a component that "
+                "stands for one event between them.",
             )

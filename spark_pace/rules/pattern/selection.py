@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_pace.core.match.contexts.context import ParameterContext
-from spark_pace.core.plan.rule import Close, Contiguity, Strategy, Within
+from spark_pace.core.plan.component import Contiguity
+from spark_pace.core.plan.rule import Close, Strategy, Within
 from spark_pace.rules.contexts import read_context
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.lengths import read_window

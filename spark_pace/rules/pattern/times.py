@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spark_pace.core.plan.rule import Times
+from spark_pace.core.plan.component import Times
 from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Report
 from spark_pace.rules.lengths import MAX_EVENTS

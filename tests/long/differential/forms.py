@@ -23,6 +23,7 @@ from spark_pace.core.plan.rule import (
 from tests.support.absence_strategies import absent_rules, with_absences
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
+from tests.support.ending_strategies import ending_rules
 from tests.support.fold_strategies import fold_rules, function_rules, machine_rules
 from tests.support.form_strategies import (
     changed_components,
@@ -171,7 +172,11 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     absent += [rules(CONTEXTS[0], where=True, close_window=True)]
     found += [each.flatmap(with_absences) for each in absent for _ in range(3)]
     found += [each.flatmap(filtered_back) for each in others[1::9]]
-    return [*found, *(carrying_rules(CONTEXTS[0]).flatmap(with_absences) for _ in range(6))]
+    found += [carrying_rules(CONTEXTS[0]).flatmap(with_absences) for _ in range(6)]
+    for context in CONTEXTS:
+        found += [ending_rules([context]), ending_rules([context], spans())]
+    found += [ending_rules(either=True), ending_rules(spans=predicate_spans(), opened=True)]
+    return [*found, ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
 
 
 KINDS_OF_RULES = (
@@ -184,6 +189,7 @@ KINDS_OF_RULES = (
     "by columns",
     "repeated",
     "optional",
+    "until",
     "negated",
     "negated last",
     "negated first",
@@ -264,6 +270,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     for component in pattern.components:
         if component.times is not None:
             yield "repeated" if component.times.least else "optional"
+        if component.until is not None:
+            yield "until"
         if component.members:
             yield "disjunction"
         if any(isinstance(node, Previous) for node in walk(component.predicate)):

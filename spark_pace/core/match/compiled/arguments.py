@@ -1,8 +1,8 @@
 """What compiled searches are given.
 
 A search places the *anchors* of a pattern one by one (`spark_pace.core.plan.shape`): it gives each a row. A
-*set* has the rows of a group or of a negated component. Sets are numbered behind the n anchors, and a mask
-has a bit for each anchor and each set.
+*set* has the rows of a group, of a negated component, or of what ends a group. Sets are numbered behind the n
+anchors, and a mask has a bit for each anchor and each set.
 """
 
 from __future__ import annotations
@@ -152,13 +152,14 @@ class Sequence(NamedTuple):
         order: int64[n], the anchors in the order in which they are placed; the first one is given.
         placed: int64[n], for each of these the mask of those before it.
         step: 1 if earlier rows are tried first, -1 if later ones are.
-        gaps: int64[n - 1, 7], of the group between two anchors its set (-1 for none), the least and the most
+        gaps: int64[n - 1, 8], of the group between two anchors its set (-1 for none), the least and the most
             events (-1 for any number), and whether the left and the right anchor are its own; whether no
-            other event may stand between the anchors, and whether none may stand behind the group.
+            other event may stand between the anchors, and whether none may stand behind the group; the set of
+            the events that end the group (-1 for none).
         forbids: int64[f, 5], of each negated component its set, its gap (-1: behind the last anchor), where
             in it, the mask of the anchors that must be placed to test it, and of those its conditions name.
         before: int64[k, rows + 1], how many rows of each set stand before each row.
-        roles: int64[n + k], the component of each anchor and set.
+        roles: int64[n + k], the component of each anchor and set; that of the group for what ends it.
         alone: bool[n], whether the anchor stands for one event; else it is one of its group's.
         seq: int64[rows], the place of each row in the rule's stream.
         window_end: int64[rows], behind the window that starts at each row; empty where none is needed.

@@ -60,18 +60,32 @@ def _members(sequence: Sequence, placement: Placement, gap: int) -> tuple[int, i
     Returns:
         the place of the first one, the place behind all rows of the set, and the row behind the last one.
     """
-    pools, own = sequence.searched.rows.pools, sequence.gaps[gap, 0]
-    group = sequence.searched.rows.first_groups[sequence.searched.rows.paths[own]]
-    low, high = sequence.searched.rows.groups[group], sequence.searched.rows.groups[group + 1]
-    first = place_near(
-        pools, low, high, placement.taken[gap] + 1 - sequence.gaps[gap, 3], sequence.searched.hints[own]
-    )
+    low = placement.taken[gap] + 1 - sequence.gaps[gap, 3]
+    first, high = _next_of_set(sequence, placement, sequence.gaps[gap, 0], low)
+    return first, high, _limit(sequence, placement, gap)
+
+
+@part
+def _next_of_set(sequence: Sequence, placement: Placement, own: int, row: int) -> tuple[int, int]:
+    """The place of the first row of a set from a row on that is not used up, and the place behind the set."""
+    rows = sequence.searched.rows
+    group = rows.first_groups[rows.paths[own]]
+    low, high = rows.groups[group], rows.groups[group + 1]
+    first = place_near(rows.pools, low, high, row, sequence.searched.hints[own])
     sequence.searched.hints[own] = first
-    return (
-        first_unused(sequence.searched, placement.turn, first, high),
-        high,
-        placement.taken[gap + 1] + sequence.gaps[gap, 4],
-    )
+    return first_unused(sequence.searched, placement.turn, first, high), high
+
+
+@part
+def _limit(sequence: Sequence, placement: Placement, gap: int) -> int:
+    """The row behind the last one that the group between two placed anchors can have."""
+    limit = placement.taken[gap + 1] + sequence.gaps[gap, 4]
+    ends = sequence.gaps[gap, 7]
+    if ends >= 0:
+        place, stop = _next_of_set(sequence, placement, ends, placement.taken[gap] + 1)
+        if place < stop:
+            limit = min(limit, sequence.searched.rows.pools[place])
+    return int(limit)
 
 
 @part
@@ -82,10 +96,7 @@ def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
         return 0
     if len(sequence.searched.unused.turns) == 0:
         before = sequence.before[own - len(sequence.order)]
-        low, high = (
-            placement.taken[gap] + 1 - sequence.gaps[gap, 3],
-            placement.taken[gap + 1] + sequence.gaps[gap, 4],
-        )
+        low, high = placement.taken[gap] + 1 - sequence.gaps[gap, 3], _limit(sequence, placement, gap)
         return int(max(0, before[high] - before[low]))
     closed = sequence.gaps[gap, 5]
     limit = sequence.seq[placement.taken[gap + 1]] + 1 if closed else max(least, most + 1)
@@ -104,13 +115,16 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
     Its group must have as many events as `times` says, and no other event may stand where none may.
     """
     size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
+    ends = sequence.gaps[gap, 7] >= 0
+    if ends and sequence.gaps[gap, 4] and _limit(sequence, placement, gap) <= placement.taken[gap + 1]:
+        return NO_FURTHER
     if sequence.gaps[gap, 5]:
         missing = sequence.seq[placement.taken[gap + 1]] - sequence.seq[placement.taken[gap]] - 1
         missing -= size - sequence.gaps[gap, 3] - sequence.gaps[gap, 4]
         if missing > 0:
             return NO_FURTHER
     if most >= 0 and size > most:
-        return NO_FURTHER
+        return DIFFERS if ends and sequence.step < 0 else NO_FURTHER  # further back it may end sooner
     if sequence.gaps[gap, 6]:
         last = _last_before(sequence, placement, gap)
         if sequence.seq[placement.taken[gap + 1]] - sequence.seq[last] != 1:

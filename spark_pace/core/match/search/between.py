@@ -51,6 +51,7 @@ class Between:
         places: the level of each component that stands for one event, by its name; negated ones behind all.
         rows_of: the rows that match each repeated and each negated component, by its index.
         before: how many of these stand before each row: int64[rows + 1].
+        ending: by the index of a component that has `until` the rows that may end its group.
         forbidding: the negated components.
     """
 
@@ -64,6 +65,8 @@ class Between:
         self.before: dict[int, Ints] = {
             index: counted_before(rows, stream.rows).astype(np.int64) for index, rows in self.rows_of.items()
         }
+        ends = {index: components[index].until for index in watched}
+        self.ending = {index: stream.matching(one.bit) for index, one in ends.items() if one is not None}
         self._others: dict[int, Ints] = {}
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
         self.forbidding = [self._read(index) for index in watched if components[index].negated]
@@ -80,10 +83,17 @@ class Between:
         left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
         before = self.before[component]
         lo = before[left + (not gap.from_left)]
-        hi = np.maximum(lo, before[right + gap.to_right])
+        hi = np.maximum(lo, before[np.minimum(right + gap.to_right, self.ended(component, left))])
         if capped and gap.times.most is not None and not gap.to_right:
             hi = np.minimum(hi, lo + gap.times.most)
         return lo, hi
+
+    def ended(self, component: int, left: Ints) -> Ints:
+        """int64[m], the row that ends a component's group behind each row `left`; else `stream.rows`."""
+        if component not in self.ending:
+            return np.full(len(left), self.stream.rows)
+        rows = np.append(self.ending[component], self.stream.rows)
+        return rows[np.searchsorted(rows[:-1], left, "right")]
 
     def events_of(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """For every event of a component's groups its candidate and its row, as two int64[k]."""
@@ -112,6 +122,8 @@ class Between:
             lo, hi = self.group(gap.group, matrix, capped=capped)
             size = hi - lo
         fits = size >= gap.times.least
+        if gap.group is not None and gap.to_right:
+            fits &= matrix[:, level] < self.ended(gap.group, matrix[:, level - 1])
         if gap.times.most is not None:
             fits &= size <= gap.times.most
         seq = self.stream.seq
@@ -138,6 +150,9 @@ class Between:
         elif gap.times.most is not None and not capped:
             most = self.before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
+            limit = np.where(limit < self.ended(gap.group, left), limit, self.stream.rows)
+        if gap.group is not None and gap.to_right:
+            limit = np.minimum(limit, self.ended(gap.group, left))
         if gap.closed:
             behind = left + 1
             if gap.group is not None:

@@ -33,7 +33,7 @@ def searched_of(search: Search, order: Sequence[int] | None, used: Ints | None) 
 
 
 def sets_of(search: Search) -> list[int]:
-    """The components of the sets: groups and negated ones."""
+    """The components of the sets: groups and negated ones. Behind these are the sets of what ends groups."""
     return list(search.between.rows_of)
 
 
@@ -87,7 +87,7 @@ class _Writing:
     def rows(self, programs: Programs) -> Rows:
         """Write the paths and tests of all anchors and sets."""
         search, count = self.search, self.search.stream.rows
-        members = [*search.fitting, *search.between.rows_of.values()]
+        members = [*search.fitting, *search.between.rows_of.values(), *search.between.ending.values()]
         compared = self._compared()
         paths, test_bounds, ties = [0], [0], []
         for own, pool in enumerate(members):
@@ -121,7 +121,7 @@ class _Writing:
     def _compared(self) -> list[list[Comparison]]:
         """For each anchor or set its comparisons with anchors that are placed before, as the later side."""
         search = self.search
-        count = search.steps + len(search.between.rows_of)
+        count = search.steps + len(search.between.rows_of) + len(search.between.ending)
         found: list[list[Comparison]] = [[] for _ in range(count)]
         when = {own: place for place, own in enumerate(self.order or range(search.steps))}
         negated = [place_of_component(search, one.component) for one in search.between.forbidding]

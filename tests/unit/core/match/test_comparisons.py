@@ -25,7 +25,8 @@ from spark_pace.core.match.search.comparison import comparison_of, is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
-from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Within
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
 from spark_pace.core.ranks import value_orders, value_ranks
 from spark_pace.machine_code import code_files
 

@@ -17,7 +17,8 @@ from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
+from spark_pace.core.plan.component import Component, Contiguity, Times
+from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
 
 Function: TypeAlias = Choice["count", "sum", "avg", "min", "max", "first", "last"]
 TRUE = Literal(True, "BOOLEAN")

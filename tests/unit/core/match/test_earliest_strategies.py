@@ -20,7 +20,8 @@ from spark_pace.core.match.contexts.earliest_selected import (
 )
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Context, Pattern, Strategy, Within
 
 MANY = 20_000
 WAYS = {"queues": "queues", "production_sets": "production_sets", "merger_filter": "by_filtering"}

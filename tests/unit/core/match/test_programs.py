@@ -23,7 +23,8 @@ from spark_pace.core.match.search import programs
 from spark_pace.core.match.search.programs import Condition, is_program, programs_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Component, Context, Pattern, Within
+from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.rule import Context, Pattern, Within
 from spark_pace.machine_code.kernel import Kernel
 
 LEAST, GREATEST = -(2**63), 2**63 - 1

@@ -16,7 +16,8 @@ from spark_pace.core.match.first import walk
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
+from spark_pace.core.plan.component import Component, Contiguity, Times
+from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
 
 ROWS = 40
 

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from spark_pace.core.expr import Call, Column, Expr
+from spark_pace.core.plan import component as components
 from spark_pace.core.plan import fold as folds
 from spark_pace.core.plan import rule as rules
+from spark_pace.core.plan.component import Component, Ending, Member, Times
 from spark_pace.core.plan.fold import Move, PythonFold, StateMachine
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.core.plan.rule import (
     Absence,
-    Component,
     Conjunct,
     Context,
     CountSpan,
@@ -24,14 +25,12 @@ from spark_pace.core.plan.rule import (
     EventSchema,
     Field,
     GridSpan,
-    Member,
     Pattern,
     PredicateSpan,
     RecordForm,
     Rule,
     SessionSpan,
     SideTable,
-    Times,
     Within,
 )
 
@@ -41,6 +40,7 @@ NOT_COMPARED = {
     "Pattern.strategy": "every strategy finds the same matches",
     "Conjunct.components": "they follow from the expression",
     "Member.bit": "it follows from the place of the member",
+    "Ending.bit": "it follows from the place of the component",
     **{
         f"RecordForm.{name}": "it says how events are written"
         for name in (
@@ -69,6 +69,7 @@ NESTED = {
     "Pattern.within",
     "Pattern.context",
     "Component.times",
+    "Component.until",
     "Absence.component",
     "Rule.fold",
     "SideTable.columns",
@@ -96,7 +97,7 @@ RULE = Rule(
     description="rises",
 )
 GROUPED = Pattern(
-    components=(Component("a", HOLDS, Times(2, 5)), Component("b", HOLDS)),
+    components=(Component("a", HOLDS, Times(2, 5), until=Ending(HOLDS, 2)), Component("b", HOLDS)),
     where=(Conjunct(BOTH, (0, 1)),),
     within=Within(time_us=60_000_000),
     context=Context("each", "zero"),
@@ -174,8 +175,9 @@ def test_a_change_of_a_field_shows_in_the_parts(sample: Rule, name: str, changed
 def test_every_field_was_changed() -> None:
     kinds = [
         kind
-        for kind in {**vars(rules), **vars(folds)}.values()
-        if is_dataclass(kind) and (kind.__module__ in (rules.__name__, folds.__name__) or kind is RecordForm)
+        for kind in {**vars(rules), **vars(folds), **vars(components)}.values()
+        if is_dataclass(kind)
+        and (kind.__module__ in {one.__name__ for one in (rules, folds, components)} or kind is RecordForm)
     ]
     known = {f"{kind.__name__}.{field.name}" for kind in kinds for field in fields(kind)}
     assert {name for sample in SAMPLES for name, _ in changes(sample)} == known - NESTED
