@@ -31,6 +31,7 @@ SEQUENCES = {
     "sequence": "a: type = 'a', b: type = 'b'",
     "repetition": "{name: a, when: type = 'a', times: 2..5}, b: type = 'b'",
     "optional": "a: type = 'a', {name: o, when: type = 'c', times: 0..3}, b: type = 'b'",
+    "until": "{name: a, when: type = 'a', times: 1..5, until: type = 'c'}, b: type = 'b'",
     "negation": "a: type = 'a', {name: n, when: type = 'c', not: true}, b: type = 'b'",
     "trailing negation": "a: type = 'a', b: type = 'b', {name: n, when: type = 'c' and x < 100, not: true}",
     "leading negation": "{name: n, when: x < 1, not: true, within: 1 s}, a: type = 'a', b: type = 'b'",

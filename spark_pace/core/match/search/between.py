@@ -83,15 +83,19 @@ class Between:
         left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
         before = self.before[component]
         lo = before[left + (not gap.from_left)]
-        hi = np.maximum(lo, before[np.minimum(right + gap.to_right, self.ended(component, left))])
+        until = right + gap.to_right
+        if component in self.ending:
+            until = np.minimum(until, self.ended(component, left))
+        hi = np.maximum(lo, before[until])
         if capped and gap.times.most is not None and not gap.to_right:
             hi = np.minimum(hi, lo + gap.times.most)
         return lo, hi
 
     def ended(self, component: int, left: Ints) -> Ints:
-        """int64[m], the row that ends a component's group behind each row `left`; else `stream.rows`."""
-        if component not in self.ending:
-            return np.full(len(left), self.stream.rows)
+        """int64[m], the row that ends a component's group behind each row `left`; `stream.rows` for none.
+
+        The component has `until`.
+        """
         rows = np.append(self.ending[component], self.stream.rows)
         return rows[np.searchsorted(rows[:-1], left, "right")]
 
@@ -122,7 +126,7 @@ class Between:
             lo, hi = self.group(gap.group, matrix, capped=capped)
             size = hi - lo
         fits = size >= gap.times.least
-        if gap.group is not None and gap.to_right:
+        if gap.to_right and gap.group in self.ending:
             fits &= matrix[:, level] < self.ended(gap.group, matrix[:, level - 1])
         if gap.times.most is not None:
             fits &= size <= gap.times.most
@@ -150,8 +154,9 @@ class Between:
         elif gap.times.most is not None and not capped:
             most = self.before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
-            limit = np.where(limit < self.ended(gap.group, left), limit, self.stream.rows)
-        if gap.group is not None and gap.to_right:
+            if gap.group in self.ending:
+                limit = np.where(limit < self.ended(gap.group, left), limit, self.stream.rows)
+        if gap.to_right and gap.group in self.ending:
             limit = np.minimum(limit, self.ended(gap.group, left))
         if gap.closed:
             behind = left + 1
