@@ -38,7 +38,7 @@ from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
 from spark_pace.spark import pipeline
-from spark_pace.spark.checkpoint import sequences
+from spark_pace.spark.checkpoint import batch_begin
 from spark_pace.spark.stages import merger
 
 EVENTS = 1_000
@@ -201,7 +201,7 @@ def timed(parts: Parts) -> Iterator[None]:
         patch.object(merger.MergerHost, "__call__", begun),
         patch.object(DataFrame, "toArrow", noted(lambda *_: "rows from Spark", DataFrame.toArrow)),
         patch.object(merger, "merge", noted(lambda *_: "merge", core_merger.merge)),
-        patch.object(merger, "write_sequence", noted(lambda *_: "sequence file", sequences.write_sequence)),
+        patch.object(merger, "write_begin", noted(lambda *_: "sequence file", batch_begin.write_begin)),
         patch.object(
             DeltaTables, "append", noted(lambda _, table, *__: f"append {table}", DeltaTables.append)
         ),

@@ -57,7 +57,7 @@ def check(files: tuple[Path, ...]) -> None:
 @click.argument("files", nargs=-1, required=True, type=FILES)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
 def explain(files: tuple[Path, ...], as_json: bool) -> None:
-    """Print the plan of each rule."""
+    """Print what is known of each rule before it runs."""
     from spark_pace.job_file import rules_in
     from spark_pace.rules import explain as explain_rule
     from spark_pace.rules import explain_as_json

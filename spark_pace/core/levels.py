@@ -105,15 +105,16 @@ class Levels:
 
         Args:
             merged: the matches of the rules that read events.
-            passed_us: the frontier of these events before.
-            frontier_us: the frontier now.
+            passed_us: the frontier of these events before the batch.
+            frontier_us: their frontier now.
             fold: calls the Python function of a rule's fold.
 
         Returns:
             The matches of all rules.
 
         Raises:
-            OperatorError: such a function has failed. Then what is in memory of the state is of no use.
+            OperatorError: such a function has failed. The state in memory has moved on in part then, and must
+                not be used any more.
         """
         standing, before = Counter[str](), self._awaited
         self._awaited = {}  # of rules that nobody reads any more nothing is known

@@ -191,10 +191,10 @@ def asked(source: Source, position: Asked) -> Place:
 
 
 def _require_no_match(source: Source, place: Place) -> None:
-    """Raise if the place names a match that the rule does not read, or that does not exist; else do nothing.
+    """Refuse a place that was not found and names a match, with advice that fits.
 
     Raises:
-        ConfigError: it is named as a match of the rule itself, or of a rule below it.
+        ConfigError: it is named as a match of the rule itself, of one that it reads, or of one further below.
     """
     rule, name, got = source.rule, place.source, f"{place.source}:{place.offset}"
     reads = () if source.lower is None else source.lower.level.reads

@@ -63,7 +63,7 @@ def read_fold(rule: Section, schema: EventSchema | None) -> Fold | None:
 
 
 def says_form(rule: Section) -> bool:
-    """True if it is clear whether the rule's fold is a table of moves or a function, correct or not."""
+    """True if `fold` is a mapping or a text, so that the form that is meant is clear, even if it is wrong."""
     node = rule.node("fold")
     return isinstance(node, Mapping) or (isinstance(node, Scalar) and isinstance(node.value, str))
 

@@ -26,7 +26,7 @@ def read_side_tables(
     """Read the side tables; wrong ones are reported and left out.
 
     Args:
-        keys: the section.
+        keys: the section that may have the key ``lookup``.
         fields: the attributes of the events.
         declared: reads the fields under the key ``schema`` of a section.
     """

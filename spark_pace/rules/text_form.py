@@ -38,7 +38,7 @@ _TIMES_EXAMPLE = "timestamp_format: '%d.%m.%Y %H:%M:%S'"
 
 
 def read_form(keys: Section, fields: Sequence[Field]) -> RecordForm:
-    """Read the form of records in text."""
+    """Read how records are parsed from text: lines, formats of times, empty values."""
     lines = _read_lines(keys, fields)
     formats = _read_formats(keys) or lines.time_formats
     for key in ("year", "time_zone"):

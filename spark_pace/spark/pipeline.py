@@ -15,8 +15,8 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spark_pace import ways
 from spark_pace.core.plan.plan import Plan
+from spark_pace.spark.checkpoint.batch_begin import kept_pasts
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.sequences import kept_pasts
 from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.operators import operated

@@ -12,8 +12,8 @@ import pytest
 
 from examples.kafka.broker import Broker
 from spark_pace.job_file import read_job
+from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.sequences import read_sequence
 from tests.long.chaos.check import differences, tables_of
 from tests.long.chaos.series import RANDOM, Kill, Series
 from tests.long.chaos.stream import in_core, make_stream
@@ -70,7 +70,7 @@ def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
     assert outcome.unspent == []
     assert len(outcome.survived) == len(KILLS)
     checkpoint = Checkpoint(Path(spec.checkpoint_path))
-    begins = [read_sequence(checkpoint, batch_id) for batch_id in checkpoint.kept_sequences()]
+    begins = [read_begin(checkpoint, batch_id) for batch_id in checkpoint.kept_sequences()]
     assert any(begin is not None and begin.chunks for begin in begins), "what waits was never in files"
 
 

@@ -12,8 +12,8 @@ import pytest
 from spark_pace.errors import StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.sequences import read_sequence
 from spark_pace.ways import SMALL
 from tests.spark.jobs import KEYS, WAITING, in_core, job, matches, stop_at, table, waiting_events, write_files
 
@@ -31,7 +31,7 @@ def chunk_files(spec: JobSpec) -> list[str]:
 
 
 def named(spec: JobSpec, batch_id: int) -> list[str]:
-    begin = read_sequence(checkpoint_of(spec), batch_id)
+    begin = read_begin(checkpoint_of(spec), batch_id)
     assert begin is not None
     return begin.chunks
 

@@ -9,8 +9,8 @@ import pytest
 from spark_pace.errors import StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.sequences import read_sequence
 from spark_pace.ways import SMALL
 from tests.spark.jobs import Event, in_core, job, matches, random_events, table, write_files
 
@@ -76,7 +76,7 @@ def test_keys_that_are_forgotten_leave_the_checkpoint(tmp_path: Path) -> None:
     assert [row["carry"] > 0.9 * keys for row in metrics] == [False, True, False, False]
     assert metrics[-1]["carry"] == 1
     assert metrics[-1]["state_bytes"] < 20_000
-    named = [read_sequence(Checkpoint(Path(spec.checkpoint_path)), batch) for batch in (2, 4)]
+    named = [read_begin(Checkpoint(Path(spec.checkpoint_path)), batch) for batch in (2, 4)]
     assert [begin is not None and len(begin.chunks) > 0 for begin in named] == [True, False]
 
 

@@ -15,8 +15,8 @@ from spark_pace import ways
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
+from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.sequences import read_sequence
 from spark_pace.spark.detect import detect
 from tests.spark.jobs import (
     RULES,
@@ -115,7 +115,7 @@ def test_what_is_carried_of_matches_lies_in_files_too(
     feed(tmp_path, 0, 3)
     run_job(spec)
     checkpoint = Checkpoint(Path(spec.checkpoint_path))
-    begin = read_sequence(checkpoint, checkpoint.next_batch())
+    begin = read_begin(checkpoint, checkpoint.next_batch())
     assert begin is not None
     assert {path.name for path in checkpoint.waiting.iterdir()} >= set(begin.chunks) != set()
     feed(tmp_path, 3, 6)

@@ -199,7 +199,13 @@ def _by_table(function: Any, runs: Runs, at: _At) -> Folded:
 
 
 def _causes(table: pa.Table, events: int) -> Ints:
-    """int64[m], the column ``row`` of the table: the event of the run that causes each row."""
+    """int64[m], for each row that the function has returned, the place in the run of the event that gives it.
+
+    That is its column ``row``.
+
+    Raises:
+        ValueError: the column is missing, or does not hold ascending places of the run.
+    """
     if ROW not in table.column_names:
         names = ", ".join(table.column_names) or "none"
         raise ValueError(f'the table must have a column "{ROW}"; got {names}')

@@ -1,8 +1,8 @@
-"""The tests of negated components in first place: which events does an event before them forbid?
+"""Tests negated components in first place: which events cannot begin a match, because of one before them.
 
 Events are grouped by key, or by span, and by the values in which the conditions say that both events are
-equal. If they say nothing else, the time of the last event before that forbids decides; else a search of the
-two events as a sequence.
+equal. If the conditions say nothing else, only the time of the last negated event before counts; else both
+events are searched as a sequence of two.
 """
 
 from __future__ import annotations

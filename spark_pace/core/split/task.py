@@ -66,7 +66,7 @@ class SplitTask:
 
     @property
     def pattern(self) -> Pattern | None:
-        """The part of the rule's pattern that is tested inside segments; None without a pattern."""
+        """The rule's pattern without the equalities by which `stream` is divided; None without a pattern."""
         return self.method.pattern
 
     def header(self, work: Work, *, exact: bool = True) -> LaneHeader:

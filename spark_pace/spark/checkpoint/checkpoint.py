@@ -39,7 +39,7 @@ class Checkpoint:
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``levels/N+1``: the state of rules over rules for batch N + 1, if there are such rules
       (`spark_pace.spark.checkpoint.level_states`).
-    - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.sequences`).
+    - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.batch_begin`).
     - the tables, which are outside the checkpoint.
     - ``commits/N``: Spark's note that the batch is done.
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint import file_access
+from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
-from spark_pace.spark.checkpoint.sequences import Begin, read_sequence
 from spark_pace.spark.internals import is_commit, is_query
 
 
@@ -67,7 +67,7 @@ def _require_age(
 
 
 def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
-    begin = read_sequence(checkpoint, batch_id)
+    begin = read_begin(checkpoint, batch_id)
     if begin is None:
         must = f"must hold the numbers that batch {batch_id} goes on from"
         got = f"no {checkpoint.sequence(batch_id).name}"
@@ -87,7 +87,7 @@ def _another_content(path: Path) -> StateError:
 
 
 def _require_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
-    following = read_sequence(checkpoint, batch_id + 1)
+    following = read_begin(checkpoint, batch_id + 1)
     kept = None if following is None else following.offsets
     if kept not in (None, checkpoint.offsets_digest(batch_id)):
         raise _another_content(checkpoint.offsets_of(batch_id))
@@ -114,7 +114,7 @@ def remove_leftovers(checkpoint: Checkpoint) -> None:
             file_access.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
     batch = checkpoint.next_batch()
     # the next batch may have run before, and have written what the one after it begins with
-    known = [read_sequence(checkpoint, one) for one in (batch, batch + 1)]
+    known = [read_begin(checkpoint, one) for one in (batch, batch + 1)]
     checkpoint.chunks().remove_all_but(
         {name for begin in known if begin is not None for name in begin.chunks}
     )

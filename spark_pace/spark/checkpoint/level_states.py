@@ -1,7 +1,7 @@
 """Stores the state of rules over rules: a file for each batch, with the state that it begins with.
 
 The batch before writes the file before it touches a table, like the numbers in
-`spark_pace.spark.checkpoint.sequences`. So a batch that runs again finds the same matches.
+`spark_pace.spark.checkpoint.batch_begin`. So a batch that runs again finds the same matches.
 """
 
 from __future__ import annotations

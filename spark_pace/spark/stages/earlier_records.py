@@ -1,6 +1,6 @@
 """Tells a batch's tasks what is known about earlier records.
 
-The driver has it from the batch before (`spark_pace.spark.checkpoint.sequences`). A local property of Spark
+The driver has it from the batch before (`spark_pace.spark.checkpoint.batch_begin`). A local property of Spark
 brings it to the tasks.
 """
 

@@ -2,7 +2,7 @@
 
 A batch that runs again must give the same numbers. So the next `out_seq` comes not from the tables but from
 the checkpoint, where batch N - 1 has written it before touching a table
-(`spark_pace.spark.checkpoint.sequences`).
+(`spark_pace.spark.checkpoint.batch_begin`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from spark_pace.io.metrics import (
     metrics_row,
 )
 from spark_pace.io.query import TABLES
+from spark_pace.spark.checkpoint.batch_begin import FIRST, Begin, read_begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.level_states import LevelStates
-from spark_pace.spark.checkpoint.sequences import FIRST, Begin, read_sequence, write_sequence
 from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
@@ -143,7 +143,7 @@ class MergerHost:
         reached = _of_first_slot(stats).get("reached", begin.reached)
         numbers = merged.next_out_seq if kept is None else kept.out_seq
         following = Begin(numbers, frontier_us, last_appended, digest, chunks, reached)
-        write_sequence(self.checkpoint, batch_id + 1, following)
+        write_begin(self.checkpoint, batch_id + 1, following)
         self._remove_chunks(batch_id, {*begin.chunks, *chunks})
         tell_pasts(session, {batch_id + 1: following.past})
         self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
@@ -188,7 +188,7 @@ class MergerHost:
 
     def _remove_chunks(self, batch_id: int, needed: Collection[str]) -> None:
         """Remove chunks that only the batch before this one needed; that batch will not run again."""
-        before = read_sequence(self.checkpoint, batch_id - 1)
+        before = read_begin(self.checkpoint, batch_id - 1)
         if before is not None:
             self.checkpoint.chunks().remove(set(before.chunks) - set(needed))
 
@@ -210,7 +210,7 @@ class MergerHost:
             before: the last batch in each table before this one, as far as it is known.
             grown: the tables for which this batch has rows.
         """
-        is_redone = read_sequence(self.checkpoint, batch_id + 1) is not None
+        is_redone = read_begin(self.checkpoint, batch_id + 1) is not None
         known = {} if is_redone else before
         last = {name: known[name] if name in known else self.tables.last_batch(name) for name in TABLES}
         return {name: done for name, done in last.items() if done is not None} | dict.fromkeys(
@@ -222,14 +222,14 @@ class MergerHost:
 
         These matches stay, even if rules were removed since then, or an operator fails or recovers now.
         """
-        kept = read_sequence(self.checkpoint, batch_id + 1)
+        kept = read_begin(self.checkpoint, batch_id + 1)
         numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
         written = grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0))
         return kept if written else None
 
     def _begin(self, batch_id: int) -> Begin:
-        begin = read_sequence(self.checkpoint, batch_id) if batch_id else FIRST
+        begin = read_begin(self.checkpoint, batch_id) if batch_id else FIRST
         if begin is None:
             must = f"must hold the numbers that batch {batch_id} goes on from"
             path = self.checkpoint.sequence(batch_id)

@@ -130,7 +130,7 @@ def _search(work: Work, turn: Turn, level: int, bottom: int) -> bool:
 
 @part
 def _search_on(work: Work, turn: Turn, level: int, bottom: int) -> bool:
-    """Do what `_search` does, in code of its own, for calls that are rare."""
+    """Call `_search` without a copy of its code in the caller, where calls are rare."""
     return _search(work, turn, level, bottom)
 
 

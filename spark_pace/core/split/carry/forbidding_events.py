@@ -54,7 +54,10 @@ class Earlier:
 
 
 def earlier_events(tests: AbsenceTests | None, carry: Carry, wanted: Wanted, batch: Batch) -> Earlier | None:
-    """The arguments of the tests in a batch; None if there are no tests. A new carry gets those it needs."""
+    """What `without_forbidden` needs to test the events of a batch; None if the rule has no tests.
+
+    A carry that has no carries for the tests yet gets an empty one for each.
+    """
     if tests is None:
         return None
     carry.forbidding = carry.forbidding or [Carry() for _ in tests.tests]

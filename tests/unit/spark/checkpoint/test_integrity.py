@@ -13,10 +13,10 @@ import pytest
 from spark_pace.core.frames import let_go
 from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
+from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.integrity import require_whole
-from spark_pace.spark.checkpoint.sequences import Begin, read_sequence, write_sequence
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Checkpoint:
@@ -26,7 +26,7 @@ def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], followin
             (folder / name / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
     last = dict.fromkeys(TABLES, following - 1) | {"late": 3}
     made = Checkpoint(folder)
-    write_sequence(made, following, Begin({"rule": 17}, 1_000_000, last, made.offsets_digest(following - 1)))
+    write_begin(made, following, Begin({"rule": 17}, 1_000_000, last, made.offsets_digest(following - 1)))
     return made
 
 
@@ -96,7 +96,7 @@ def test_offsets_of_an_unfinished_batch_with_one_other_digit_are_refused(tmp_pat
     begun = len(done)
     whole = checkpoint(tmp_path, range(begun + 1), done, begun + 1)
     if done:
-        write_sequence(whole, 1, Begin({}, 0, offsets=whole.offsets_digest(0)))
+        write_begin(whole, 1, Begin({}, 0, offsets=whole.offsets_digest(0)))
     tables = written(begun) | {"late": begun}
     require_whole(whole, tables, TABLES)
     whole.offsets_of(begun).write_text("v1")
@@ -125,7 +125,7 @@ def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
             StateError,
             match=r"sequence/9\.json — must (be as this program wrote it|hold out_seq and frontier_us)",
         ):
-            read_sequence(whole, 9)
+            read_begin(whole, 9)
 
 
 def test_several_may_write_the_same_chunk_at_once(tmp_path: Path) -> None:

@@ -46,12 +46,12 @@ FIRST = Begin({}, NO_FRONTIER)  # batch 0 begins with this; it has no file
 _KEYS = {part.name for part in fields(Begin)}
 
 
-def write_sequence(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
+def write_begin(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
     """Store what a batch begins with."""
     write_json(checkpoint.sequence(batch_id), asdict(begin))
 
 
-def read_sequence(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
+def read_begin(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     """Read what a batch begins with; None if there is no file for it.
 
     Raises:
@@ -75,5 +75,5 @@ def kept_pasts(checkpoint: Checkpoint) -> dict[int, Past]:
     """
     first = checkpoint.last_begun()
     batch_ids = [batch_id for batch_id in checkpoint.kept_sequences() if batch_id >= first]
-    kept = {batch_id: read_sequence(checkpoint, batch_id) for batch_id in batch_ids}
+    kept = {batch_id: read_begin(checkpoint, batch_id) for batch_id in batch_ids}
     return {batch_id: begin.past for batch_id, begin in kept.items() if begin is not None}
