@@ -157,7 +157,7 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
 def ending_row(search: Search, rows: list[int]) -> int | None:
     """The row that ends the group before the last anchor, if it stands at or before that; else None."""
     group = search.between.shape.gaps[len(rows) - 2].group
-    if group not in search.between.ending:
+    if group not in search.between.ends:
         return None
     end = int(search.between.ended(group, np.array(rows[-2:-1]))[0])
     return end if end <= rows[-1] else None

@@ -177,10 +177,17 @@ def places_of(
     after = [place for anchored, place in anchors if anchored > index]
     start = before[-1] + 1 if before else own[0]
     stop = after[0] if after else own[-1] + 1
+    component = pattern.components[index]
     for place in range(start, stop):
         if ends_the_group(pattern, index, stream[place]):
             stop = place
             break
+        is_first = not before and place == own[0]  # nothing of the match stands before it
+        if component.follows == "strict" and not is_first:
+            neighbours = stream[place].seq == stream[place - 1].seq + 1
+            if not (neighbours and matching[index][place]):
+                stop = place
+                break
     if any(place >= stop for place in own):
         return []
     return [place for place in range(start, stop) if matching[index][place]]
@@ -198,7 +205,10 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
     if pattern.contiguity == "strict" and places != list(range(places[0], places[0] + len(places))):
         return False
     for before, bound in itertools.pairwise(production):
-        follows = pattern.components[bound.component].follows == "strict"
+        follows = (
+            pattern.components[bound.component].follows == "strict"
+            and pattern.components[bound.component].times is None
+        )
         if follows and bound.placed.seq != before.placed.seq + 1:
             return False
     here = bindings_of(pattern, production)

@@ -91,6 +91,8 @@ def joins_the_group(
 def has_ended(pattern: Pattern, stream: Stream, taken: Sequence[Bound], placed: Placed, index: int) -> bool:
     """Whether an event before this one, behind what the walk took before the group, has ended it."""
     before = [bound.placed for bound in taken if bound.component < index] or [taken[0].placed]
+    if pattern.components[index].follows == "strict" and placed.seq != taken[-1].placed.seq + 1:
+        return True
     return any(
         before[-1].seq < other.seq < placed.seq and ends_the_group(pattern, index, other) for other in stream
     )

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: groups with `until`, in every place and form that takes one."""
+"""Hypothesis strategies: groups that end, by `until` or `follows: strict`, in every place that takes them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,19 @@ def ends_of_groups() -> st.SearchStrategy[Expr]:
 def with_endings(
     draw: st.DrawFn, pattern: Pattern, changes: Sequence[st.SearchStrategy[Expr]] = ()
 ) -> Pattern:
-    """The pattern with `until` in one or all of its groups; `changes`: other conditions for some of them."""
+    """The pattern with ends of one or all of its groups; `changes`: other conditions for some of them."""
     groups = [index for index, one in enumerate(pattern.components) if one.times is not None]
     assume(groups)
     chosen = draw(st.sets(st.sampled_from(groups), min_size=1))
     components = list(pattern.components)
     for index in sorted(chosen):
-        until = draw(draw(st.sampled_from([ends_of_groups(), *changes])))
-        components[index] = replace(components[index], until=Ending(until, 0))
+        how = draw(st.sampled_from(["until", "until", "follows", "both"]))
+        free = pattern.contiguity == "relaxed" and not (index and pattern.components[index - 1].negated)
+        if how != "until" and free:
+            components[index] = replace(components[index], follows="strict")
+        if how != "follows" or not free:
+            until = draw(draw(st.sampled_from([ends_of_groups(), *changes])))
+            components[index] = replace(components[index], until=Ending(until, 0))
     absent = [absence.component for absence in pattern.absences]
     count = len(absent) + sum(len(one.members) for one in components)
     assume(len(components) + count + len(chosen) <= MOST_IN_OPENED_SPANS)
@@ -52,7 +57,7 @@ def ending_rules(
     either: bool = False,
     opened: bool = False,
 ) -> Rule:
-    """A rule with a group that has `until`.
+    """A rule with a group that has `until`, or whose events directly follow each other.
 
     Args:
         draw: draws.

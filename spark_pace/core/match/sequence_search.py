@@ -178,6 +178,7 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
     between, shape, stream = search.between, search.between.shape, search.stream
     sets, count, components = sets_of(search), stream.rows, search.pattern.components
     rows = np.arange(count if search.trailing else 0)
+    ends = [between.ended(one, np.arange(count)) for one in _ends(search)]
     last = search.steps - 1
     order = {COMPLETION: [*range(last + 1)], LEAST: [last, *range(last)], GREATEST: [*range(last, -1, -1)]}[
         sought
@@ -187,7 +188,8 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
         order=np.array(order),
         placed=np.cumsum([0, *(1 << own for own in order)])[:-1],
         step=-1 if sought == GREATEST else 1,
-        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 8),
+        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 10),
+        ends=np.array(ends, np.int64).reshape(len(ends), count),
         forbids=np.array(_forbids(search), np.int64).reshape(-1, 5),
         before=np.array([between.before[one] for one in sets], np.int64).reshape(len(sets), count + 1),
         roles=np.array([*shape.anchors, *sets, *between.ending]),
@@ -203,10 +205,17 @@ def _gap(search: Search, gap: Gap) -> tuple[int, ...]:
     """What `Sequence` says of a gap."""
     group = -1 if gap.group is None else search.steps + sets_of(search).index(gap.group)
     most = -1 if gap.times.most is None else gap.times.most
-    ends, sets = -1, [*search.between.ending]
-    if gap.group in sets:
-        ends = search.steps + len(sets_of(search)) + sets.index(gap.group)
-    return group, gap.times.least, most, gap.from_left, gap.to_right, gap.closed, gap.adjoined, ends
+    ends, until = -1, -1
+    if gap.group in search.between.ends:
+        ends, sets = _ends(search).index(gap.group), [*search.between.ending]
+        until = search.steps + len(sets_of(search)) + sets.index(gap.group) if gap.group in sets else -1
+    anchors = (gap.from_left, gap.to_right, gap.closed, gap.adjoined)
+    return group, gap.times.least, most, *anchors, ends, until, gap.group in search.between.runs
+
+
+def _ends(search: Search) -> list[int]:
+    """The components whose groups may end early, as `Sequence` lists them."""
+    return sorted(search.between.ends)
 
 
 def _forbids(search: Search) -> list[tuple[int, int, int, int, int]]:

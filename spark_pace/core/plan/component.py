@@ -55,7 +55,8 @@ class Component:
             stands for one event.
         negated: True if the component's events forbid a match.
         follows: "strict" if no event of the rule's stream stands between its event and the one before it in a
-            match.
+            match; of a group, if none stands before any of its events but its first in first place. The group
+            ends before the first other event.
         members: what a disjunction lists; `predicate` holds where that of any member does.
         until: what ends the group: the first such event behind the component before is not in the group, and
             none behind it is; in first place the first one behind the initiator.
@@ -68,3 +69,8 @@ class Component:
     follows: Contiguity = "relaxed"
     members: tuple[Member, ...] = ()
     until: Ending | None = None
+
+    @property
+    def runs(self) -> bool:
+        """True for a group whose events directly follow each other."""
+        return self.times is not None and self.follows == "strict"

@@ -129,7 +129,8 @@ class _Building:
         if self.anchors:
             from_left = self.group is not None and self.anchors[-1] == self.group
             before, behind = tuple(self.before), tuple(self.behind)
-            follows = self.pattern.components[component].follows == "strict"
+            own = self.pattern.components[component]
+            follows = own.follows == "strict" and own.times is None
             closed = self.pattern.contiguity == "strict" or (follows and self.group is None)
             adjoined = follows and not closed
             self.gaps.append(

@@ -128,11 +128,15 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
 
 
 def _follows(rule: Rule, pattern: Pattern, index: int) -> str | None:
-    """What stands before the component's event, in words; None if any other event may."""
-    if pattern.components[index].follows != "strict":
+    """What stands before the component's events, in words; None if any other event may."""
+    component = pattern.components[index]
+    if component.follows != "strict":
         return None
     before = _neighbour(pattern.components[:index][::-1], "last")
-    return f"right behind {before}; {_others(rule)} counts"
+    where = f"right behind {before}" if before else ""
+    if component.runs:
+        where = f"{where + ', and ' if where else ''}its events right behind each other"
+    return f"{where}; {_others(rule)} counts"
 
 
 def _others(rule: Rule) -> str:
@@ -184,6 +188,8 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
         where = "from the initiator to the terminator"
     if until is not None:
         where += f", before the first one there with {canonical_text(until.predicate)}"
+    if component.runs:
+        where += ", as long as they directly follow each other"
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"

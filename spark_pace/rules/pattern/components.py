@@ -156,7 +156,7 @@ def _read_disjunction(mapping: Mapping, scope: EventScope | None, report: Report
     """Read ``disjunction: [...]``, with or without a name; None if its members' names cannot be read."""
     fields, items = members_listed(mapping, report)
     name = fields.text("name", "name: payment")
-    follows = _read_follows(fields, grouped=False)
+    follows = _read_follows(fields)
     found = [_read_component(item, scope, report) for item in items]
     members = [placed for placed in found if placed is not None]
     if name is not None:
@@ -180,7 +180,7 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     node = None if negated else fields.node("times")
     times = None if node is None else read_times(node, report)
     until = None if negated else _read_until(fields, scope, grouped=times is not None)
-    follows = _read_follows(fields, grouped=negated or node is not None)
+    follows = _read_follows(fields, negated=negated)
     fields.require("when", "when: and a condition")
     predicate = _read_predicate(fields.node("when"), scope, report)
     if name is None:
@@ -199,16 +199,15 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     )
 
 
-def _read_follows(fields: Section, *, grouped: bool) -> Contiguity:
-    """Read ``follows``; `grouped`: the component does not stand for one event."""
+def _read_follows(fields: Section, *, negated: bool = False) -> Contiguity:
+    """Read ``follows``, which a negated component does not have."""
     follows = fields.choice("follows", ("relaxed", "strict"), "relaxed") == "strict"
-    if follows and grouped:
+    if follows and negated:
         fields.refuse(
             ["follows"],
-            "It says of one event that it directly follows another: leave it out of components with times or "
-            "not, or write contiguity: strict for the whole pattern.",
+            "It says that an event of the match directly follows another, and a negated component has none.",
         )
-    return "strict" if follows and not grouped else "relaxed"
+    return "strict" if follows and not negated else "relaxed"
 
 
 def _read_until(fields: Section, scope: EventScope | None, *, grouped: bool) -> Ending | None:

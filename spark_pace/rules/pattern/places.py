@@ -129,14 +129,14 @@ def _check_follows(found: Sequence[Placed], report: Report) -> None:
     for before, placed in pairwise([None, *found]):
         if placed is None or placed.component.follows != "strict":
             continue
-        if before is None:
+        if before is None and placed.component.times is None:
             report.add(
                 placed.place,
                 'must not have "follows: strict" in first place',
                 quote(placed.component.name),
                 "No event of the match comes before it: leave it out.",
             )
-        elif before.component.negated:
+        elif before is not None and before.component.negated:
             report.add(
                 placed.place,
                 'must not have "follows: strict" behind a negated component',
@@ -183,11 +183,12 @@ def _check_neighbours(positive: Sequence[Placed], report: Report, *, walks: bool
                 "Its first event says where the group before ends: "
                 f"write {_from_one(after.component.times.most)}, or put a component between them.",
             )
-        elif after.component.until is not None:
+        elif after.component.until is not None or after.component.follows == "strict":
             report.add(
                 after.times,
-                "must have no until behind a repeated or optional component (negated ones aside)",
+                "must have no until and no follows: strict behind a repeated or optional component (negated "
+                "ones aside)",
                 got,
-                "Its events say where the group before ends, and until where they end: put a component that "
-                "stands for one event between them.",
+                "Its events say where the group before ends, and those keys where it ends itself: put a "
+                "component that stands for one event between them.",
             )

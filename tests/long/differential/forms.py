@@ -190,6 +190,7 @@ KINDS_OF_RULES = (
     "repeated",
     "optional",
     "until",
+    "run",
     "negated",
     "negated last",
     "negated first",
@@ -272,6 +273,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
             yield "repeated" if component.times.least else "optional"
         if component.until is not None:
             yield "until"
+        if component.runs:
+            yield "run"
         if component.members:
             yield "disjunction"
         if any(isinstance(node, Previous) for node in walk(component.predicate)):

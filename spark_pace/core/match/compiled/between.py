@@ -80,11 +80,21 @@ def _next_of_set(sequence: Sequence, placement: Placement, own: int, row: int) -
 def _limit(sequence: Sequence, placement: Placement, gap: int) -> int:
     """The row behind the last one that the group between two placed anchors can have."""
     limit = placement.taken[gap + 1] + sequence.gaps[gap, 4]
-    ends = sequence.gaps[gap, 7]
-    if ends >= 0:
-        place, stop = _next_of_set(sequence, placement, ends, placement.taken[gap] + 1)
-        if place < stop:
-            limit = min(limit, sequence.searched.rows.pools[place])
+    if sequence.gaps[gap, 7] < 0:
+        return int(limit)
+    if len(sequence.searched.unused.turns) == 0:
+        return int(min(limit, sequence.ends[sequence.gaps[gap, 7], placement.taken[gap]]))
+    pools, left = sequence.searched.rows.pools, placement.taken[gap]
+    if sequence.gaps[gap, 8] >= 0:
+        place, stop = _next_of_set(sequence, placement, sequence.gaps[gap, 8], left + 1)
+        limit = min(limit, pools[place]) if place < stop else limit
+    if sequence.gaps[gap, 9]:
+        place, stop = _next_of_set(sequence, placement, sequence.gaps[gap, 0], left + 1)
+        seq = sequence.seq[left] + 1
+        while place < stop and pools[place] < limit and sequence.seq[pools[place]] == seq:
+            seq += 1
+            place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+        limit = min(limit, pools[place]) if place < stop else limit
     return int(limit)
 
 

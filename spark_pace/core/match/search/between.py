@@ -52,6 +52,9 @@ class Between:
         rows_of: the rows that match each repeated and each negated component, by its index.
         before: how many of these stand before each row: int64[rows + 1].
         ending: by the index of a component that has `until` the rows that may end its group.
+        runs: by the index of a group whose events directly follow each other the row behind the run of
+            neighbours that each of its `rows_of` is in.
+        ends: the indices of the components in `ending` or `runs`.
         forbidding: the negated components.
     """
 
@@ -67,6 +70,8 @@ class Between:
         }
         ends = {index: components[index].until for index in watched}
         self.ending = {index: stream.matching(one.bit) for index, one in ends.items() if one is not None}
+        self.runs = {index: self._behind_runs(index) for index in watched if components[index].runs}
+        self.ends = {*self.ending, *self.runs}
         self._others: dict[int, Ints] = {}
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
         self.forbidding = [self._read(index) for index in watched if components[index].negated]
@@ -84,7 +89,7 @@ class Between:
         before = self.before[component]
         lo = before[left + (not gap.from_left)]
         until = right + gap.to_right
-        if component in self.ending:
+        if component in self.ends:
             until = np.minimum(until, self.ended(component, left))
         hi = np.maximum(lo, before[until])
         if capped and gap.times.most is not None and not gap.to_right:
@@ -94,10 +99,32 @@ class Between:
     def ended(self, component: int, left: Ints) -> Ints:
         """int64[m], the row that ends a component's group behind each row `left`; `stream.rows` for none.
 
-        The component has `until`.
+        The component is one of `ends`.
         """
-        rows = np.append(self.ending[component], self.stream.rows)
-        return rows[np.searchsorted(rows[:-1], left, "right")]
+        end = np.full(len(left), self.stream.rows)
+        if component in self.ending:
+            rows = np.append(self.ending[component], self.stream.rows)
+            end = rows[np.searchsorted(rows[:-1], left, "right")]
+        if component in self.runs:
+            end = np.minimum(end, self._broken(component, left))
+        return end
+
+    def _behind_runs(self, component: int) -> Ints:
+        """int64[r], the row behind the run of neighbours that each of the component's rows is in."""
+        rows = self.rows_of[component]
+        last = np.append(np.diff(self.stream.seq[rows]) != 1, True)[: len(rows)]
+        behind: Ints = rows[last][np.cumsum(last) - last] + 1
+        return behind
+
+    def _broken(self, component: int, left: Ints) -> Ints:
+        """int64[m], the row that ends the run of neighbours behind each row `left`, or from it on."""
+        from_left = self.shape.gaps[self._gaps[component]].from_left
+        first = self.before[component][left + (not from_left)]
+        there = first < len(self.rows_of[component])
+        first = np.where(there, first, 0)
+        rows, behind = (np.append(one, 0) for one in (self.rows_of[component], self.runs[component]))
+        near = self.stream.seq[rows[first]] - self.stream.seq[left] == (not from_left)
+        return np.where(there & near, behind[first], left + 1)
 
     def events_of(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """For every event of a component's groups its candidate and its row, as two int64[k]."""
@@ -126,7 +153,7 @@ class Between:
             lo, hi = self.group(gap.group, matrix, capped=capped)
             size = hi - lo
         fits = size >= gap.times.least
-        if gap.to_right and gap.group in self.ending:
+        if gap.to_right and gap.group in self.ends:
             fits &= matrix[:, level] < self.ended(gap.group, matrix[:, level - 1])
         if gap.times.most is not None:
             fits &= size <= gap.times.most
@@ -154,9 +181,9 @@ class Between:
         elif gap.times.most is not None and not capped:
             most = self.before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
-            if gap.group in self.ending:
+            if gap.group in self.ends:
                 limit = np.where(limit < self.ended(gap.group, left), limit, self.stream.rows)
-        if gap.to_right and gap.group in self.ending:
+        if gap.to_right and gap.group in self.ends:
             limit = np.minimum(limit, self.ended(gap.group, left))
         if gap.closed:
             behind = left + 1
