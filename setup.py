@@ -18,6 +18,7 @@ RUNTIME = [
     "numba>=0.61",
     "numpy>=1.26,<2.5",
     "pandas>=2.2,<3",
+    "prometheus-client>=0.21",
     "pyarrow>=18",
     "pyspark>=4.2,<4.4",
     "PyYAML>=6",

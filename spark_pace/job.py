@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
+from spark_pace.prometheus import Offered, served
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (
@@ -58,8 +60,7 @@ def run_job(
 ) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the next run goes on from there.
 
-    SIGINT and SIGTERM stop the query. If one comes in the middle of a batch, the next run does that batch
-    again.
+    SIGINT and SIGTERM stop the query. A batch that one has interrupted is done again by the next run.
 
     Args:
         spec: the job.
@@ -68,28 +69,36 @@ def run_job(
 
     Raises:
         ConfigError: `reset_rules` names a rule that the job does not have.
-        SetupError: Java, jars or the input are missing, or another process runs the job.
+        SetupError: Java, jars, the input or the port of `metrics` are not there for it, or it runs already.
         StateError: the checkpoint does not fit the job, or its state is too large.
-        EventError: a bad record, where the job says to stop at one; or the input has ended, and all its
-            records were bad.
+        EventError: a bad record, where the job says to stop at one; or all records of an ended input.
         OperatorError: an operator failed, where the job says to stop then.
         SparkPaceError: Spark stopped the query for another reason.
     """
     began = time.monotonic()
-    summary = Summary({rule.name: 0 for rule in spec.rules})
+    rules = [rule.name for rule in spec.rules]
+    summary, offered = Summary(dict.fromkeys(rules, 0)), Offered(spec.name, rules)
 
     def report(batch: BatchReport) -> None:
         summary.add(batch)
+        offered.after(batch, time.time())
         if on_progress:
             on_progress(batch)
 
     _check(spec, reset_rules)
     secrets = Secrets()
-    with secrets.kept():
+    with secrets.kept(), _answering(spec, offered):
         summary.stopped_by = _run(spec, secrets, reset_rules, report)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary
+
+
+def _answering(spec: JobSpec, offered: Offered) -> AbstractContextManager[None]:
+    """Let Prometheus ask for the counters while the block runs, if the job says where."""
+    if spec.metrics is None:
+        return nullcontext()
+    return served(offered, spec.metrics.host, spec.metrics.port)
 
 
 def _require_events(spec: JobSpec, summary: Summary) -> None:

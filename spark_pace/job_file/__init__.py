@@ -4,6 +4,7 @@ from spark_pace.job_file.checkpoint_settings import as_planned, planned_settings
 from spark_pace.job_file.reader import check_files, is_job, read_job, rules_in
 from spark_pace.job_file.spec import (
     DeltaSource,
+    Endpoint,
     Events,
     FilesSource,
     Format,
@@ -14,6 +15,7 @@ from spark_pace.job_file.spec import (
 
 __all__ = [
     "DeltaSource",
+    "Endpoint",
     "Events",
     "FilesSource",
     "Format",

@@ -15,7 +15,7 @@ from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
-from spark_pace.job_file.spec import JobSpec
+from spark_pace.job_file.spec import Endpoint, JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
@@ -29,7 +29,10 @@ _REQUIRED = {
     "sink": "sink: {kind: delta, path: out}",
     "checkpoint": "checkpoint: out/_checkpoint",
 }
-_JOB_KEYS = (*_REQUIRED, "events", "trigger", "finish", "admission", "operators", "parallelism", "spark")
+_JOB_KEYS = (
+    *_REQUIRED,
+    *("events", "trigger", "finish", "admission", "operators", "parallelism", "spark", "metrics"),
+)
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 PARALLELISM_KEYS = ("slots", "buckets", "lanes", "latency_bound")
 _MOST = 10_000
@@ -111,6 +114,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     admission = read_admission(fields)
     slots, buckets, lanes, bound = _read_parallelism(fields, rules)
     settings = _read_settings(fields)
+    metrics = _read_metrics(fields)
     events = read_events(section, schema, sources_known=source is not None and source.names_sources)
     check_source(fields, source, schema and schema.own, events)
     if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
@@ -131,6 +135,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         lanes=lanes,
         spark=settings,
         latency_bound_us=bound,
+        metrics=metrics,
     )
 
 
@@ -241,6 +246,19 @@ def _found_by_splitter(rule: Rule) -> bool:
     """True if the splitter finds the rule's matches, so that operators only compute their fields."""
     pattern = rule.pattern
     return rule.span is None and pattern is not None and context_of(pattern).way.work == "matched"
+
+
+def _read_metrics(fields: Section) -> Endpoint | None:
+    """Read where the counters of the job are offered; None if they are not."""
+    mapping = fields.mapping("metrics", "{port: 9464}")
+    if mapping is None:
+        return None
+    keys = Section(mapping, fields.report, ("port", "host"))
+    keys.require("port", "port: 9464")
+    port, host = keys.whole("port", 1, 65_535), keys.text("host", "host: 127.0.0.1")
+    if port is None:
+        return None
+    return Endpoint(port) if host is None else Endpoint(port, host.text)
 
 
 def _read_settings(fields: Section) -> dict[str, str]:

@@ -182,6 +182,14 @@ class Events:
 
 
 @dataclass(frozen=True)
+class Endpoint:
+    """Where a job offers its counters to Prometheus."""
+
+    port: int
+    host: str = "127.0.0.1"
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """A checked job file. Its paths are absolute."""
 
@@ -200,6 +208,7 @@ class JobSpec:
     lanes: int | Literal["auto"]
     spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
     latency_bound_us: int | None = None  # the time operators may take for a lane; None: any
+    metrics: Endpoint | None = None  # where Prometheus finds the job's counters; None: nowhere
 
     @property
     def files(self) -> FilesSource:

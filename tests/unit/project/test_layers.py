@@ -70,6 +70,7 @@ ALLOWED = {
         *("spark_pace.spark.stages", "pyspark"),
     },
     "spark_pace.degree": {"numpy"},
+    "spark_pace.prometheus": {"spark_pace.errors", "spark_pace.io", "prometheus_client"},
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
     "spark_pace_bench": {

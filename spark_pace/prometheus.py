@@ -1,0 +1,120 @@
+"""Offers the counters of a running job to Prometheus, at ``http://host:port/metrics``."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from spark_pace.errors import SetupError
+from spark_pace.io.metrics import BatchReport, Counts
+
+_COUNTED = {
+    "records": "Records read.",
+    "events": "Events that were neither late nor repeats.",
+    "late": "Events behind the frontier, which are in the table late.",
+    "bad_records": "Records that were no events.",
+    "heartbeats": "Heartbeats.",
+    "repeats": "Events equal to an earlier one.",
+    "quarantined": "Rows of the table quarantine.",
+}
+_GAUGES = {
+    "pending_events": ("pending", "Events that wait for the frontier."),
+    "carried_events": ("carry", "Events kept for open selections."),
+    "open_selections": ("open", "Selections that are open."),
+    "state_bytes": ("state_bytes", "Bytes of the state, without its files of events."),
+    "idle_sources": ("idle_sources", "Sources that are left out because they lag too far behind."),
+    "batch_seconds": ("seconds", "Seconds from the end of the batch before to that of the last one."),
+    "batch_records": ("records", "Records of the last batch."),
+}
+
+
+class Offered(Collector):
+    """The counters since the job was started, and the values of its last batch, as Prometheus reads them."""
+
+    def __init__(self, job: str, rules: Sequence[str]) -> None:
+        """Begin without a batch: every rule has no match yet."""
+        self._job = job
+        self._lock = threading.Lock()
+        self._counts = Counts()
+        self._matches = Counter(dict.fromkeys(rules, 0))
+        self._batches = 0
+        self._operator_seconds = 0.0
+        self._newest_us: int | None = None
+        self._last: BatchReport | None = None
+        self._written_at = 0.0
+
+    def after(self, batch: BatchReport, now: float) -> None:
+        """Add a batch that was written at `now`, in seconds since 1970."""
+        with self._lock:
+            self._counts.add_counts(batch)
+            self._matches.update(batch.matches)
+            self._batches += 1
+            self._operator_seconds += batch.operator_seconds
+            times = [time for time in (self._newest_us, batch.max_time_us) if time is not None]
+            self._newest_us = max(times, default=None)
+            self._last, self._written_at = batch, now
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, each with the label `job_name`. What is not known yet is left out."""
+        with self._lock:
+            yield from self._counters()
+            if self._last is not None:
+                yield from self._gauges(self._last)
+
+    def _counters(self) -> Iterator[Metric]:
+        values: dict[str, tuple[float, str]] = {"batches": (self._batches, "Batches written.")}
+        for counter in fields(Counts):
+            values[counter.name] = (getattr(self._counts, counter.name), _COUNTED[counter.name])
+        values["operator_seconds"] = (self._operator_seconds, "Seconds of operators, added over all lanes.")
+        for name, (value, told) in values.items():
+            family = CounterMetricFamily(f"spark_pace_{name}", told, labels=["job_name"])
+            family.add_metric([self._job], value)
+            yield family
+        matches = CounterMetricFamily(
+            "spark_pace_matches", "Matches of each rule.", labels=["job_name", "rule"]
+        )
+        for rule, count in self._matches.items():
+            matches.add_metric([self._job, rule], count)
+        yield matches
+
+    def _gauges(self, last: BatchReport) -> Iterator[Metric]:
+        values = {name: (getattr(last, field), told) for name, (field, told) in _GAUGES.items()}
+        values["last_batch_timestamp_seconds"] = (self._written_at, "When the last batch was written.")
+        if self._newest_us is not None:
+            values["newest_event_timestamp_seconds"] = (self._newest_us / 1e6, "The greatest event time.")
+        if last.frontier_us is not None:
+            told = "The time before which everything is decided."
+            values["frontier_timestamp_seconds"] = (last.frontier_us / 1e6, told)
+        for name, (value, told) in values.items():
+            family = GaugeMetricFamily(f"spark_pace_{name}", told, labels=["job_name"])
+            family.add_metric([self._job], value)
+            yield family
+
+
+@contextmanager
+def served(offered: Offered, host: str, port: int) -> Iterator[None]:
+    """Answer Prometheus at an address of this machine while the block runs, in a thread.
+
+    Raises:
+        SetupError: the port is taken, or the host is not one of this machine.
+    """
+    registry = CollectorRegistry()
+    registry.register(offered)
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except (OSError, OverflowError) as error:
+        must, do = "must be an address of this machine that is free", "Choose another port or host."
+        raise SetupError(f"metrics — {must}; got {host}:{port}, {error}. {do}") from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
