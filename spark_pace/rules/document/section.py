@@ -23,18 +23,25 @@ class Section:
         """Take the mapping's keys, and report those that are not in `known`.
 
         A misspelt key is reported, and then read as the key that was probably meant. `elsewhere` has keys of
-        other languages, each with the advice what to write instead.
+        other languages, each with the known key that it stands for, and is read as, or with the advice what
+        to write instead.
         """
         self.place = mapping.place
         self.report = report
+        self._written = mapping.entries
         self._entries = dict(mapping.entries)
         for key, (place, node) in mapping.entries.items():
-            if key in elsewhere:
-                report.add(place, "must be a known key", quote(key), elsewhere[key])
-            elif key not in known:
-                report.add(place, "must be a known key", quote(key), nearest(key, known))
-                if (meant := meant_by(key, known)) is not None:
-                    self._entries.setdefault(meant, (place, node))
+            if key in known and key not in elsewhere:
+                continue
+            instead = elsewhere.get(key)
+            meant = instead if instead in known else None
+            if instead is None:
+                instead, meant = nearest(key, known), meant_by(key, known)
+            elif meant is not None:
+                instead = f"Write {meant}."
+            report.add(place, "must be a known key", quote(key), instead)
+            if meant is not None:
+                self._entries.setdefault(meant, (place, node))
 
     def has(self, key: str) -> bool:
         """True if the file has the key."""
@@ -56,9 +63,12 @@ class Section:
         return key in self._entries
 
     def refuse(self, keys: Sequence[str], why: str) -> None:
-        """Report those of the keys that are there, because they have no meaning here."""
+        """Report those of the keys that are there, because they have no meaning here.
+
+        A key that is only meant by a misspelt one is left alone: the file does not have it.
+        """
         for key in keys:
-            if key in self._entries:
+            if key in self._written:
                 self.report.add(self._entries[key][0], "must be left out here", quote(key), why)
 
     def text(self, key: str, example: str) -> Scalar | None:

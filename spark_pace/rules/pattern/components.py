@@ -44,6 +44,9 @@ _ELSEWHERE = {
     "where": "Write it in the rule, beside pattern.",
 }
 _NO_KEYS = {
+    **dict.fromkeys(("count", "min", "max", "repeat", "quantifier"), "times"),
+    **dict.fromkeys(("condition", "where", "if", "filter"), "when"),
+    **dict.fromkeys(("negated", "absent"), "not"),
     "contiguity": "Write follows: strict.",
     "optional": "Write times: 0..1.",
     **NO_PATTERN,
