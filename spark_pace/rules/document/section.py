@@ -92,16 +92,14 @@ class Section:
         self.report.add(node.place, f"must be {_either(valid)}", describe(node), advice)
         return (meant_by(node.text, valid) if isinstance(node, Scalar) else None) or default
 
-    def flag(self, key: str, default: bool) -> bool:
-        """The value, which must be true or false."""
+    def flag(self, key: str, default: bool, advice: str = "Write true or false, without quotes.") -> bool:
+        """The value, which must be true or false; `advice` says what to write instead of another."""
         node = self.node(key)
         if node is None:
             return default
         if isinstance(node, Scalar) and isinstance(node.value, bool):
             return node.value
-        self.report.add(
-            node.place, "must be true or false", describe(node), "Write true or false, without quotes."
-        )
+        self.report.add(node.place, "must be true or false", describe(node), advice)
         return default
 
     def whole(self, key: str, least: int, most: int) -> int | None:
