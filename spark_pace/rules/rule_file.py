@@ -53,11 +53,17 @@ RULE_KEYS = (
     "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold", "emit",
 )  # fmt: skip
 _IN_LONG_FORM = "It belongs to a component: write {name: b, when: x = 1, %s}."
-_OF_COMPONENTS = {
+_IN_PATTERN = "Write filter for all events, or a component of pattern: {sequence: [a: x = 1, b: x = 2]}."
+_NO_KEYS = {
     "follows": "Write contiguity: strict, or for one component {name: b, when: x = 1, follows: strict}.",
     "times": _IN_LONG_FORM % "times: 2+",
     "not": _IN_LONG_FORM % "not: true",
     "until": _IN_LONG_FORM % "times: 1+, until: x = 2",
+    **dict.fromkeys(("when", "condition"), _IN_PATTERN),
+    **dict.fromkeys(("window", "timeout", "duration"), "within"),
+    **dict.fromkeys(("select", "output", "fields"), "emit"),
+    **dict.fromkeys(("group_by", "key", "keys", "by"), "partition_by"),
+    "having": "where",
 }
 MAX_RULES = 1_000
 MAX_KEYS = 16  # attributes in partition_by
@@ -186,7 +192,7 @@ def _entry(node: Node, names: dict[str, Place], report: Report) -> Entry | None:
     if mapping is None:
         return None
     before = report.count
-    fields = Section(mapping, report, RULE_KEYS, _OF_COMPONENTS)
+    fields = Section(mapping, report, RULE_KEYS, _NO_KEYS)
     name = _read_name(fields, names)
     return Entry(fields, name, read_from(fields), report.count - before)
 

@@ -17,7 +17,7 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 from spark_pace.rules.document.document import Mapping, Node
-from spark_pace.rules.document.report import quote
+from spark_pace.rules.document.report import meant_by, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
@@ -30,6 +30,8 @@ _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
 _SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
 _FORMS = (_PREDICATE_KEYS, _GRID_KEYS, ("gap", "within"))
+_ALL_FORMS = "A span is {every, size} (windows), {gap} (sessions) or {open, close, within}."
+_NO_KEYS = {"window": "size", "length": "size", "slide": "every", "hop": "every"}
 _KEYS_OF_PATTERNS = ("within", "contiguity", "context", "close")
 _AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
@@ -43,7 +45,11 @@ def read_span(rule: Section, schema: EventSchema | None) -> Span | None:
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, _SPAN_KEYS)
+    if not any(meant_by(key, _SPAN_KEYS) for key in mapping.entries):
+        got = ", ".join(map(quote, mapping.entries)) or "no keys"
+        rule.report.add(mapping.place, "must have the keys of a span", got, _ALL_FORMS)
+        return None
+    fields = Section(mapping, rule.report, _SPAN_KEYS, _NO_KEYS)
     there = {key for key in _SPAN_KEYS if fields.has(key)}
     if not any(there <= {*form} for form in _FORMS):
         got = ", ".join(key for key in _SPAN_KEYS if key in there)

@@ -23,18 +23,25 @@ class Section:
         """Take the mapping's keys, and report those that are not in `known`.
 
         A misspelt key is reported, and then read as the key that was probably meant. `elsewhere` has keys of
-        other languages, each with the advice what to write instead.
+        other languages, each with the known key that it stands for, and is read as, or with the advice what
+        to write instead.
         """
         self.place = mapping.place
         self.report = report
+        self._written = mapping.entries
         self._entries = dict(mapping.entries)
         for key, (place, node) in mapping.entries.items():
-            if key in elsewhere:
-                report.add(place, "must be a known key", quote(key), elsewhere[key])
-            elif key not in known:
-                report.add(place, "must be a known key", quote(key), nearest(key, known))
-                if (meant := meant_by(key, known)) is not None:
-                    self._entries.setdefault(meant, (place, node))
+            if key in known and key not in elsewhere:
+                continue
+            instead = elsewhere.get(key)
+            meant = instead if instead in known else None
+            if instead is None:
+                instead, meant = nearest(key, known), meant_by(key, known)
+            elif meant is not None:
+                instead = f"Write {meant}."
+            report.add(place, "must be a known key", quote(key), instead)
+            if meant is not None:
+                self._entries.setdefault(meant, (place, node))
 
     def has(self, key: str) -> bool:
         """True if the file has the key."""
@@ -56,9 +63,12 @@ class Section:
         return key in self._entries
 
     def refuse(self, keys: Sequence[str], why: str) -> None:
-        """Report those of the keys that are there, because they have no meaning here."""
+        """Report those of the keys that are there, because they have no meaning here.
+
+        A key that is only meant by a misspelt one is left alone: the file does not have it.
+        """
         for key in keys:
-            if key in self._entries:
+            if key in self._written:
                 self.report.add(self._entries[key][0], "must be left out here", quote(key), why)
 
     def text(self, key: str, example: str) -> Scalar | None:
@@ -82,16 +92,14 @@ class Section:
         self.report.add(node.place, f"must be {_either(valid)}", describe(node), advice)
         return (meant_by(node.text, valid) if isinstance(node, Scalar) else None) or default
 
-    def flag(self, key: str, default: bool) -> bool:
-        """The value, which must be true or false."""
+    def flag(self, key: str, default: bool, advice: str = "Write true or false, without quotes.") -> bool:
+        """The value, which must be true or false; `advice` says what to write instead of another."""
         node = self.node(key)
         if node is None:
             return default
         if isinstance(node, Scalar) and isinstance(node.value, bool):
             return node.value
-        self.report.add(
-            node.place, "must be true or false", describe(node), "Write true or false, without quotes."
-        )
+        self.report.add(node.place, "must be true or false", describe(node), advice)
         return default
 
     def whole(self, key: str, least: int, most: int) -> int | None:

@@ -31,7 +31,14 @@ from spark_pace.rules.expressions.functions import (
 from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value, signed
 from spark_pace.rules.expressions.names import name_of, no_list, whole
 from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect, no_rule
-from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
+from spark_pace.rules.expressions.parsing import (
+    DISTINCT_COUNTS,
+    ONLY_THIS_LANGUAGE,
+    conjuncts_of,
+    distinct_count,
+    parse_expression,
+    start_of,
+)
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
 from spark_pace.rules.expressions.scopes import Scope
@@ -326,6 +333,8 @@ class _Compiler:
             return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
             advice = ELSEWHERE.get(name) or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
+            if name in DISTINCT_COUNTS:
+                advice = distinct_count(", ".join(of.sql(dialect="spark") for of in tree.expressions))
             return Wrong("must be a known function", quote(name), advice)
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:

@@ -23,6 +23,7 @@ MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
 MAX_HEIGHT = 60
 ONLY_THIS_LANGUAGE = "Only the language of docs/rules/expressions.md is read."
+DISTINCT_COUNTS = ("count_distinct", "countdistinct", "distinct_count", "nunique")
 _IN_WORDS = {"&&": "Write and.", "&": "Write and.", "|": "Write or.", "!": "Write not."}
 _SET_PARENTHESES = (
     "Put the one to be made first into parentheses, as in a = (b < c): "
@@ -139,8 +140,8 @@ def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str
     if at is not None:
         do = _IN_WORDS.get(tokens[at].text) or _element(tokens, at, text) or ONLY_THIS_LANGUAGE
         return tokens[at], "must be an expression of the rule language", quote(tokens[at].text), do
-    if (bare := _bare_length(tokens)) is not None:
-        return bare
+    if (wrong := _bare_length(tokens) or _distinct_alone(tokens, text)) is not None:
+        return wrong
     for before, token in pairwise(tokens):
         written = text[token.start : token.end + 1]
         is_pattern = before.token_type == TokenType.RLIKE and token.token_type == TokenType.STRING
@@ -164,6 +165,37 @@ def _bare_length(tokens: list[sqlglot.Token]) -> tuple[sqlglot.Token, str, str, 
             got, do = quote(f"{number.text} {unit.text}"), f"Write interval '{number.text}' {name}."
             return number, "must be an interval where it is a length of time", got, do
     return None
+
+
+def _distinct_alone(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str, str, str] | None:
+    """The first ``distinct(x)`` that stands in no aggregate."""
+    for at, token in enumerate(tokens[:-1]):
+        inside = at > 1 and tokens[at - 1].token_type == TokenType.L_PAREN and _is_word(tokens[at - 2])
+        named = at > 0 and tokens[at - 1].token_type == TokenType.DOT
+        called = tokens[at + 1].token_type == TokenType.L_PAREN
+        if token.token_type != TokenType.DISTINCT or inside or named or not called:
+            continue
+        end = _closing(tokens, at + 1)
+        of = text[tokens[at + 1].end + 1 : tokens[end].start].strip()
+        got = quote(text[token.start : tokens[end].end + 1])
+        return token, "must be an aggregate with distinct inside it", got, distinct_count(of)
+    return None
+
+
+def distinct_count(of: str) -> str:
+    """What to write for the number of different values."""
+    return f"Write count(distinct {of or 'x'})."
+
+
+def _closing(tokens: list[sqlglot.Token], start: int) -> int:
+    """The place of the parenthesis that closes the one at `start`; of the last token if none does."""
+    depth = 0
+    for at in range(start, len(tokens)):
+        kind = tokens[at].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth == 0:
+            return at
+    return len(tokens) - 1
 
 
 def _element(tokens: list[sqlglot.Token], at: int, text: str) -> str | None:

@@ -17,6 +17,7 @@ from spark_pace.core.plan.rule import EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
+from spark_pace.rules.document.torn_texts import in_quotes
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
@@ -34,6 +35,8 @@ from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_
 from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_PLAIN = re.compile(r"[A-Za-z][^,:#\[\]{}\"]*")  # a text that needs no quotation marks in YAML
+_TRUTHS = ("true", "false", "yes", "no", "on", "off")
 _LONG_KEYS = ("name", "when", "times", "until", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 _ELSEWHERE = {
@@ -44,6 +47,9 @@ _ELSEWHERE = {
     "where": "Write it in the rule, beside pattern.",
 }
 _NO_KEYS = {
+    **dict.fromkeys(("count", "min", "max", "repeat", "quantifier"), "times"),
+    **dict.fromkeys(("condition", "where", "if", "filter"), "when"),
+    **dict.fromkeys(("negated", "absent"), "not"),
     "contiguity": "Write follows: strict.",
     "optional": "Write times: 0..1.",
     **NO_PATTERN,
@@ -172,7 +178,8 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     name = (
         fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
     )
-    negated = fields.has("not") and fields.flag("not", True)
+    forbidden = _condition_under_not(fields)
+    negated = _is_negated(fields, forbidden)
     if negated:
         fields.refuse(
             ["times", "until"], "The events of a negated component are forbidden, however many come."
@@ -181,8 +188,9 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     times = None if node is None else read_times(node, report)
     until = None if negated else _read_until(fields, scope, grouped=times is not None)
     follows = _read_follows(fields, negated=negated)
-    fields.require("when", "when: and a condition")
-    predicate = _read_predicate(fields.node("when"), scope, report)
+    if forbidden is None:
+        fields.require("when", "when: and a condition")
+    predicate = _read_predicate(forbidden or fields.node("when"), scope, report)
     if name is None:
         return None
     _check_name(name, scope, report)
@@ -197,6 +205,22 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
         fields.key_place("within") if fields.has("within") else None,
         within_us,
     )
+
+
+def _condition_under_not(fields: Section) -> Scalar | None:
+    """The value of ``not`` if it is the condition that ``when`` should have; else None."""
+    node = None if fields.has("when") else fields.node("not")
+    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.strip():
+        return None
+    return None if node.text.lower() in _TRUTHS else node
+
+
+def _is_negated(fields: Section, forbidden: Scalar | None) -> bool:
+    """Read ``not``; a condition there is reported, and counts as true."""
+    if forbidden is None:
+        return fields.has("not") and fields.flag("not", True)
+    text = forbidden.text if _PLAIN.fullmatch(forbidden.text) else in_quotes(forbidden.text)
+    return fields.flag("not", True, f"Write when: {text}, not: true.")
 
 
 def _read_follows(fields: Section, *, negated: bool = False) -> Contiguity:
