@@ -13,10 +13,12 @@ from spark_pace.errors import counted
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.attributes import ONE_VALUE, over_values, shown
 from spark_pace.rules.expressions.names import name_of
+from spark_pace.rules.expressions.parsing import distinct_count
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
 
 MOST_COLLECTED = 1_000
+_DISTINCT_COUNTS = ("count_distinct", "countdistinct", "distinct_count", "nunique")
 # of aggregates with a second argument: the most it may be, what they must be, and what to do
 _SECOND = {
     "percentile": (
@@ -59,6 +61,13 @@ def aggregate(
     name = name_of(value, scope)
     found = _computed(function, value, scope, compiled) if name is None else scope.aggregate(function, *name)
     return found if at is None or not isinstance(found, Aggregate) else replace(found, at=at)
+
+
+def counts_distinct(function: str, arguments: Sequence[exp.Expr]) -> str | None:
+    """What to write for a function of other languages that counts different values; None for another."""
+    if function not in _DISTINCT_COUNTS:
+        return None
+    return distinct_count(", ".join(of.sql(dialect="spark") for of in arguments))
 
 
 def _second(function: str, arguments: Sequence[exp.Expr]) -> float | Wrong:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from spark_pace.core.expr import Aggregate, Expr, ExprType, decimal_digits, is_single
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.rules.document.report import meant_by, nearest, quote
+from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.digits import FEWER, MORE_DIGITS
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
 
+NO_ATTRIBUTE = "must name an attribute of the events"
 ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
 _OF_NUMBERS = ("sum", "avg", "stddev", "median", "percentile")
 _RESULTS: dict[str, ExprType] = {
@@ -22,10 +23,7 @@ def find_type(schema: EventSchema, attribute: str) -> ExprType | Wrong:
     types = {field.name: field.type for field in schema.fields}
     if attribute in types:
         return types[attribute]
-    advice = nearest(attribute, types)
-    if types and meant_by(attribute, tuple(types)) is None and "'" not in attribute:
-        advice += f" A text stands in quotes: '{attribute}'."
-    return Wrong("must name an attribute of the events", quote(attribute), advice)
+    return Wrong(NO_ATTRIBUTE, quote(attribute), nearest(attribute, types))
 
 
 def over_group(

@@ -14,7 +14,7 @@ from spark_pace.core.expr import Call, Expr, Literal, decimal_digits
 from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.expressions.aggregates import aggregate
+from spark_pace.rules.expressions.aggregates import aggregate, counts_distinct
 from spark_pace.rules.expressions.calendar import part, with_unit
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.digits import averaged
@@ -29,16 +29,9 @@ from spark_pace.rules.expressions.functions import (
     with_constant_text,
 )
 from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value, signed
-from spark_pace.rules.expressions.names import name_of, no_list, whole
+from spark_pace.rules.expressions.names import name_of, no_list, perhaps_text, whole
 from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect, no_rule
-from spark_pace.rules.expressions.parsing import (
-    DISTINCT_COUNTS,
-    ONLY_THIS_LANGUAGE,
-    conjuncts_of,
-    distinct_count,
-    parse_expression,
-    start_of,
-)
+from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.previous import PREV, previous
 from spark_pace.rules.expressions.scopes import Scope
@@ -209,7 +202,9 @@ class _Compiler:
         if name is None:
             return self._unknown(tree)
         found = self._scope.column(*name)
-        return found if isinstance(found, Wrong) else whole(found, tree) or found
+        if isinstance(found, Wrong):
+            return perhaps_text(found, tree, self._scope)
+        return whole(found, tree) or found
 
     def _chain(self, tree: exp.Expr, kind: type[exp.Expr], name: str) -> Expr | Wrong | None:
         """Compile what one connective joins, as a balanced tree, so that no chain is too deep to walk."""
@@ -332,9 +327,8 @@ class _Compiler:
         if name == PREV:
             return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
-            advice = ELSEWHERE.get(name) or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
-            if name in DISTINCT_COUNTS:
-                advice = distinct_count(", ".join(of.sql(dialect="spark") for of in tree.expressions))
+            other = ELSEWHERE.get(name) or counts_distinct(name, tree.expressions)
+            advice = other or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
             return Wrong("must be a known function", quote(name), advice)
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:

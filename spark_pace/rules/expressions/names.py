@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from spark_pace.core.expr import STRUCT, Aggregate, Column, Expr, is_single
-from spark_pace.rules.document.report import quote
+from spark_pace.rules.document.report import meant_by, quote
 from spark_pace.rules.expressions.arrays import ARRAY_FUNCTIONS
+from spark_pace.rules.expressions.attributes import NO_ATTRIBUTE
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Like)
+_CONSTANTS = (exp.Literal, exp.Boolean, exp.Neg)
 
 
 def name_of(tree: exp.Expr, scope: Scope) -> tuple[str | None, str] | None:
@@ -59,6 +64,26 @@ def whole(found: Column | Aggregate, tree: exp.Expr) -> Wrong | None:
         return Wrong("must be a single value", got, do)
     functions = ", ".join(ARRAY_FUNCTIONS)
     return Wrong("must be a single value", got, f"An ARRAY stands in {functions} and before is null.")
+
+
+def perhaps_text(wrong: Wrong, tree: exp.Expr, scope: Scope) -> Wrong:
+    """What is wrong with a name; if it may be a text whose quotation marks were forgotten, that is added."""
+    attributes = [field.name for field in scope.schema.fields]
+    unknown = wrong.must == NO_ATTRIBUTE and attributes and meant_by(tree.name, attributes) is None
+    if not unknown or not _stands_as_text(tree) or len(_parts(tree)) > 1 or "'" in tree.name:
+        return wrong
+    return replace(wrong, do=f"{wrong.do} A text stands in quotes: '{tree.name}'.")
+
+
+def _stands_as_text(tree: exp.Expr) -> bool:
+    """Tell whether something is compared with a name, or a function takes it."""
+    around = tree.parent
+    if isinstance(around, exp.In):
+        return around.this is not tree
+    if isinstance(around, (exp.Anonymous, exp.DPipe)):
+        return True
+    others = [side for side in (around.this, around.expression) if side is not tree] if around else []
+    return isinstance(around, _COMPARISONS) and not any(isinstance(side, _CONSTANTS) for side in others)
 
 
 def no_list(values: Sequence[Expr]) -> Wrong:

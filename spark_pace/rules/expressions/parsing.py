@@ -23,7 +23,6 @@ MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
 MAX_HEIGHT = 60
 ONLY_THIS_LANGUAGE = "Only the language of docs/rules/expressions.md is read."
-DISTINCT_COUNTS = ("count_distinct", "countdistinct", "distinct_count", "nunique")
 _IN_WORDS = {"&&": "Write and.", "&": "Write and.", "|": "Write or.", "!": "Write not."}
 _SET_PARENTHESES = (
     "Put the one to be made first into parentheses, as in a = (b < c): "
