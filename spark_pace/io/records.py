@@ -81,16 +81,18 @@ def read_records(records: Records, format: str, schema: EventSchema) -> EventsRe
             `records.columns`), ``text`` or ``columns`` (values are not read).
         schema: the attributes. Other members of a JSON object are ignored; missing ones are null.
     """
-    if format == "text" and schema.form.ignores_unmatched:
-        records = records.where(pc.fill_null(text_parser(schema).matching(records.values), True))
     rows, size = len(records.values), records.values.nbytes
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
     reads = [_read(records.slice(start, step), format, schema) for start in range(0, max(rows, 1), step)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
-    return EventsRead(events, pa.concat_tables([read.bad for read in reads]), rows)
+    return EventsRead(
+        events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads)
+    )
 
 
 def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
+    if format == "text" and schema.form.ignores_unmatched:
+        records = records.where(pc.fill_null(text_parser(schema).matching(records.values), True))
     inside = tuple(field for field in schema.fields if field.name not in records.columns)
     bad = BadRecords(None)
     values = _Values(records.values)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from spark_pace.io.text.line_bounds import filled_lines, lines_at
 from spark_pace.io.text.lines import PartlyParsed
 from spark_pace.io.text.parsers import JsonParser
+from spark_pace.io.text.utf8 import in_utf8
 
 _BEFORE = re.compile(rb"^[^{\n]+(?=\{)", re.MULTILINE)
 
@@ -46,8 +47,8 @@ class JsonInTextParser(JsonParser):
         return super().parse(_json(chunk))
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
-        """The JSON of the lines."""
-        return super().records(pc.replace_substring_regex(lines, r"\A[^{]+\{", "{"))
+        """The JSON of the lines, in UTF-8."""
+        return super().records(in_utf8(pc.replace_substring_regex(lines, r"\A[^{]+\{", "{")))
 
 
 def _json(chunk: bytes) -> bytes:

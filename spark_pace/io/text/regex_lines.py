@@ -15,12 +15,7 @@ from spark_pace.io.text.json_in_text import JsonInTextParser
 from spark_pace.io.text.line_bounds import filled_lines, lines_at
 from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
 from spark_pace.io.text.parsers import must_be
-
-_NEXT = r"[\x80-\xbf]"
-_UTF8 = (  # matches bytes that are UTF-8
-    rf"\A(?:[\x00-\x7f]|[\xc2-\xdf]{_NEXT}|\xe0[\xa0-\xbf]{_NEXT}|[\xe1-\xec\xee\xef]{_NEXT}{{2}}"
-    rf"|\xed[\x80-\x9f]{_NEXT}|\xf0[\x90-\xbf]{_NEXT}{{2}}|[\xf1-\xf3]{_NEXT}{{3}}|\xf4[\x80-\x8f]{_NEXT}{{2}})*\z"
-)
+from spark_pace.io.text.utf8 import in_utf8
 
 
 def text_parser(schema: EventSchema) -> TextParser | JsonInTextParser:
@@ -69,8 +64,8 @@ class TextParser:
         return self._parse(chunk, self.fields)
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
-        """The lines without their ends of line."""
-        return pc.replace_substring_regex(lines, r"\r?\n?\z", "")
+        """The lines in UTF-8, without their ends of line."""
+        return in_utf8(pc.replace_substring_regex(lines, r"\r?\n?\z", ""))
 
     def objections(self, records: list[bytes]) -> Objections:
         """Refuse lines that do not match."""
@@ -94,11 +89,7 @@ class TextParser:
         return self._table(groups, fields)
 
     def _groups(self, lines: pa.BinaryArray) -> pa.StructArray:
-        """The groups of each line; null for a line that does not match."""
-        try:
-            lines.view(pa.string()).validate(full=True)
-        except pa.ArrowInvalid:  # RE2 would accept some bytes that are no UTF-8
-            lines = pc.if_else(pc.match_substring_regex(lines, _UTF8), lines, pa.scalar(None, pa.binary()))
+        """The groups of each line, of `records`; null for a line that does not match."""
         return pc.extract_regex(lines.view(pa.string()), self._regex)
 
     def _table(self, groups: pa.StructArray, fields: tuple[Field, ...]) -> pa.Table:

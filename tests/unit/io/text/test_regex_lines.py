@@ -83,7 +83,7 @@ def test_an_empty_group_is_null(tmp_path: Path) -> None:
         (f"{T} 1 x=1e400", "x — must be DOUBLE; got: 1e400, which is too large"),
         ("yesterday 1", "t — must be TIMESTAMP; got: 'yesterday'"),
         ("1850-01-01 1", "t — must be an event time from 1900 to 2199; got 1850-01-01 00:00:00"),
-        (b"%s 1 x=1 \xff\xfe" % T.encode(), "the record — must match the regex of the section text"),
+        (b"%s \xff" % T.encode(), "n — must be BIGINT; got: '\ufffd'"),
     ],
 )
 def test_a_bad_line_keeps_its_neighbours(tmp_path: Path, line: str | bytes, reason: str) -> None:
@@ -103,6 +103,46 @@ def test_lines_that_do_not_match_are_no_records_where_they_are_ignored(tmp_path:
     assert result.bad["offset"].to_pylist() == [3]
     assert result.read_rows == 3
     assert read(tmp_path, "oops\n", schema).read_rows == 0
+
+
+NOT_UTF8 = [b"r\xf6\xf6t", b"\xc3", b"a\xed\xa0\x80", b"\xf0\x9f\x98 b", b"\xc0\x80", b"\xff\xfe\xc3\xa9"]
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+@pytest.mark.parametrize("repeats", [1, 2000])
+@pytest.mark.parametrize("packed", [False, True])
+def test_bytes_that_are_not_utf8_hide_no_line(
+    tmp_path: Path, ignores: bool, repeats: int, packed: bool
+) -> None:
+    schema = schema_of(RecordForm(REGEX, ignores_unmatched=ignores))
+    texts = [*NOT_UTF8, "é".encode(), b""] * repeats
+    several = [b"%s 1 %s" % (T.encode(), text) for text in texts]
+    path = tmp_path / ("events.log.gz" if packed else "events.log")
+    path.write_bytes(gzip.compress(b"\r\n".join(several)) if packed else b"\r\n".join(several))
+    result = read_events(str(path), "text", schema, "events")
+    expected = [text.decode("utf-8", "replace") or None for text in texts]
+    assert result.events["s"].to_pylist() == expected
+    assert result.events["@offset"].to_pylist() == list(range(len(texts)))
+    assert (result.read_rows, result.bad_rows) == (len(texts), 0)
+    values = records([*several, None], schema)
+    assert values.events["s"].to_pylist() == expected
+    assert values.events["@offset"].to_pylist() == list(range(len(texts)))
+
+
+@pytest.mark.parametrize("repeats", [1, 2000])  # compiled code reads long texts only
+def test_bytes_that_are_not_utf8_hide_no_json_behind_text(tmp_path: Path, repeats: int) -> None:
+    schema = schema_of(replace(PRESETS["json_in_text"], ignores_unmatched=True), JSON)
+    texts = [*NOT_UTF8, "é".encode()] * repeats
+    several = [b'\xf6: {"t": "%s", "s": "%s"}' % (T.encode(), text) for text in texts]
+    expected = [text.decode("utf-8", "replace") for text in texts]
+    assert read(tmp_path, b"\n".join(several), schema).events["s"].to_pylist() == expected
+    assert records(several, schema).events["s"].to_pylist() == expected
+
+
+def test_a_bad_line_keeps_bytes_that_are_not_utf8_as_they_came(tmp_path: Path) -> None:
+    lines = [b"oops \xf6", b"%s one \xf6" % T.encode(), b"oops \xfe"]
+    assert read(tmp_path, b"\n".join(lines)).bad["raw"].to_pylist() == lines
+    assert records(lines, SCHEMA).bad["raw"].to_pylist() == lines
 
 
 @pytest.mark.parametrize("ignores", [False, True])
