@@ -28,8 +28,18 @@ _OPERATORS = click.option(
 
 
 def _sink(text: str) -> str:
-    """The text itself if it is an address (``s3://…``), else the path in its usual form."""
-    return text if "://" in text else str(Path(text))
+    """The text itself if it is an address (``s3://…``); of a job file its sink; else the path as usual.
+
+    Raises:
+        ConfigError: the job file is wrong.
+    """
+    if "://" in text:
+        return text
+    if not Path(text).is_file():
+        return str(Path(text))
+    from spark_pace.job_file import read_job
+
+    return read_job(text).sink_path
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -156,7 +166,7 @@ def run(job: Path, reset_rule: tuple[str, ...]) -> None:
 @commands.command()
 @click.argument("out", type=_sink)
 def status(out: str) -> None:
-    """Show what a job has done and where it stands, from the tables in OUT."""
+    """Show what a job has done and where it stands, from the tables in OUT: its folder, or the job file."""
     from spark_pace.cli.status import status_command
 
     status_command(out)

@@ -49,8 +49,17 @@ class Matches:
         self.table = table
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the matches as a pandas frame with the columns of `table`."""
-        return self.table.to_pandas()
+        """Return the matches as a pandas frame with the columns of `table`.
+
+        A column of integers that lacks some has pandas' type ``Int64``: floats would not keep large ones.
+        """
+        import pandas as pd
+
+        frame, table = self.table.to_pandas(), self.table
+        for field, column in zip(table.schema, table.columns, strict=True):
+            if pa.types.is_int64(field.type) and column.null_count:
+                frame[field.name] = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype())
+        return frame
 
     @property
     def by_rule(self) -> dict[str, int]:

@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.errors import ConfigError, StateError
 
+_NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
 _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
 TABLES = ("matches", "late", "quarantine", "metrics")
 
@@ -90,6 +91,9 @@ class Tables:
             rules = f"; as views the rules that have matches: {', '.join(self.rules)}" if self.rules else ""
             missing = _MISSING.search(got)
             do = f"If {missing[1]} is a rule, no match of it was written yet. " if missing else ""
+            if unread := _NO_TIME.search(got):
+                got = f"the time {unread[1]!r}"
+                do = "Write a time with its seconds, such as '2026-01-31 12:00:00'. "
             do += f"The tables are {', '.join(self.schemas)}{rules}. Names are case-sensitive."
             raise ConfigError.of("SQL", "must be a query that the tables can answer", got, do) from error
         return pa.RecordBatchReader.from_batches(answer.schema, _read(answer))

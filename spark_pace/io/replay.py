@@ -93,7 +93,7 @@ class Replay:
         return self.result.stats
 
     def to_pandas(self) -> pd.DataFrame:
-        """The matches as a frame of pandas; see `Matches` for its columns."""
+        """The matches as a frame of pandas; see `Matches.to_pandas`."""
         return self.matches.to_pandas()
 
     def timeline(self, title: str = "matches") -> Timeline:

@@ -26,6 +26,7 @@ from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
+from spark_pace.spark.frame_columns import require_events
 from spark_pace.spark.internals import spark_schema
 from spark_pace.spark.pipeline import match_rows
 from spark_pace.spark.spark_filter import to_spark_filter
@@ -48,15 +49,11 @@ def detect(
 
     All rules count as having ``merge: detection``: the result is unordered and has no `out_seq`; to order it,
     sort by (`rule`, `selection_id`, `seq`).
-
     The frontier follows the event times of the rows that some rule uses; these times must be from 1900 to
     2199. Rows that fail a simple condition (attributes compared with constants) are dropped in the JVM.
-
     Late rows are left out. The query's ``lastProgress["observedMetrics"]["spark_pace"]`` counts them as
-    `late`, besides `events`, `carry` and `open`.
-
-    Spark runs a task per shuffle partition and batch: set ``spark.sql.shuffle.partitions`` to about the
-    number of cores.
+    `late`, besides `events`, `carry` and `open`. Spark runs a task per shuffle partition and batch: set
+    ``spark.sql.shuffle.partitions`` to about the number of cores.
 
     Args:
         df: a streaming DataFrame with the attributes of the rules' schema; other columns are ignored.
@@ -67,6 +64,9 @@ def detect(
         slots: the number of groups of the stateful stage; by default the shuffle partitions, at most eight.
             Do not change it, nor the rules, while a checkpoint is used.
 
+    Raises:
+        ConfigError: `df` does not stream or fit the schema (`require_events`), or a rule reads others.
+
     Returns:
         A streaming DataFrame: `rule, key, selection_id, seq, opened_at, matched_at`, all fields, `events`.
     """
@@ -74,6 +74,7 @@ def detect(
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     cores = spark.sparkContext.defaultParallelism
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
+    require_events(df, plan.schema)
     keys = slot_keys(spark, plan.slots, partitions)
     return _merged(match_rows(_intake_rows(df, plan), plan, keys, cores), plan)
 

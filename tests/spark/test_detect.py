@@ -24,6 +24,7 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import read_events
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.detect import detect
@@ -245,3 +246,47 @@ def events_for(rules: int) -> pa.Table:
     times = pa.array(np.arange(events.num_rows) * 1_000_000, pa.timestamp("us"))
     events = events.set_column(events.column_names.index("t"), "t", times)
     return events.append_column("n", pa.array(np.arange(events.num_rows) // ROWS))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            "time timestamp, Quantity long",
+            "detect — must be given a DataFrame with the column quantities; got time, Quantity. "
+            'Did you mean "Quantity"? Rename it.',
+        ),
+        (
+            "time timestamp, quantities double",
+            "detect — must be given the column quantities as BIGINT, or as a type that it holds; "
+            'got quantities double. Cast it before: df.withColumn("quantities", …), or correct the schema.',
+        ),
+        (
+            "time timestamp_ntz, quantities long",
+            "detect — must be given the column time as TIMESTAMP, or as a type that it holds; "
+            "got time timestamp_ntz, in a session in Asia/Kathmandu. "
+            "Times without a zone are read as UTC: set spark.sql.session.timeZone to UTC.",
+        ),
+    ],
+)
+def test_a_frame_of_another_shape_is_refused(
+    spark: SparkSession, tmp_path: Path, columns: str, message: str
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    events = {"schema": "time TIMESTAMP, quantities BIGINT", "event_time": "time"}
+    rules = load_rules({"events": events, "rules": [{"name": "r", "pattern": {"sequence": [{"a": "true"}]}}]})
+    with pytest.raises(ConfigError) as refused:
+        detect(session.readStream.schema(columns).json(str(tmp_path)), rules)
+    assert str(refused.value) == message
+
+
+def test_a_frame_at_rest_is_refused(spark: SparkSession) -> None:
+    events = {"schema": "time TIMESTAMP, id BIGINT", "event_time": "time"}
+    rules = load_rules({"events": events, "rules": [{"name": "r", "pattern": {"sequence": [{"a": "true"}]}}]})
+    with pytest.raises(ConfigError) as refused:
+        detect(spark.range(3).selectExpr("current_timestamp() AS time", "id"), rules)
+    assert str(refused.value) == (
+        "detect — must be given a streaming DataFrame; got one that does not stream. "
+        "Make it by spark.readStream; for a table at rest take spark_pace.replay."
+    )

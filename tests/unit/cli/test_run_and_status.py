@@ -1,6 +1,7 @@
 """What `spark-pace run` shows of a job, and what `spark-pace status` reads from its tables."""
 
 import io
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -167,6 +168,16 @@ def test_status_reads_the_tables(tmp_path: Path):
         r"slowest source: north\x1b/0; 2 idle",
     ]
     assert "│ r    │ 2       │ 2013-01-02 00:00:00 │" in answer.stdout
+    rule = {"name": "r", "pattern": {"sequence": [{"a": "true"}]}}
+    events = {"schema": "time TIMESTAMP", "event_time": "time"}
+    (tmp_path / "rules.yaml").write_text(json.dumps({"events": events, "rules": [rule]}), encoding="utf-8")
+    job = {"name": "job", "rules": ["rules.yaml"], "checkpoint": "checkpoint"}
+    job |= {
+        "source": {"kind": "files", "format": "json", "path": "."},
+        "sink": {"kind": "delta", "path": "."},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
+    assert spark_pace("status", tmp_path / "job.yaml").stdout == answer.stdout
 
 
 def test_status_says_where_no_job_has_run(tmp_path: Path):

@@ -207,6 +207,10 @@ def test_what_events_hold_is_no_order_to_the_terminal(out: Path, form: str) -> N
             "written yet. The tables are",
         ),
         (
+            "SELECT count(*) FROM matches WHERE matched_at > '2026-01-31 12:00'",
+            "got the time '2026-01-31 12:00'. Write a time with its seconds, such as '2026-01-31 12:00:00'. ",
+        ),
+        (
             "SELECT * FROM rising",
             "as views the rules that have matches: Rising, keyed. Names are case-sensitive.\n",
         ),

@@ -141,6 +141,19 @@ def test_a_frame_of_the_matches_has_their_columns() -> None:
     assert frame["to"].tolist() == [9.0, 7.0]
 
 
+def test_a_frame_keeps_integers_that_no_float_keeps_where_other_rules_have_none() -> None:
+    rules = [
+        {"name": name, "pattern": {"sequence": [{"a": f"id > {least}"}]}, "emit": {name: "a.id"}}
+        for name, least in (("large", 2**60), ("any", 0))
+    ]
+    events = {"schema": "time TIMESTAMP, id BIGINT", "event_time": "time"}
+    given = [{"time": f"2024-01-01T00:00:0{n}Z", "id": 2**60 + n} for n in (1, 3)]
+    frame = spark_pace.replay({"events": events, "rules": rules}, given).to_pandas()
+    assert sorted(frame["large"].dropna()) == [2**60 + 1, 2**60 + 3]
+    assert str(frame["large"].dtype) == "Int64"
+    assert str(frame["seq"].dtype) == "int64"
+
+
 @pytest.mark.parametrize(
     ("events", "message"),
     [
