@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from spark_pace.core.match.contexts import CONTEXTS, MISNAMED
 from spark_pace.core.match.contexts.context import ParameterContext
 from spark_pace.core.match.contexts.each_zero import EACH_ZERO
+from spark_pace.core.match.contexts.next_selected import NEXT_SELECTED
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Order
 from spark_pace.rules.document.document import Scalar, describe
@@ -19,14 +20,23 @@ def read_context(fields: Section) -> ParameterContext:
     node = fields.node("context")
     if node is None:
         return EACH_ZERO
-    name = ", ".join(part.strip() for part in node.text.split(",")) if isinstance(node, Scalar) else ""
-    if name not in CONTEXTS:
-        selection = name.partition(",")[0] + ", "
-        near = [known for known in CONTEXTS if known.startswith(selection)]
-        advice = MISNAMED.get(name) or nearest(name, near or CONTEXTS)
-        fields.report.add(node.place, "must be a parameter context", describe(node), advice)
-        return CONTEXTS.get(meant_by(name, tuple(CONTEXTS)) or "", EACH_ZERO)
-    return CONTEXTS[name]
+    parts = [part.strip() for part in node.text.split(",")] if isinstance(node, Scalar) else []
+    name, swapped = ", ".join(parts), ", ".join(reversed(parts))
+    if name in CONTEXTS:
+        return CONTEXTS[name]
+    if swapped in CONTEXTS:
+        name = swapped
+    fields.report.add(node.place, "must be a parameter context", describe(node), _advice(name))
+    return CONTEXTS.get(meant_by(name, tuple(CONTEXTS)) or "", EACH_ZERO)
+
+
+def _advice(name: str) -> str:
+    """What to write instead of a wrong context."""
+    near = [known for known in CONTEXTS if known.startswith(name.partition(",")[0] + ", ")]
+    advice = MISNAMED.get(name) or nearest(name, near or CONTEXTS)
+    if near or meant_by(name, tuple(CONTEXTS)) is not None:
+        return advice
+    return f'{advice} One alarm per incident: "{NEXT_SELECTED.value}".'
 
 
 def why_within(
