@@ -250,14 +250,23 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
 
 def _format(file: Path, schema: EventSchema) -> str | None:
     """The format of a file, from the ending of its name; other names are text if the schema reads text."""
-    name = file.with_suffix("") if file.suffix in ARCHIVES else file
-    return FORMATS.get(name.suffix, "text" if schema.form.reads_text else None)
+    return FORMATS.get(_ending(file.name), "text" if schema.form.reads_text else None)
 
 
 def first_line(name: str) -> int:
     """The line number, in an editor, of the first record of a text file of this name."""
+    return 2 if _ending(name) == ".csv" else 1
+
+
+def position(name: str, offset: int) -> str:
+    """The place of a record as `why` takes it: the line where the file is text, else the offset."""
+    return f"{name}:{offset}" if _ending(name) == ".parquet" else f"{name}:L{offset + first_line(name)}"
+
+
+def _ending(name: str) -> str:
+    """The ending of a file's name, without that of an archive."""
     path = Path(name)
-    return 2 if (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix == ".csv" else 1
+    return (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix
 
 
 def _hidden(path: Path) -> bool:

@@ -70,8 +70,9 @@ class TextParser:
     def objections(self, records: list[bytes]) -> Objections:
         """Refuse lines that do not match."""
         groups = self._groups(pa.array(records, pa.binary()))
-        reason = "the record — must match the regex of the section text"
-        return Objections(groups.is_null().to_numpy(zero_copy_only=False), reason)
+        preset = self.form.preset
+        must = f"have the form of the preset {preset}" if preset else "match the regex of the section text"
+        return Objections(groups.is_null().to_numpy(zero_copy_only=False), f"the record — must {must}")
 
     def checks(self) -> list[Check]:
         """Each attribute must have its type."""

@@ -20,12 +20,13 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records
-from spark_pace.io.replay import read_all, replay_files
+from spark_pace.io.replay import position, read_all, replay_files
 from spark_pace.io.text import lines
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
 from spark_pace.rules.text_form import PRESETS
 from tests.spark.jobs import LINES, job, line_of, random_events
+from tests.support.commands import spark_pace
 
 TYPES = {"t": "TIMESTAMP", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "u": "STRING"}
 REGEX = r"(?P<t>\S+) (?:-|(?P<n>\S+))(?: x=(?P<x>\S*))?(?: (?P<s>.*))?"
@@ -278,6 +279,45 @@ def test_lines_of_syslog(tmp_path: Path) -> None:
         ["web1", "CRON", "b", 1],
     ]
     assert {str(row["time"])[:19] for row in rows} == {"2024-05-01 10:00:00", "2024-05-11 10:00:00"}
+
+
+@pytest.mark.parametrize("preset", ["syslog", "combined"])
+def test_a_line_that_has_not_the_form_of_a_preset_is_told_with_its_name(tmp_path: Path, preset: str) -> None:
+    schema = schema_of(PRESETS[preset], {"time": "TIMESTAMP"}, "time")
+    told = [f"the record — must have the form of the preset {preset}"]
+    assert read(tmp_path, "oops", schema).bad["reason"].to_pylist() == told
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.log", "oops\n", "a.log:L1"),
+        ("a.log", "\n\noops\n", "a.log:L3"),
+        ("a.log.gz", "\noops\n", "a.log.gz:L2"),
+        ("a.json", "\n{}\n", "a.json:L2"),
+        ("a.csv", "time\n2024-01-01T00:00:00Z\noops\n", "a.csv:L3"),
+        ("a.csv", "when\n2024-01-01\n", "a.csv the file — "),
+        ("a.parquet", "oops", "a.parquet the file — "),
+    ],
+)
+def test_replay_tells_a_bad_record_by_the_position_that_why_takes(
+    tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    (tmp_path / "rules.yaml").write_text(
+        "events: {schema: 'time TIMESTAMP', event_time: time, text: {preset: syslog}}\n"
+        "rules: [{name: r, pattern: {sequence: [a: time is not null]}}]\n"
+    )
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    line = spark_pace("replay", "rules.yaml", name, cwd=tmp_path).stderr.splitlines()[1]
+    assert line.startswith(f"bad record: {told}")
+    if ":L" in told:
+        answer = spark_pace("why", "rules.yaml", name, "--rule", "r", "--at", told, cwd=tmp_path)
+        reason = line.removeprefix(f"bad record: {told} ")
+        assert f"not in the rule's stream: it is a bad record: {reason}" in answer.stdout
+
+
+def test_a_bad_row_of_parquet_is_told_by_its_offset() -> None:
+    assert position("part-0.parquet", 4) == "part-0.parquet:4"
 
 
 def test_lines_of_a_web_server(tmp_path: Path) -> None:
