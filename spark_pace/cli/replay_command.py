@@ -19,7 +19,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import WHOLE_FILE
 from spark_pace.io.html.timeline import require_plotly
-from spark_pace.io.replay import Replay, position, replay_files
+from spark_pace.io.replay import Replay, position, replay_files, told_of_ignored
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
 
@@ -126,7 +126,10 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules} | replayed.matches.by_rule
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    click.echo(f"{counted(replayed.read_rows, 'record')}; matches: {found}", err=True)
+    records = f"{counted(replayed.read_rows, 'record')}{told_of_ignored(replayed.ignored_rows)}"
+    click.echo(f"{records}; matches: {found}", err=True)
+    if replayed.unfit:
+        click.echo(f"warning: {replayed.unfit}", err=True)
     for told in replayed.lacking.values():
         click.echo(told, err=True)
     absent = [name for name in replayed.absent if name not in replayed.lacking]

@@ -33,7 +33,7 @@ PRESETS = {
         time_formats=("%d/%b/%Y:%H:%M:%S %z",),
         preset="combined",
     ),
-    "json_in_text": RecordForm(has_json=True),
+    "json_in_text": RecordForm(has_json=True, preset="json_in_text"),
 }
 _EXAMPLE = r"text: {regex: '(?P<time>\S+) (?P<message>.*)'}"
 _TIMES_EXAMPLE = "timestamp_format: '%d.%m.%Y %H:%M:%S'"

@@ -22,7 +22,7 @@ class RecordForm:
             microseconds since 1970.
         zone: the time zone of times whose format has none; None: UTC.
         empty_is_null: True if an empty text is null.
-        preset: the name of the preset that `regex` is of; None: the regex is the user's own.
+        preset: the name of the preset that says what lines are; None: the regex is the user's own.
     """
 
     regex: str | None = None
