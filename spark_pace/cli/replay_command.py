@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +17,9 @@ from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
+from spark_pace.io.event_files import WHOLE_FILE
 from spark_pace.io.html.timeline import require_plotly
-from spark_pace.io.replay import Replay, replay_files
+from spark_pace.io.replay import Replay, position, replay_files, told_of_ignored
 from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
 
@@ -125,7 +126,10 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules} | replayed.matches.by_rule
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    click.echo(f"{counted(replayed.read_rows, 'record')}; matches: {found}", err=True)
+    records = f"{counted(replayed.read_rows, 'record')}{told_of_ignored(replayed.ignored_rows)}"
+    click.echo(f"{records}; matches: {found}", err=True)
+    if replayed.unfit:
+        click.echo(f"warning: {replayed.unfit}", err=True)
     for told in replayed.lacking.values():
         click.echo(told, err=True)
     absent = [name for name in replayed.absent if name not in replayed.lacking]
@@ -133,13 +137,26 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
         what = "null in every record; a name in the schema that no record has?"
         click.echo(one_line(f"{', '.join(absent)}: {what}"), err=True)
     late, failed = replayed.result.late, replayed.result.failed
-    _list_bad("late", late, ("source", "offset", "reason"), late.num_rows, listed)
-    _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows, listed)
-    _list_bad("failed selection", failed, ("rule", "selection_id", "reason"), failed.num_rows, listed)
+    selections = failed.slice(0, listed).select(["rule", "selection_id", "reason"]).to_pylist()
+    _list("late", _at_positions(late, listed), late.num_rows, listed)
+    _list("bad record", _at_positions(replayed.bad, listed), replayed.bad_rows, listed)
+    _list("failed selection", map(_in_words, selections), failed.num_rows, listed)
 
 
-def _list_bad(what: str, table: pa.Table, columns: tuple[str, ...], count: int, listed: int) -> None:
-    for row in table.slice(0, listed).select(columns).to_pylist():
-        click.echo(f"{what}: {one_line(' '.join(str(value) for value in row.values()))}", err=True)
+def _at_positions(table: pa.Table, listed: int) -> Iterator[str]:
+    """The first records of a table: the position as `why` takes it, or the file, and the reason."""
+    for source, offset, reason in zip(
+        *(table[name].slice(0, listed).to_pylist() for name in ("source", "offset", "reason")), strict=True
+    ):
+        yield f"{source if reason.startswith(WHOLE_FILE) else position(source, offset)} {reason}"
+
+
+def _in_words(row: Mapping[str, object]) -> str:
+    return " ".join(map(str, row.values()))
+
+
+def _list(what: str, told: Iterable[str], count: int, listed: int) -> None:
+    for line in told:
+        click.echo(f"{what}: {one_line(line)}", err=True)
     if count > listed:
         click.echo(f"{what}: and {count - listed:,} more", err=True)

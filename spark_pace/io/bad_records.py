@@ -76,11 +76,12 @@ class BadRecords:
 
     Attributes:
         count: the number of bad records.
+        ignored: the number of lines that are no records.
     """
 
     def __init__(self, most: int | None = MOST_BAD_RECORDS) -> None:
         """Give the first `most` bad records a row each; None: all of them."""
-        self.count = 0
+        self.count = self.ignored = 0
         self._most = most
         self._bytes_left = MOST_BAD_BYTES
         self._told: list[Bad] = []

@@ -46,12 +46,15 @@ class EventsRead:
         bad: a table of `BAD_SCHEMA`: a row for each of the file's first bad records, one for all others.
         read_rows: the number of all records, good and bad.
         lacking: for each attribute that the header of a CSV file lacks, the message about it.
+        ignored_rows: the number of lines that are no records, because they do not match, see
+            `RecordForm.ignores_unmatched`.
     """
 
     events: pa.Table
     bad: pa.Table
     read_rows: int
     lacking: Mapping[str, str] = field(default_factory=dict)
+    ignored_rows: int = 0
 
     @property
     def bad_rows(self) -> int:
@@ -162,7 +165,8 @@ def _events_read(parts: list[pa.Table], bad: BadRecords, schema: EventSchema, so
         np.zeros(events.num_rows, np.int32), pa.array([source], pa.string())
     )
     events = events.add_column(1, "@source", names)
-    return EventsRead(events, bad.table(source), events.num_rows + bad.count)
+    table = bad.table(source)
+    return EventsRead(events, table, events.num_rows + bad.count, ignored_rows=bad.ignored)
 
 
 def _read_text(
@@ -200,6 +204,7 @@ def _read_text(
                     first += texts.count
                     continue
                 parsed = parse_lines(part, parser, bad.most)
+                bad.ignored += parsed.ignored
                 bad.add(first, parsed.refused.rows, parsed.refused.reasons.__getitem__, texts)
                 yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
                 bad.settle()

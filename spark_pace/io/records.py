@@ -85,9 +85,8 @@ def read_records(records: Records, format: str, schema: EventSchema) -> EventsRe
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
     reads = [_read(records.slice(start, step), format, schema) for start in range(0, max(rows, 1), step)]
     events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
-    return EventsRead(
-        events, pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads)
-    )
+    bad, read_rows = pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads)
+    return EventsRead(events, bad, read_rows, ignored_rows=rows - read_rows)
 
 
 def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:

@@ -20,7 +20,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.data_frames import table_of
-from spark_pace.io.event_files import ARCHIVES, EventsRead, read_source_file, table_events
+from spark_pace.io.event_files import ARCHIVES, WHOLE_FILE, EventsRead, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
 from spark_pace.io.match_frame import Matches
@@ -50,6 +50,8 @@ class Replay:
         absent: the attributes of the schema that are null in every record.
         lacking: for each attribute that the header of a CSV file lacks, the message about it.
         rules: the names of the rules, in the order of their files.
+        ignored_rows: how many lines of text do not match, and are no records.
+        unfit: the message, if there are lines of text and none is an event; else None.
 
     Example:
         >>> import spark_pace
@@ -71,6 +73,8 @@ class Replay:
     absent: tuple[str, ...] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
+    ignored_rows: int = 0
+    unfit: str | None = None
 
     @property
     def matches(self) -> Matches:
@@ -108,7 +112,8 @@ class Replay:
         """The counts in one line."""
         found = self.matches.by_rule
         by_rule = ", ".join(f"{rule} {count:,}" for rule, count in found.items()) or "none"
-        beside = f", {self.bad_rows:,} bad" if self.bad_rows else ""
+        beside = told_of_ignored(self.ignored_rows)
+        beside += f", {self.bad_rows:,} bad" if self.bad_rows else ""
         beside += f", {self.late.num_rows:,} late" if self.late.num_rows else ""
         return f"{counted(self.read_rows, 'record')}{beside}; matches: {by_rule}"
 
@@ -176,7 +181,26 @@ def replay_files(
     result = run(plan, [[read.events for read in reads]], calls=calls)
     read = all_read(reads)
     absent, names = _absent(read, schema), _names(rules)
-    return Replay(result, read.bad, read.bad_rows, read.read_rows, absent, read.lacking, rules=names)
+    counts = read.bad_rows, read.read_rows
+    unfit = _unfit(read, schema)
+    return Replay(result, read.bad, *counts, absent, read.lacking, names, read.ignored_rows, unfit)
+
+
+def told_of_ignored(lines: int) -> str:
+    """The number of lines that were ignored, to go behind that of the records; empty if there are none."""
+    return f", {counted(lines, 'line')} ignored" if lines else ""
+
+
+def _unfit(read: EventsRead, schema: EventSchema) -> str | None:
+    """What to check if there are lines of text and none is an event; None if one is."""
+    bad = zip(read.bad["source"].to_pylist(), read.bad["reason"].to_pylist(), strict=True)
+    in_text = (_format(Path(name), schema) == "text" and not why.startswith(WHOLE_FILE) for name, why in bad)
+    if read.events.num_rows or not (read.ignored_rows or any(in_text)):
+        return None
+    form, lines = schema.form, counted(read.ignored_rows + read.bad_rows, "line")
+    way = f"the preset {form.preset}" if form.preset else "the regex, which must match the whole line"
+    told = " Without `unmatched: ignore` each line is told with a reason." if read.ignored_rows else ""
+    return f"of {lines} of text none is an event: check {way}, and timestamp_format.{told}"
 
 
 def _names(rules: Sequence[Rule]) -> tuple[str, ...]:
@@ -220,7 +244,8 @@ def all_read(reads: Sequence[EventsRead]) -> EventsRead:
     bad = pa.concat_tables([read.bad for read in reads])
     # of the first file that lacks it
     lacking = {name: told for read in reversed(reads) for name, told in read.lacking.items()}
-    return EventsRead(events, bad, sum(read.read_rows for read in reads), lacking)
+    counts = (sum(read.read_rows for read in reads), sum(read.ignored_rows for read in reads))
+    return EventsRead(events, bad, counts[0], lacking, counts[1])
 
 
 def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
@@ -250,14 +275,23 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
 
 def _format(file: Path, schema: EventSchema) -> str | None:
     """The format of a file, from the ending of its name; other names are text if the schema reads text."""
-    name = file.with_suffix("") if file.suffix in ARCHIVES else file
-    return FORMATS.get(name.suffix, "text" if schema.form.reads_text else None)
+    return FORMATS.get(_ending(file.name), "text" if schema.form.reads_text else None)
 
 
 def first_line(name: str) -> int:
     """The line number, in an editor, of the first record of a text file of this name."""
+    return 2 if _ending(name) == ".csv" else 1
+
+
+def position(name: str, offset: int) -> str:
+    """The place of a record as `why` takes it: the line where the file is text, else the offset."""
+    return f"{name}:{offset}" if _ending(name) == ".parquet" else f"{name}:L{offset + first_line(name)}"
+
+
+def _ending(name: str) -> str:
+    """The ending of a file's name, without that of an archive."""
     path = Path(name)
-    return 2 if (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix == ".csv" else 1
+    return (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix
 
 
 def _hidden(path: Path) -> bool:

@@ -22,6 +22,7 @@ class RecordForm:
             microseconds since 1970.
         zone: the time zone of times whose format has none; None: UTC.
         empty_is_null: True if an empty text is null.
+        preset: the name of the preset that says what lines are; None: the regex is the user's own.
     """
 
     regex: str | None = None
@@ -32,6 +33,7 @@ class RecordForm:
     newest_us: int | None = None
     zone: str | None = None
     empty_is_null: bool = False
+    preset: str | None = None
 
     @property
     def reads_text(self) -> bool:

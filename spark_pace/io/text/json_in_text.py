@@ -23,6 +23,7 @@ class JsonInTextParser(JsonParser):
     def plain(self, chunk: bytes) -> PartlyParsed:
         """Let compiled code read; lines without a brace are left over, or ignored if the form says so."""
         bounds, numbers = filled_lines(chunk)
+        lines = len(numbers)
         if self.form.ignores_unmatched:
             has_brace = self.matching(lines_at(np.frombuffer(chunk, np.uint8), bounds))
             has_brace = has_brace.to_numpy(zero_copy_only=False)
@@ -31,8 +32,8 @@ class JsonInTextParser(JsonParser):
         left = numbers if read is None else numbers[~np.isin(numbers, read.rows)]
         among = np.ascontiguousarray(bounds[:, np.isin(numbers, left)])
         if read is None:
-            return PartlyParsed(super().parse(b""), np.empty(0, np.int64), left, among)
-        return replace(read, left=left, bounds=among)
+            read = PartlyParsed(super().parse(b""), np.empty(0, np.int64), left, among)
+        return replace(read, left=left, bounds=among, ignored=lines - len(numbers))
 
     def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
         """bool[n]: which values have a brace; null for a null."""

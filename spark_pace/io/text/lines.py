@@ -111,11 +111,13 @@ class ParsedLines:
         table: the good records as columns.
         rows: int64[n], the number of each good record's line in the chunk, from 0.
         refused: the bad records.
+        ignored: how many lines are no records.
     """
 
     table: pa.Table
     rows: Ints
     refused: Refused
+    ignored: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,22 +129,24 @@ class PartlyParsed:
         rows: int64[m], the number of each of them.
         left: int64[n], the numbers of the records that `LineParser.parse` must read.
         bounds: int64[2, n], where each of these begins and ends in the text.
+        ignored: how many lines are no records, and left to nobody.
     """
 
     table: pa.Table
     rows: Ints
     left: Ints
     bounds: Ints
+    ignored: int = 0
 
     def with_left(self, parse: Callable[[PartlyParsed], ParsedLines]) -> ParsedLines:
         """Complete the records: `parse` reads those that are left, and numbers them from 0."""
         if not len(self.left):
-            return ParsedLines(self.table, self.rows, NONE_REFUSED)
+            return ParsedLines(self.table, self.rows, NONE_REFUSED, self.ignored)
         read = parse(self)
         rows = np.concatenate([self.rows, self.left[read.rows]])
         order = np.argsort(rows)
         table = pa.concat_tables([self.table, read.table]).take(pa.array(order))
-        return ParsedLines(table, rows[order], read.refused.moved(self.left))
+        return ParsedLines(table, rows[order], read.refused.moved(self.left), self.ignored)
 
 
 NONE_REFUSED = Refused(np.empty(0, np.int64), [])

@@ -39,7 +39,9 @@ class TextParser:
         lines = lines_at(np.frombuffer(chunk, np.uint8), bounds)
         groups = self._groups(self.records(lines))
         matches = groups.is_valid().to_numpy(zero_copy_only=False)
+        ignored = 0
         if self.form.ignores_unmatched:
+            ignored = groups.null_count
             bounds, numbers, groups = bounds[:, matches], numbers[matches], groups.drop_null()
             matches = np.ones(len(groups), np.bool_)
         try:
@@ -47,9 +49,8 @@ class TextParser:
         except pa.ArrowInvalid:
             matches = np.zeros(len(groups), np.bool_)
             table = self.parse(b"")
-        return PartlyParsed(
-            table, numbers[matches], numbers[~matches], np.ascontiguousarray(bounds[:, ~matches])
-        )
+        among = np.ascontiguousarray(bounds[:, ~matches])
+        return PartlyParsed(table, numbers[matches], numbers[~matches], among, ignored)
 
     def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
         """bool[n]: which values match; null for a null."""
@@ -70,8 +71,9 @@ class TextParser:
     def objections(self, records: list[bytes]) -> Objections:
         """Refuse lines that do not match."""
         groups = self._groups(pa.array(records, pa.binary()))
-        reason = "the record — must match the regex of the section text"
-        return Objections(groups.is_null().to_numpy(zero_copy_only=False), reason)
+        preset = self.form.preset
+        must = f"have the form of the preset {preset}" if preset else "match the regex of the section text"
+        return Objections(groups.is_null().to_numpy(zero_copy_only=False), f"the record — must {must}")
 
     def checks(self) -> list[Check]:
         """Each attribute must have its type."""

@@ -117,7 +117,7 @@ def test_replay_tells_of_bad_records(files: Path):
         file.write("{nonsense\n")
     answer = spark_pace("replay", "rules.yaml", "events.json", cwd=files)
     assert answer.returncode == 0
-    assert "3 records; matches: a_then_b 1\nbad record: events.json 2 " in answer.stderr
+    assert "3 records; matches: a_then_b 1\nbad record: events.json:L3 " in answer.stderr
 
 
 def test_replay_reads_a_directory_of_files(files: Path):

@@ -112,13 +112,13 @@ def late_job(job_file: Path) -> Path:
 def test_replay_tells_the_events_that_are_late_in_the_job(late_job: Path):
     answer = spark_pace("replay", "job.yaml", "files", "-o", "out.json", cwd=late_job)
     assert answer.returncode == 0
-    assert answer.stderr.splitlines()[1:] == ["late: b.json 0 the frontier had passed 2024-01-01T00:00:50Z"]
+    assert answer.stderr.splitlines()[1:] == ["late: b.json:L1 the frontier had passed 2024-01-01T00:00:50Z"]
 
 
 def test_why_tells_that_an_event_is_late_and_calls_no_operator(late_job: Path):
     (late_job / "totals.py").write_text("raise SystemExit('it was called')\n", encoding="utf-8")
     for rule in ("next_to_a", "totals"):
-        answer = spark_pace("why", "job.yaml", "files", "--rule", rule, "--at", "b.json:0", cwd=late_job)
+        answer = spark_pace("why", "job.yaml", "files", "--rule", rule, "--at", "b.json:L1", cwd=late_job)
         assert (answer.returncode, answer.stderr) == (0, "")
         told = "not in the rule's stream: it is late: the frontier had passed 2024-01-01T00:00:50Z"
         assert told in answer.stdout

@@ -211,9 +211,9 @@ checkpoint: checkpoint
     wrong = "the record — must be a JSON object that begins with { and ends with } in its line"
     assert spark_pace("replay", "job.yaml", "events.json", cwd=tmp_path).stderr.splitlines() == [
         "1,001 records; matches: r 1",
-        f"bad record: events.json 0 {wrong}",
-        f"bad record: events.json 1 {wrong}",
-        f"bad record: events.json 2 998 bad records of rows 2 to 999, of which this is the first: {wrong}",
+        f"bad record: events.json:L1 {wrong}",
+        f"bad record: events.json:L2 {wrong}",
+        f"bad record: events.json:L3 998 bad records of rows 2 to 999, of which this is the first: {wrong}",
         "bad record: and 997 more",
     ]
 
