@@ -17,7 +17,7 @@ from spark_pace.io.metrics import BatchReport, Counts
 
 _COUNTED = {
     "records": "Records read.",
-    "events": "Events that were neither late nor repeats.",
+    "events": "Events that were not late; repeats are counted too.",
     "late": "Events behind the frontier, which are in the table late.",
     "bad_records": "Records that were no events.",
     "heartbeats": "Heartbeats.",
@@ -54,6 +54,7 @@ class Offered(Collector):
         """Add a batch that was written at `now`, in seconds since 1970."""
         with self._lock:
             self._counts.add_counts(batch)
+            self._counts.events += batch.repeats  # which a batch has subtracted: a counter never falls
             self._matches.update(batch.matches)
             self._batches += 1
             self._operator_seconds += batch.operator_seconds
@@ -109,8 +110,9 @@ def served(offered: Offered, host: str, port: int) -> Iterator[None]:
     registry.register(offered)
     try:
         server, thread = start_http_server(port, host, registry)
-    except (OSError, OverflowError) as error:
-        must, do = "must be an address of this machine that is free", "Choose another port or host."
+    except (OSError, UnicodeError) as error:
+        must = "must be an address of this machine that is free"
+        do = "Choose another port or host, or stop what has it: this job perhaps, if it runs already."
         raise SetupError(f"metrics — {must}; got {host}:{port}, {error}. {do}") from error
     try:
         yield

@@ -258,14 +258,14 @@ def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) 
     names = [stretch.pattern.components[sought].name]
     if gap.group is not None and gap.group != sought:
         names.insert(0, stretch.pattern.components[gap.group].name)
+        end = ending_row(search, [*before, event])
+        if event in stream.matching(gap.group) and level == len(rows):
+            return None
+        if end == event or (end is not None and event in stream.matching(gap.group)):
+            ending = stretch.member(end)
+            ended = Failure("group", f"{names[0]}: {ending} ended it", names[0], by=(ending,))
+            return Attempt(search, before, event, ended)
         if event in stream.matching(gap.group):
-            if level == len(rows):
-                return None
-            end = ending_row(search, [*before, event])
-            if end is not None:
-                ending = stretch.member(end)
-                ended = Failure("group", f"{names[0]}: {ending} ended it", names[0], by=(ending,))
-                return Attempt(search, before, event, ended)
             most = f"{names[0]} {gap.times}"
             full = Failure("group", f"{most}: there were {gap.times.most} before", most)
             return Attempt(search, before, event, full)

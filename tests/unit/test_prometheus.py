@@ -93,6 +93,20 @@ def test_counters_are_summed_over_batches_and_gauges_are_of_the_last_one() -> No
     assert found["spark_pace_newest_event_timestamp_seconds"] == 9
 
 
+def test_a_batch_that_finds_repeats_of_earlier_ones_lets_no_counter_fall() -> None:
+    offered = Offered("flights", ["rise"])
+    offered.after(batch(0), 100.0)
+    offered.after(batch(1, records=1, events=-5, repeats=6), 101.0)
+    found = read(offered)
+    assert found["spark_pace_events_total"] == 10
+    assert found["spark_pace_repeats_total"] == 6
+
+
+def test_a_host_without_a_name_that_can_be_is_refused() -> None:
+    with pytest.raises(SetupError), served(Offered("flights", []), "a..b", free_port()):
+        pass
+
+
 def test_before_the_first_batch_every_rule_has_no_match_and_no_time_is_known() -> None:
     found = read(Offered("flights", ["rise"]))
     assert found["spark_pace_matches_total rise"] == 0

@@ -187,9 +187,9 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
     else:
         where = "from the initiator to the terminator"
     if until is not None:
-        where += f", before the first one there with {canonical_text(until.predicate)}"
+        where += f", up to the first event there with {canonical_text(until.predicate)} and without it"
     if component.runs:
-        where += ", as long as they directly follow each other"
+        where += ", as long as no other event stands between"
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"

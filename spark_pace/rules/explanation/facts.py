@@ -48,7 +48,7 @@ class ComponentFacts:
         takes: for a group, which events it takes, and how many.
         forbids: for a negated component, which events forbid.
         decided_by: for a negated component in last place, what ends the wait for such an event.
-        follows: what stands before its event, if no other event may.
+        follows: what stands before its event, or before those of its group, if no other event may.
         members: what a disjunction lists; empty for other components.
         until: for a group, the condition at which it ends, if it has one.
     """

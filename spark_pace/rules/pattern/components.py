@@ -240,6 +240,8 @@ def _read_until(fields: Section, scope: EventScope | None, *, grouped: bool) -> 
         return None
     if not grouped:
         do = "It says where a group ends: write times, such as times: 1+, or leave until out."
+        if fields.has("times"):
+            do = "One event is no group that could end: write times: 1+, or leave until out."
         fields.refuse(["until"], do)
         return None
     return Ending(_read_predicate(fields.node("until"), scope, fields.report), 0)
