@@ -127,7 +127,9 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     counts = {rule.name: 0 for rule in rules} | replayed.matches.by_rule
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     records = f"{counted(replayed.read_rows, 'record')}{told_of_ignored(replayed.ignored_rows)}"
-    click.echo(f"{records}; matches: {found}", err=True)
+    closed = replayed.stats["open"]
+    end = f"; {counted(closed, 'selection')} closed by the end of the input" if closed else ""
+    click.echo(f"{records}; matches: {found}{end}", err=True)
     if replayed.unfit:
         click.echo(f"warning: {replayed.unfit}", err=True)
     for told in replayed.lacking.values():

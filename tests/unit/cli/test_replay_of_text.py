@@ -1,0 +1,122 @@
+"""What `replay` tells of lines of text: where bad ones stand, how many were ignored, whether none fits."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from spark_pace.io.replay import position, replay_files
+from spark_pace.reasons import why
+from spark_pace.rules import load_rules
+from tests.spark.jobs import LINES, line_of, random_events
+from tests.support.commands import spark_pace
+
+T = "2013-01-01T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.log", "oops\n", "a.log:L1"),
+        ("a.log", "\n\noops\n", "a.log:L3"),
+        ("a.log.gz", "\noops\n", "a.log.gz:L2"),
+        ("a.json", "\n{}\n", "a.json:L2"),
+        ("a.csv", "time\n2024-01-01T00:00:00Z\noops\n", "a.csv:L3"),
+        ("a.csv", "when\n2024-01-01\n", "a.csv the file — "),
+        ("a.parquet", "oops", "a.parquet the file — "),
+    ],
+)
+def test_replay_tells_a_bad_record_by_the_position_that_why_takes(
+    tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    (tmp_path / "rules.yaml").write_text(
+        "events: {schema: 'time TIMESTAMP', event_time: time, text: {preset: syslog}}\n"
+        "rules: [{name: r, pattern: {sequence: [a: time is not null]}}]\n"
+    )
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    shown = spark_pace("replay", "rules.yaml", name, cwd=tmp_path).stderr.splitlines()
+    (line,) = (line for line in shown if line.startswith("bad record: "))
+    assert line.startswith(f"bad record: {told}")
+    if ":L" in told:
+        answer = spark_pace("why", "rules.yaml", name, "--rule", "r", "--at", told, cwd=tmp_path)
+        reason = line.removeprefix(f"bad record: {told} ")
+        assert f"not in the rule's stream: it is a bad record: {reason}" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "told"),
+    [
+        (
+            "regex: '(?P<time>\\S+) (?P<s>.*)', unmatched: ignore",
+            [f"{T} a", "oops", "", "oops"],
+            ["1 record, 2 lines ignored; matches: r 1"],
+        ),
+        (
+            "regex: '(?P<time>\\S+) (?P<s>.*)', unmatched: ignore",
+            ["oops"],
+            [
+                "0 records, 1 line ignored; matches: r 0",
+                "warning: of 1 line of text none is an event: check the regex, which must match the whole "
+                "line, and timestamp_format. Without `unmatched: ignore` each line is told with a reason.",
+            ],
+        ),
+        (
+            "preset: syslog",
+            ["oops", "", "oops"],
+            [
+                "2 records; matches: r 0",
+                "warning: of 2 lines of text none is an event: "
+                "check the preset syslog, and timestamp_format.",
+                "bad record: a.log:L1 the record — must have the form of the preset syslog",
+                "bad record: a.log:L3 the record — must have the form of the preset syslog",
+            ],
+        ),
+        ("preset: json_in_text, unmatched: ignore", ["", ""], ["0 records; matches: r 0"]),
+    ],
+)
+def test_replay_tells_how_many_lines_were_ignored_and_whether_none_is_an_event(
+    tmp_path: Path, text: str, lines: list[str], told: list[str]
+) -> None:
+    (tmp_path / "rules.yaml").write_text(
+        f"events: {{schema: 'time TIMESTAMP, s STRING', event_time: time, text: {{{text}}}}}\n"
+        "rules: [{name: r, pattern: {sequence: [a: time is not null]}}]\n"
+    )
+    (tmp_path / "a.log").write_text("\n".join(lines))
+    answer = spark_pace("replay", "rules.yaml", "a.log", cwd=tmp_path)
+    assert (answer.returncode, answer.stderr.splitlines()) == (0, told)
+    replayed = replay_files(load_rules(tmp_path / "rules.yaml"), tmp_path / "a.log")
+    assert (replayed.unfit is not None) == any(line.startswith("warning: ") for line in told)
+    assert ("ignored" in repr(replayed)) == ("ignored" in told[0])
+
+
+def test_an_input_without_lines_of_text_is_not_told_to_have_unfit_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.json").write_text("oops")
+    (folder / "b.log.gz").write_bytes(b"oops")  # a damaged archive
+    (tmp_path / "rules.yaml").write_text(LINES)
+    replayed = replay_files(load_rules(tmp_path / "rules.yaml")[:1], folder)
+    assert (replayed.bad_rows, replayed.unfit) == (2, None)
+
+
+def test_a_bad_row_of_parquet_is_told_by_its_offset() -> None:
+    assert position("part-0.parquet", 4) == "part-0.parquet:4"
+
+
+def test_replay_and_why_read_files_of_other_names_as_text(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(LINES)
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    events = random_events(6)
+    (folder / "auth.log").write_text("\n".join(map(line_of, events[:120])))
+    with gzip.open(folder / "auth.log.gz", "wt") as packed:
+        packed.write("\n".join(map(line_of, events[120:])))
+    (folder / "later.json").write_text('{"t": "01.01.2024 01:00:00", "k": "u"}')
+    rules = [rule for rule in load_rules(tmp_path / "rules.yaml") if rule.name != "sums"]
+    replayed = replay_files(rules, folder)
+    assert (replayed.read_rows, replayed.bad_rows) == (201, 0)
+    assert {"pairs", "keyed"} == set(replayed.result.matches["rule"].to_pylist())
+    answer = why(rules, folder, rule="pairs", at="auth.log.gz:3")
+    assert answer.attributes["kind"] == events[123]["kind"]
