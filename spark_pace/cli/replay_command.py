@@ -126,12 +126,8 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     counts = {rule.name: 0 for rule in rules} | replayed.matches.by_rule
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     click.echo(f"{counted(replayed.read_rows, 'record')}; matches: {found}", err=True)
-    for told in replayed.lacking.values():
+    for told in replayed.columns_told:
         click.echo(told, err=True)
-    absent = [name for name in replayed.absent if name not in replayed.lacking]
-    if absent:
-        what = "null in every record; a name in the schema that no record has?"
-        click.echo(one_line(f"{', '.join(absent)}: {what}"), err=True)
     late, failed = replayed.result.late, replayed.result.failed
     _list_bad("late", late, ("source", "offset", "reason"), late.num_rows, listed)
     _list_bad("bad record", replayed.bad, ("source", "offset", "reason"), replayed.bad_rows, listed)

@@ -6,6 +6,7 @@ import json
 import pickle
 from datetime import datetime
 from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ TIMES = [datetime.fromisoformat(event["time"].replace("Z", "+00:00")) for event 
 NOW = "2024-01-01T00:00:00Z"
 KINDS = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
 BUILD = "Name a file or folder by a path, or build a table."
+NO_RECORD = "null in every record; a name in the schema that no record has?"
+NO_TIME = "must have the column time, the event time; got"
+RENAME = "Rename a column, or correct event_time in the rules."
 CORRECT = "Correct it, or leave the row out."
 EXPORTED = {name for name in spark_pace.__all__ if name != "__version__"}
 WITH_A_JOB = {"read_table", "create_views", "detect"}  # their examples run in tests/spark/test_examples.py
@@ -157,7 +161,23 @@ def test_a_frame_of_the_matches_has_their_columns() -> None:
             [{"time": NOW, "x": 1.0}, {"time": "soon", "x": 1.0}],
             f"table, row 1: time — must be TIMESTAMP; got: 'soon'. {CORRECT}",
         ),
-        ([{"x": 1.0}], "table, row 0: time — must be an event time from 1900 to 2199; got nothing"),
+        ([{"x": 1.0}], f"table — {NO_TIME} the columns x. {RENAME}"),
+        ([{}], f"table — {NO_TIME} no columns. {RENAME}"),
+        (
+            [{"time": None, "x": 1.0}],
+            "table, row 0: time — must be an event time from 1900 to 2199; got nothing",
+        ),
+        (
+            pd.DataFrame({"TIME": [NOW], "X": [1.0], 7: [8]}),
+            f'table — {NO_TIME} the columns TIME, X, 7. Did you mean "TIME"?',
+        ),
+        (pl.DataFrame({"tme": [NOW]}), f'table — {NO_TIME} the columns tme. Did you mean "tme"?'),
+        (
+            pd.DataFrame({"time": [NOW], "x": [1.0]}).set_index("time"),
+            f"table — {NO_TIME} the columns x. It is in the index: call reset_index().",
+        ),
+        (pd.DataFrame({"time": [NOW]})[[]], f"table — {NO_TIME} no columns. {RENAME}"),
+        (pa.table({"x": [1.0]}), f"table — {NO_TIME} the columns x. {RENAME}"),
         (
             [{"time": NOW, "x": 1}, {"time": NOW, "x": "one"}],
             f"table, row 1: x — must be DOUBLE; got: 'one', of the type str. {CORRECT}",
@@ -210,6 +230,36 @@ def test_wrong_events_are_told_in_one_line(events: object, message: str) -> None
     with pytest.raises((ConfigError, EventError)) as caught:
         spark_pace.replay(MANY_TYPES, events)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "events", [[], as_table()[:0], as_table().to_pandas()[:0], pl.DataFrame(as_table())[:0]]
+)
+def test_no_events_are_no_mistake(events: object) -> None:
+    assert repr(spark_pace.replay(TEXT, events)) == "0 records; matches: none"
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        (as_table().to_pandas().rename(columns={"x": "X"}), [f'x: {NO_RECORD} Did you mean "X"?']),
+        (as_table().to_pandas().set_index("x"), [f"x: {NO_RECORD} It is in the index: call reset_index()."]),
+        (as_table().to_pandas()[["time"]], [f"k, x: {NO_RECORD}"]),
+        (pl.DataFrame(as_table()).rename({"x": "x<"}), [f'x: {NO_RECORD} Did you mean "x<"?']),
+        (
+            as_table().rename_columns(["time", "a", "X"]),
+            [f'x: {NO_RECORD} Did you mean "X"?', f"k: {NO_RECORD}"],
+        ),
+        ([{"time": NOW, "X": 1.0}, {"time": NOW, "k": ""}], [f'x: {NO_RECORD} Did you mean "X"?']),
+        ([{"time": NOW, "k": None}], [f"k, x: {NO_RECORD}"]),
+    ],
+)
+def test_attributes_that_no_record_has_are_told_beside_the_matches(events: object, told: list[str]) -> None:
+    found = spark_pace.replay(TEXT, events)
+    count, *lines = repr(found).splitlines()
+    assert count.endswith("; matches: none")
+    assert lines == told
+    assert all(f"<p>{escape(line)}</p>" in found._repr_html_() for line in (count, *told))
 
 
 def test_columns_that_no_attribute_has_may_hold_anything() -> None:
