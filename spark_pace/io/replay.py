@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
+from spark_pace.core.functions.error_texts import last_line
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
@@ -113,7 +114,15 @@ class Replay:
 
     def __repr__(self) -> str:
         """The counts in one line, then a line for each thing that may explain why there are no more."""
-        return "\n".join([self._counts(), *self.columns_told])
+        return "\n".join([self._counts(), *self.columns_told, *self._failures()])
+
+    def _failures(self) -> list[str]:
+        """How many selections a Python operator failed on, and the first reason; empty if on none."""
+        if not self.failed.num_rows:
+            return []
+        rule, reason = self.failed["rule"][0].as_py(), self.failed["reason"][0].as_py()
+        many = counted(self.failed.num_rows, "selection")
+        return [f"{many} failed, the first: rule {rule}, {last_line(reason)}"]
 
     def _counts(self) -> str:
         found = self.matches.by_rule

@@ -262,6 +262,42 @@ def test_attributes_that_no_record_has_are_told_beside_the_matches(events: objec
     assert all(f"<p>{escape(line)}</p>" in found._repr_html_() for line in (count, *told))
 
 
+FAILING = """
+events: {schema: "time TIMESTAMP, k STRING, x DOUBLE", event_time: time}
+rules:
+  - name: high
+    span: {every: 10 s, size: 10 s}
+    operator: tests.unit.project.test_python_api:rounded
+    emit: {n: BIGINT}
+"""
+
+
+def rounded(span: Any) -> list[dict[str, object]]:
+    x = span.opening["x"]
+    if x > 8:
+        raise ValueError("<x> is too large")
+    return [{"n": x if x > 1 else 1}]
+
+
+@pytest.mark.parametrize(
+    ("first", "counts", "told"),
+    [
+        (0, "4 records; matches: high 1", "3 selections failed, the first: rule high, ValueError: <x>"),
+        (
+            3,
+            "1 record; matches: none",
+            "1 selection failed, the first: rule high, TypeError: emit n — must be ",
+        ),
+    ],
+)
+def test_failed_selections_are_told_beside_the_matches(first: int, counts: str, told: str) -> None:
+    found = spark_pace.replay(FAILING, EVENTS[first:])
+    shown, failures = repr(found).splitlines()
+    assert shown == counts
+    assert failures.startswith(told)
+    assert f"<p>{escape(failures)}</p>" in found._repr_html_()
+
+
 def test_columns_that_no_attribute_has_may_hold_anything() -> None:
     frame = as_table().to_pandas().assign(other=[1, "a", None, {}])
     dicts = [{**event, "other": value} for event, value in zip(EVENTS, [1, "a", None, {}], strict=True)]
