@@ -298,6 +298,29 @@ def test_failed_selections_are_told_beside_the_matches(first: int, counts: str, 
     assert f"<p>{escape(failures)}</p>" in found._repr_html_()
 
 
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["v", "w", "<b>u</b>"])])
+def test_categories_of_polars_are_texts(kind: Any) -> None:
+    frame = pl.DataFrame(as_table()).with_columns(pl.col("k").cast(kind))
+    found = spark_pace.replay(TEXT, frame)
+    assert found.matches["k"].to_pylist() == ["<b>u</b>", None]
+    assert len(spark_pace.replay(TEXT, pl.concat([frame[:1], frame[1:]], rechunk=False))) == 2
+    assert len(spark_pace.replay(TEXT, frame[:0])) == 0
+    with pytest.raises(EventError, match="table: x — must be DOUBLE; got: a column of string"):
+        spark_pace.replay(TEXT, frame.with_columns(x=frame["k"]))
+
+
+def test_categories_of_polars_inside_lists_and_structs_are_texts() -> None:
+    rules = TEXT.replace("k STRING", "k STRING, tags ARRAY<STRING>, o STRUCT<s: STRING>").replace(
+        "event_time: time", "event_time: time, tie_break: [x]"
+    )
+    rules = rules.replace("k: a.k", "k: a.o.s, tag: 'element_at(b.tags, 1)'")
+    names = pl.Series(["a", "b", None, "d"], dtype=pl.Categorical)
+    frame = pl.DataFrame(as_table()).with_columns(tags=names.reshape((4, 1)).arr.to_list(), s=names)
+    found = spark_pace.replay(rules, frame.with_columns(o=pl.struct("s")))
+    assert found.matches["k"].to_pylist() == ["a", None]
+    assert found.matches["tag"].to_pylist() == ["b", "d"]
+
+
 def test_columns_that_no_attribute_has_may_hold_anything() -> None:
     frame = as_table().to_pandas().assign(other=[1, "a", None, {}])
     dicts = [{**event, "other": value} for event, value in zip(EVENTS, [1, "a", None, {}], strict=True)]
