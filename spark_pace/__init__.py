@@ -118,7 +118,8 @@ def replay(rules: Rules, events: object) -> Replay:
     Raises:
         RuleError: the rules are wrong.
         ConfigError: there are no such events, or an argument is none of these.
-        EventError: a column of a table has another type than the rules declare, or a row has no event time.
+        EventError: a table has no column of event times, a row has none, or a column is of another type than
+            the rules declare.
 
     Example:
         >>> import spark_pace

@@ -132,12 +132,8 @@ def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
     click.echo(f"{records}; matches: {found}{end}", err=True)
     if replayed.unfit:
         click.echo(f"warning: {replayed.unfit}", err=True)
-    for told in replayed.lacking.values():
+    for told in replayed.columns_told:
         click.echo(told, err=True)
-    absent = [name for name in replayed.absent if name not in replayed.lacking]
-    if absent:
-        what = "null in every record; a name in the schema that no record has?"
-        click.echo(one_line(f"{', '.join(absent)}: {what}"), err=True)
     late, failed = replayed.result.late, replayed.result.failed
     selections = failed.slice(0, listed).select(["rule", "selection_id", "reason"]).to_pylist()
     _list("late", _at_positions(late, listed), late.num_rows, listed)

@@ -11,6 +11,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.event_files import columns_of, fitted_column
 from spark_pace.io.text.column_types import inner, typed
+from spark_pace.io.text.csv_header import meant_column
 
 SOURCE = "table"  # the source of their events
 _TIMES = ("TIMESTAMP", "DATE")
@@ -36,12 +37,14 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
 
     Raises:
         ConfigError: `events` is none of these.
-        EventError: the values of a column have no common type, or not the type of their attribute.
+        EventError: there is no column of event times, or the values of a column have no common type, or not
+            the type of their attribute.
     """
     table = _as_table(events, schema)
     if table is None:
         do = "Name a file or folder by a path, or build a table."
         raise ConfigError.of("events", f"must be {_KINDS}", type(events).__name__, do)
+    _require_event_time(events, table, schema)
     for field in schema.fields:
         place = table.schema.get_field_index(field.name)
         if field.type in _TIMES and place >= 0 and _is_text(table.schema.field(place).type):
@@ -52,17 +55,63 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
     return table
 
 
+def absent_columns(events: object, table: pa.Table, schema: EventSchema) -> dict[str, str]:
+    """Return for each attribute that is no column of `events` what may be meant: a similar column, the index.
+
+    Args:
+        events: the events as they were given.
+        table: what `table_of` made of them.
+        schema: the attributes.
+    """
+    names = [name for name in columns_of(schema) if name not in table.column_names]
+    columns = _columns_given(events, table) if names and table.num_rows else []
+    meant = {name: _where_it_is(events, name, columns, schema) for name in names}
+    return {name: told for name, told in meant.items() if told}
+
+
+def _require_event_time(events: object, table: pa.Table, schema: EventSchema) -> None:
+    """Refuse a table without the column of the event time; a list without events is none."""
+    (name, *_) = schema.path_of(schema.event_time)
+    if name in table.column_names or (isinstance(events, Sequence) and not events):
+        return
+    columns = _columns_given(events, table)
+    got = f"the columns {one_line(', '.join(columns), _MOST_CHARACTERS)}" if columns else "no columns"
+    do = _where_it_is(events, name, columns, schema) or "Rename a column, or correct event_time in the rules."
+    raise EventError(f"{SOURCE} — must have the column {name}, the event time; got {got}. {do}")
+
+
+def _columns_given(events: Any, table: pa.Table) -> list[str]:
+    """Return the names of all columns of `events`; `table` may have those of attributes only."""
+    if _is_of_pandas(events):
+        return [str(name) for name in events.columns]
+    if isinstance(events, Sequence):
+        return list(dict.fromkeys(str(name) for event in events for name in event))
+    return list(table.column_names)
+
+
+def _where_it_is(events: Any, name: str, columns: Sequence[str], schema: EventSchema) -> str:
+    """Advice for a column that `events` lack; empty if nothing in them looks like it."""
+    if _is_of_pandas(events) and name in events.index.names:
+        return "It is in the index: call reset_index()."
+    attributes = columns_of(schema)
+    return meant_column(name, [column for column in columns if column not in attributes])
+
+
+def _is_of_pandas(events: object) -> bool:
+    return all(hasattr(events, name) for name in ("to_numpy", "iloc", "columns"))
+
+
 def _as_table(events: Any, schema: EventSchema) -> pa.Table | None:
     if isinstance(events, pa.Table):
         return events
     names = columns_of(schema)
-    if all(hasattr(events, name) for name in ("to_numpy", "iloc", "columns")):  # a frame of pandas
+    if _is_of_pandas(events):
         places = [place for place, name in enumerate(events.columns) if name in names]
         return _table([(events.columns[place], events.iloc[:, place]) for place in places], schema)
     if hasattr(events, "__arrow_c_stream__"):
         return pa.table(events)
     if isinstance(events, Sequence) and all(isinstance(event, Mapping) for event in events):
-        there = [name for name in names if any(name in event for event in events)] or names[:1]
+        there = [name for name in names if any(name in event for event in events)]
         return _table([(name, [event.get(name) for event in events]) for name in there], schema)
     return None
 

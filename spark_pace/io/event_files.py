@@ -303,7 +303,9 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     if is_.is_list(target) and not is_.is_null(stored):
         return with_elements(column, lambda elements: _typed(elements, target.value_type), target)
     if is_.is_dictionary(stored):
-        return _typed(column.cast(stored.value_type), target)
+        if is_.is_string_view(stored.value_type):  # of polars; Arrow does not decode it
+            column = column.cast(pa.dictionary(stored.index_type, pa.string()))
+        return _typed(column.cast(column.type.value_type), target)
     is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
     kept = stored == target or is_.is_null(stored)
     kept |= is_.is_integer(stored) and is_.is_integer(target)

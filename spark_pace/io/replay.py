@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
+from spark_pace.core.functions.error_texts import last_line
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError, EventError, counted
-from spark_pace.io.data_frames import table_of
+from spark_pace.errors import ConfigError, EventError, counted, one_line
+from spark_pace.io.data_frames import absent_columns, table_of
 from spark_pace.io.event_files import ARCHIVES, WHOLE_FILE, EventsRead, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
@@ -48,7 +49,8 @@ class Replay:
             and `source` (string), `selection_id` and `offset` (int64), `raw` (binary).
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
-        lacking: for each attribute that the header of a CSV file lacks, the message about it.
+        lacking: for each attribute that the header of a CSV file lacks, and for one that a table lacks while
+            it has a similar column, the message about it.
         rules: the names of the rules, in the order of their files.
         ignored_rows: how many lines of text do not match, and are no records.
         unfit: the message, if there are lines of text and none is an event; else None.
@@ -104,12 +106,29 @@ class Replay:
         """The matches on a time axis: `write(path)` makes a page of it, and a notebook shows it."""
         return Timeline(self.result.matches, title, self.rules)
 
+    @property
+    def columns_told(self) -> tuple[str, ...]:
+        """A line for each attribute of `lacking`, and one that names the other attributes of `absent`."""
+        others = [name for name in self.absent if name not in self.lacking]
+        return (*self.lacking.values(), *([_null_in_every_record(", ".join(others))] if others else []))
+
     def __len__(self) -> int:
         """The number of matches."""
         return len(self.matches)
 
     def __repr__(self) -> str:
-        """The counts in one line."""
+        """The counts in one line, then a line for each thing that may explain why there are no more."""
+        return "\n".join([self._counts(), *self.columns_told, *self._failures()])
+
+    def _failures(self) -> list[str]:
+        """How many selections a Python operator failed on, and the first reason; empty if on none."""
+        if not self.failed.num_rows:
+            return []
+        rule, reason = self.failed["rule"][0].as_py(), self.failed["reason"][0].as_py()
+        many = counted(self.failed.num_rows, "selection")
+        return [f"{many} failed, the first: rule {rule}, {last_line(reason)}"]
+
+    def _counts(self) -> str:
         found = self.matches.by_rule
         by_rule = ", ".join(f"{rule} {count:,}" for rule, count in found.items()) or "none"
         beside = told_of_ignored(self.ignored_rows)
@@ -134,15 +153,25 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
 
     Raises:
         ConfigError: `events` is no table.
-        EventError: a column has another type than the rules declare, or a row lacks an event time.
+        EventError: there is no column of event times, a row lacks one, or a column has another type than the
+            rules declare.
     """
     schema = input_schema(rules)
-    read = table_events(table_of(events, schema.own), schema.own, "table")
+    table = table_of(events, schema.own)
+    read = table_events(table, schema.own, "table")
     if read.bad.num_rows:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
     plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
-    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema), rules=_names(rules))
+    elsewhere = absent_columns(events, table, schema.own)
+    lacking = {name: _null_in_every_record(name, do) for name, do in elsewhere.items()}
+    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema), lacking, _names(rules))
+
+
+def _null_in_every_record(names: str, do: str = "") -> str:
+    """The message about attributes that no record has."""
+    what = "null in every record; a name in the schema that no record has?"
+    return one_line(f"{names}: {what} {do}".rstrip())
 
 
 def replay_files(

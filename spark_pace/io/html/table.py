@@ -14,7 +14,10 @@ _MOST_CHARACTERS = 200  # the length of a value
 
 
 def html_table(table: pa.Table, caption: str) -> str:
-    """The first rows of a table of matches as HTML; texts from events are escaped and cut."""
+    """The first rows of a table of matches as HTML; texts from events are escaped and cut.
+
+    Each line of the caption is a paragraph above it.
+    """
     head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
     rows = table.slice(0, SHOWN_ROWS).to_pylist()
     body = "".join(
@@ -22,9 +25,8 @@ def html_table(table: pa.Table, caption: str) -> str:
     )
     more = table.num_rows - len(rows)
     below = f"<p>and {more:,} more</p>" if more else ""
-    return (
-        f"<p>{escape(caption)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
-    )
+    above = "".join(f"<p>{escape(line)}</p>" for line in caption.splitlines())
+    return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
 def _cell(value: Any) -> str:

@@ -14,7 +14,7 @@ _MOST_CHARACTERS = 200  # of a header in a message
 
 def no_event_time(event_time: str, columns: Sequence[str]) -> str:
     """Return the reason for a file whose header lacks the event time."""
-    do = _meant(event_time, columns) or "Its first line must be the header."
+    do = meant_column(event_time, columns) or "Its first line must be the header."
     must = f"must have the column {event_time}, the event time, in its header"
     return f"{must}; got: {_shown(columns) or 'nothing'}. {do}"
 
@@ -26,7 +26,7 @@ def lacking_in(columns: Sequence[str], schema: EventSchema, source: str) -> dict
     told = {}
     for name in attributes:
         if name not in columns:
-            do = _meant(name, others) or "Correct the schema or the header."
+            do = meant_column(name, others) or "Correct the schema or the header."
             must = f"{source} — must have the column {name} in its header"
             told[name] = one_line(f"{must}; got: {_shown(columns)}, so it is null in its events. {do}")
     return told
@@ -42,9 +42,11 @@ def look_at_header(columns: Sequence[str], schema: EventSchema, bad: BadRecords)
     bad.add_to_first(f"{note} If it is, timestamp_format says how its times are written.")
 
 
-def _meant(name: str, columns: Sequence[str]) -> str:
-    meant = get_close_matches(name, columns, 1)
-    return f'Did you mean "{meant[0]}"?' if meant else ""
+def meant_column(name: str, columns: Sequence[str]) -> str:
+    """Advice that names the column most similar to `name`, in small or capital letters; else empty."""
+    by_letters = {column.casefold(): column for column in reversed(columns)}
+    similar = get_close_matches(name.casefold(), by_letters, 1)
+    return f'Did you mean "{by_letters[similar[0]]}"?' if similar else ""
 
 
 def _shown(columns: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from datetime import datetime
-from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import spark_pace
-from spark_pace.errors import ConfigError, EventError, RuleError
+from spark_pace.errors import RuleError
 from tests.support.commands import SPARK_PACE, called
 from tests.support.commands import spark_pace as spark_pace_command
 from tests.support.examples import tried
@@ -38,18 +38,8 @@ EVENTS: list[dict[str, Any]] = [
 TIMES = [datetime.fromisoformat(event["time"].replace("Z", "+00:00")) for event in EVENTS]
 
 
-NOW = "2024-01-01T00:00:00Z"
-KINDS = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
-BUILD = "Name a file or folder by a path, or build a table."
-CORRECT = "Correct it, or leave the row out."
 EXPORTED = {name for name in spark_pace.__all__ if name != "__version__"}
 WITH_A_JOB = {"read_table", "create_views", "detect"}  # their examples run in tests/spark/test_examples.py
-MANY_TYPES = """
-events:
-  schema: "time TIMESTAMP, x DOUBLE, n BIGINT, d DECIMAL(5,2), day DATE, o STRUCT<id: BIGINT, at: TIMESTAMP>"
-  event_time: time
-rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
-"""
 
 
 def as_table() -> pa.Table:
@@ -154,81 +144,40 @@ def test_a_frame_keeps_integers_that_no_float_keeps_where_other_rules_have_none(
     assert str(frame["seq"].dtype) == "int64"
 
 
+FAILING = """
+events: {schema: "time TIMESTAMP, k STRING, x DOUBLE", event_time: time}
+rules:
+  - name: high
+    span: {every: 10 s, size: 10 s}
+    operator: tests.unit.project.test_python_api:rounded
+    emit: {n: BIGINT}
+"""
+
+
+def rounded(span: Any) -> list[dict[str, object]]:
+    x = span.opening["x"]
+    if x > 8:
+        raise ValueError("<x> is too large")
+    return [{"n": x if x > 1 else 1}]
+
+
 @pytest.mark.parametrize(
-    ("events", "message"),
+    ("first", "counts", "told"),
     [
-        (7, f"events — must be {KINDS}; got int. {BUILD}"),
-        (None, f"events — must be {KINDS}; got NoneType. {BUILD}"),
-        ([1], f"events — must be {KINDS}; got list. {BUILD}"),
-        (pd.Series([1]), f"events — must be {KINDS}; got Series. {BUILD}"),
+        (0, "4 records; matches: high 1", "3 selections failed, the first: rule high, ValueError: <x>"),
         (
-            "nowhere.json",
-            "nowhere.json — must be a file or directory of events; got nothing there. "
-            "Give JSON lines, CSV with a header, or Parquet.",
-        ),
-        (
-            [{"time": NOW, "x": 1.0}, {"time": "soon", "x": 1.0}],
-            f"table, row 1: time — must be TIMESTAMP; got: 'soon'. {CORRECT}",
-        ),
-        ([{"x": 1.0}], "table, row 0: time — must be an event time from 1900 to 2199; got nothing"),
-        (
-            [{"time": NOW, "x": 1}, {"time": NOW, "x": "one"}],
-            f"table, row 1: x — must be DOUBLE; got: 'one', of the type str. {CORRECT}",
-        ),
-        (
-            [{"time": "2024-01-01", "x": 1}, {"time": TIMES[0], "x": 1}],
-            f"table, row 1: time — must be of one type in all rows, str; got: {TIMES[0]!r}, "
-            f"of the type datetime. {CORRECT}",
-        ),
-        (
-            [{"time": NOW, "x": "one"}],
-            "table: x — must be DOUBLE; got: a column of string. Build the column with that type.",
-        ),
-        (
-            [{"time": NOW, "n": 1}, {"time": NOW, "n": 2**63}],
-            f"table, row 1: n — must be BIGINT; got: 9223372036854775808, of the type int. {CORRECT}",
-        ),
-        (
-            pd.DataFrame({"time": [NOW, NOW], "n": [1, None]}),
-            'table: n — must be BIGINT; got: a column of double. In pandas, write .astype("Int64"), '
-            "which has room for missing numbers.",
-        ),
-        (
-            pd.DataFrame({"time": [NOW, NOW], "x": [1, "2"]}),
-            f"table, row 1: x — must be DOUBLE; got: '2', of the type str. {CORRECT}",
-        ),
-        (
-            [{"time": NOW, "d": Decimal("1.5")}, {"time": NOW, "d": Decimal("1.005")}],
-            f"table, row 1: d — must be DECIMAL(5,2); got: Decimal('1.005'). {CORRECT}",
-        ),
-        (
-            [{"time": NOW, "day": "2024-02-28"}, {"time": NOW, "day": "2024-02-30"}],
-            f"table, row 1: day — must be DATE; got: '2024-02-30'. {CORRECT}",
-        ),
-        (
-            [{"time": NOW, "o": {"id": 1}}, {"time": NOW, "o": {"id": "a"}}],
-            f"table, row 1: o.id — must be BIGINT; got: {{'id': 'a'}}, of the type dict. {CORRECT}",
-        ),
-        (
-            [{"time": NOW, "o": {"at": NOW}}],
-            "table: o.at — must be TIMESTAMP; got: a column of string. Build the column with that type.",
-        ),
-        (
-            pa.table([pa.array([NOW]), pa.array([NOW])], names=["time", "time"]),
-            "table: time — must be TIMESTAMP; got: 2 columns of that name. Build the column with that type.",
+            3,
+            "1 record; matches: none",
+            "1 selection failed, the first: rule high, TypeError: emit n — must be ",
         ),
     ],
 )
-def test_wrong_events_are_told_in_one_line(events: object, message: str) -> None:
-    with pytest.raises((ConfigError, EventError)) as caught:
-        spark_pace.replay(MANY_TYPES, events)
-    assert str(caught.value) == message
-
-
-def test_columns_that_no_attribute_has_may_hold_anything() -> None:
-    frame = as_table().to_pandas().assign(other=[1, "a", None, {}])
-    dicts = [{**event, "other": value} for event, value in zip(EVENTS, [1, "a", None, {}], strict=True)]
-    assert [len(spark_pace.replay(TEXT, events)) for events in (frame, dicts)] == [2, 2]
+def test_failed_selections_are_told_beside_the_matches(first: int, counts: str, told: str) -> None:
+    found = spark_pace.replay(FAILING, EVENTS[first:])
+    shown, failures = repr(found).splitlines()
+    assert shown == counts
+    assert failures.startswith(told)
+    assert f"<p>{escape(failures)}</p>" in found._repr_html_()
 
 
 def test_wrong_rules_are_told_with_their_place() -> None:

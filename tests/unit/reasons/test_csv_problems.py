@@ -27,6 +27,7 @@ rules:
     [
         ("n,ts", 'n, ts. Did you mean "ts"?'),
         ("n,tt", 'n, tt. Did you mean "tt"?'),
+        ("n,T", 'n, T. Did you mean "T"?'),
         (f"{T},1", f"{T}, 1. Its first line must be the header."),
         ("", "nothing. Its first line must be the header."),
     ],
