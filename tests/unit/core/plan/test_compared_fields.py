@@ -45,6 +45,7 @@ NOT_COMPARED = {
         f"RecordForm.{name}": "it says how events are written"
         for name in (
             "regex",
+            "preset",
             "ignores_unmatched",
             "has_json",
             "time_formats",
@@ -110,7 +111,9 @@ EITHER = Pattern(
 )
 BEHIND = replace(PATTERN, absences=(Absence(Component("n", HOLDS, negated=True), 1_000_000, (BOTH,)),))
 MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),))
-FORM = RecordForm(".*", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1)
+FORM = RecordForm(
+    ".*", preset="syslog", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1
+)
 SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
 SAMPLES = (
     RULE,
