@@ -180,7 +180,7 @@ def _state(text: Scalar, report: Report) -> str | None:
 
 
 def _check_states(moves: Sequence[_Move], states: Sequence[str], report: Report) -> None:
-    """Report states that no key can reach."""
+    """Report states in `from` that do not exist, and states that no key can reach."""
     named = [(name, place) for move in moves for name, place in move.sources if name != ANY]
     unknown = [(name, place) for name, place in named if name not in states]
     for name, place in unknown:

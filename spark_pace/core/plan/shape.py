@@ -91,9 +91,9 @@ class Shape:
         return not self.trailing and all(gap == Gap() for gap in self.gaps)
 
     def one_group(self, level: int) -> bool:
-        """True if the anchors of `level` and of the level before are of one group, so may be one event.
+        """True if the anchors of `level` and of the level before are the last and the first event of one group.
 
-        False for level 0, before which there is none.
+        In a group of one event both are that event. False for level 0, before which there is none.
         """
         return level > 0 and self.gaps[level - 1].from_left and self.gaps[level - 1].to_right
 

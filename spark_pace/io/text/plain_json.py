@@ -65,7 +65,10 @@ class PlainReader:
 
     @staticmethod
     def reads(fields: Sequence[Field], paths: dict[str, tuple[str, ...]]) -> bool:
-        """True if all attributes are single values at the top of the record, with plain names."""
+        """True if compiled code reads these attributes: each `is_plain`, and stands at the top of the record.
+
+        False if there are none.
+        """
         return bool(fields) and all(field.is_plain and len(paths[field.name]) == 1 for field in fields)
 
     def lines(self, chunk: bytes) -> PartlyParsed | None:

@@ -132,7 +132,7 @@ class Checkpoint:
         return self.path / "levels" / str(batch_id)
 
     def forget_begin(self, batch_id: int) -> None:
-        """Remove the files with what a batch began with, long after it is done."""
+        """Remove the files with what a batch began with. It is called long after the batch is done."""
         file_access.remove(self.sequence(batch_id))
         file_access.remove(self.level_state(batch_id))
 

@@ -148,7 +148,10 @@ def _segments(stream: Stream, key: Ints, carried: Bools, ends_us: Ints | None = 
 
 
 def _ends(touched: Touched, stream: Stream, owner: Ints, carried: Bools) -> Ints | None:
-    """int64[s], when each stream ends: `after_us` after its last event, which may not be carried."""
+    """int64[s], when each stream ends: `after_us` after its last event, even if that is not carried.
+
+    None if no key is forgotten.
+    """
     if touched.forgetting is None:
         return None
     last = np.append(stream.starts[1:], stream.rows) - 1
