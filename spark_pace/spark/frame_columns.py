@@ -81,7 +81,7 @@ def _keeps(declared: ExprType, kind: DataType) -> bool:
     if (element := array_element(declared)) is not None:
         return isinstance(kind, ArrayType) and _keeps(element, kind.elementType)
     if (digits := decimal_digits(declared)) is not None:
-        precision, scale = digits
-        whole = precision - scale
-        return isinstance(kind, DecimalType) and kind.scale <= scale and kind.precision - kind.scale <= whole
+        return (
+            isinstance(kind, DecimalType) and kind.scale <= digits[1]
+        )  # Spark says which value is too large
     return re.sub(r"\(.*", "", kind.simpleString()) in _KEPT[declared]

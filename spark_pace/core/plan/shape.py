@@ -91,7 +91,7 @@ class Shape:
         return not self.trailing and all(gap == Gap() for gap in self.gaps)
 
     def one_group(self, level: int) -> bool:
-        """True if the anchors of `level` and of the level before are the last and the first event of one group.
+        """True if the anchors of `level` and of the one before are the last and the first event of one group.
 
         In a group of one event both are that event. False for level 0, before which there is none.
         """
