@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,6 @@ from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.prometheus import Offered, served
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (
@@ -76,29 +75,37 @@ def run_job(
         SparkPaceError: Spark stopped the query for another reason.
     """
     began = time.monotonic()
-    rules = [rule.name for rule in spec.rules]
-    summary, offered = Summary(dict.fromkeys(rules, 0)), Offered(spec.name, rules)
-
-    def report(batch: BatchReport) -> None:
-        summary.add(batch)
-        offered.after(batch, time.time())
-        if on_progress:
-            on_progress(batch)
-
+    summary = Summary({rule.name: 0 for rule in spec.rules})
     _check(spec, reset_rules)
     secrets = Secrets()
-    with secrets.kept(), _answering(spec, offered):
+    with secrets.kept(), _answering(spec) as offer:
+
+        def report(batch: BatchReport) -> None:
+            summary.add(batch)
+            offer(batch)
+            if on_progress:
+                on_progress(batch)
+
         summary.stopped_by = _run(spec, secrets, reset_rules, report)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary
 
 
-def _answering(spec: JobSpec, offered: Offered) -> AbstractContextManager[None]:
-    """Let Prometheus ask for the counters while the block runs, if the job says where."""
+@contextmanager
+def _answering(spec: JobSpec) -> Iterator[Callable[[BatchReport], None]]:
+    """Let Prometheus ask for the counters while the block runs, if the job says where; only then load for it.
+
+    Gives the function that adds a batch to the counters.
+    """
     if spec.metrics is None:
-        return nullcontext()
-    return served(offered, spec.metrics.host, spec.metrics.port)
+        yield lambda _: None
+        return
+    from spark_pace.prometheus import Offered, served
+
+    offered = Offered(spec.name, [rule.name for rule in spec.rules])
+    with served(offered, spec.metrics.host, spec.metrics.port):
+        yield lambda batch: offered.after(batch, time.time())
 
 
 def _require_events(spec: JobSpec, summary: Summary) -> None:
