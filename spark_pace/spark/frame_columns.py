@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, DecimalType, NullType, StructType, TimestampNTZType
@@ -11,6 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, NullType, Struct
 from spark_pace.core.expr import STRUCT, ExprType, array_element, decimal_digits
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError
+from spark_pace.io.text.csv_header import meant_column
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _KEPT = {
@@ -53,8 +53,8 @@ def _found(kind: DataType, path: tuple[str, ...]) -> DataType | None:
 
 
 def _refuse_missing(df: DataFrame, field: Field) -> None:
-    meant = get_close_matches(field.name, df.columns, n=1, cutoff=0.6)
-    do = f'Did you mean "{meant[0]}"? Rename it.' if meant else "Add it, or correct the schema."
+    meant = meant_column(field.name, df.columns)
+    do = f"{meant} Rename it." if meant else "Add it, or correct the schema."
     must, got = f"must be given a DataFrame with the column {field.name}", ", ".join(df.columns) or "none"
     raise ConfigError.of("detect", must, got, do)
 
@@ -81,7 +81,6 @@ def _keeps(declared: ExprType, kind: DataType) -> bool:
     if (element := array_element(declared)) is not None:
         return isinstance(kind, ArrayType) and _keeps(element, kind.elementType)
     if (digits := decimal_digits(declared)) is not None:
-        return (
-            isinstance(kind, DecimalType) and kind.scale <= digits[1]
-        )  # Spark says which value is too large
+        # Spark itself refuses a value with too many digits before the point
+        return isinstance(kind, DecimalType) and kind.scale <= digits[1]
     return re.sub(r"\(.*", "", kind.simpleString()) in _KEPT[declared]
