@@ -108,6 +108,12 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
     metavar="N",
     help="List at most N late events, bad records and failed selections each (3).",
 )
+@click.option(
+    "--as-read",
+    is_flag=True,
+    help="Read the files of EVENTS in the order in which the job RULES has read them so far, with the ticks "
+    "of its clock, as its checkpoint says.",
+)
 def replay(
     rules: Path,
     events: Path,
@@ -115,12 +121,13 @@ def replay(
     page: Path | None,
     operators: tuple[str, ...],
     listed: int,
+    as_read: bool,
 ) -> None:
     """Print the matches, or write them to a file."""
     from spark_pace.cli.replay_command import Written, replay_command
 
     _see_current_directory()
-    replay_command(rules, events, Written(out, page), operators, listed)
+    replay_command(rules, events, Written(out, page), operators, listed, as_read)
 
 
 @commands.command(

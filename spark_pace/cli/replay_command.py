@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pyarrow as pa
@@ -20,8 +21,11 @@ from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import WHOLE_FILE
 from spark_pace.io.html.timeline import require_plotly
 from spark_pace.io.replay import Replay, position, replay_files, told_of_ignored
-from spark_pace.job_file import JobSpec, KafkaSource, is_job, read_job
+from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, is_job, read_job
 from spark_pace.rules import load_rules
+
+if TYPE_CHECKING:
+    from spark_pace.spark.sources.files_read import FilesRead
 
 _UNLIMITED_US = 10**12  # somebody waits for `replay`, and may end it: no call is ended here
 
@@ -52,7 +56,12 @@ class Written:
 
 
 def replay_command(
-    rules_file: Path, events: Path, written: Written, operators: tuple[str, ...], listed: int
+    rules_file: Path,
+    events: Path,
+    written: Written,
+    operators: tuple[str, ...],
+    listed: int,
+    as_read: bool = False,
 ) -> None:
     """Do what `spark_pace.cli.main.replay` says."""
     written.check()
@@ -60,6 +69,7 @@ def replay_command(
     if of_job:
         refuse_beside_job(rules_file, operators)
     job = read_job(rules_file) if of_job else None
+    read = _as_read(job) if as_read else None
     rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
         if job is None:
@@ -68,7 +78,9 @@ def replay_command(
             load_operator(rule.function)
     with _calls(rules) as calls:
         replayed = (
-            replay_files(rules, events, calls=calls) if job is None else _replayed_by(job, events, calls)
+            replay_files(rules, events, calls=calls)
+            if job is None
+            else _replayed_by(job, events, calls, read)
         )
     if written.page is not None:
         replayed.timeline(f"{rules_file} over {events}").write(written.page)
@@ -76,7 +88,7 @@ def replay_command(
         WRITERS[written.out.suffix](replayed.matches, rules, written.out)
     elif written.page is None:
         show(replayed.matches, rules)
-    _summarise(replayed, rules, listed)
+    _summarise(replayed, rules, listed, has_ended=read is None or read.ended)
 
 
 def refuse_beside_job(job_file: Path, operators: Sequence[str]) -> None:
@@ -106,11 +118,25 @@ def _calls(rules: Sequence[Rule]) -> Iterator[Calls]:
         folds.stop()
 
 
-def _replayed_by(job: JobSpec, events: Path, calls: Calls) -> Replay:
+def _as_read(job: JobSpec | None) -> FilesRead:
+    """What the batches of a job that reads files have read, by its checkpoint."""
+    if job is None or not isinstance(job.source, FilesSource):
+        got = "a rule file" if job is None else "a job that reads something else"
+        raise ConfigError.of("--as-read", "must be given with a job that reads files", got, "Leave it out.")
+    from spark_pace.spark.sources.files_read import read_by_batches
+
+    return read_by_batches(Path(job.checkpoint_path))
+
+
+def _replayed_by(job: JobSpec, events: Path, calls: Calls, read: FilesRead | None) -> Replay:
     """The matches of a job's rules in the events of another path than the job's own."""
     source = job.source
     most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
-    return replay_files(job.rules, events, **job.events.stream, most_bad=most_bad, calls=calls)
+    stream = job.events.stream
+    parts, ended = (None, True) if read is None else (read.parts, read.ended)
+    return replay_files(
+        job.rules, events, **stream, most_bad=most_bad, calls=calls, as_read=parts, finish=ended
+    )
 
 
 def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
@@ -122,13 +148,14 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
         raise ConfigError.of(f"rule {rule.name}", must, got, f"Allow it with --operators {module}.")
 
 
-def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int) -> None:
+def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int, *, has_ended: bool) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules} | replayed.matches.by_rule
     found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     records = f"{counted(replayed.read_rows, 'record')}{told_of_ignored(replayed.ignored_rows)}"
     closed = replayed.stats["open"]
-    end = f"; {counted(closed, 'selection')} closed by the end of the input" if closed else ""
+    how = "closed by the end of the input" if has_ended else "still open"
+    end = f"; {counted(closed, 'selection')} {how}" if closed else ""
     click.echo(f"{records}; matches: {found}{end}", err=True)
     if replayed.unfit:
         click.echo(f"warning: {replayed.unfit}", err=True)

@@ -19,12 +19,12 @@ from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.order.order import LateFile, Order
-from spark_pace.core.order.progress import together
+from spark_pace.core.order.progress import Tick, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
 from spark_pace.core.tables import concat, joined
 
-Records: TypeAlias = pa.Table | Sequence[pa.Table]
+Records: TypeAlias = pa.Table | Sequence[pa.Table | Tick]
 
 COUNTED = ("records", "events", "late", "heartbeats", "repeats")
 STANDING = ("pending", "carry", "open", "idle_sources")
@@ -100,15 +100,16 @@ class LocalRun:
 
         Args:
             records: a table of ``@time, @source, @offset`` and the attributes, or several in a row; each
-                counts as a file if earlier files decide which events are late. None: no records.
+                counts as a file if earlier files decide which events are late, and ticks of the clock may
+                stand among them. None: no records.
             finish: True if the input ends with this batch.
         """
-        tables: list[pa.Table] = [records] if isinstance(records, pa.Table) else list(records or ())
+        tables, ticks = self._numbered(records)
         parts = list(self._sifted(tables))
         frames: dict[int, list[pa.Table]] = {}
         for slot, frame in pack(self.plan, concat([part.events for part in parts])) if parts else []:
             frames.setdefault(slot, []).append(frame)
-        progress = replace(together(part.progress for part in parts), finish=finish)
+        progress = replace(together(part.progress for part in parts), finish=finish, ticks=ticks)
         operate = partial(work_off, self.plan, call=self._calls.operator)
         passed_us = self.splitters[0].frontier_us
         outputs = [
@@ -123,7 +124,7 @@ class LocalRun:
         self._reached = outputs[0].reached
         behind = self._late_in(tables, outputs[0].late_files)
         late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(part.late for part in parts), *behind])
-        self._entries += len(tables)
+        self._entries += len(tables) + len(ticks)
         return LocalStep(
             merged.matches,
             merged.of_rules,
@@ -136,25 +137,32 @@ class LocalRun:
 
     def late(self, records: Records) -> pa.Table:
         """The late events of an input that begins with these records; nothing is matched or kept."""
-        tables: list[pa.Table] = [records] if isinstance(records, pa.Table) else list(records)
+        tables, ticks = self._numbered(records)
         parts = list(self._sifted(tables))
-        progress = together(part.progress for part in parts)
+        progress = replace(together(part.progress for part in parts), ticks=ticks)
         late_files = Order().advance([], progress, self.plan.order, ()).late_files
         found = [*(part.late for part in parts), *self._late_in(tables, late_files)]
         return pa.concat_tables([LATE_SCHEMA.empty_table(), *found])
 
-    def _sifted(self, tables: Sequence[pa.Table]) -> Iterator[Sifted]:
+    def _numbered(self, records: Records | None) -> tuple[dict[int, pa.Table], tuple[Tick, ...]]:
+        """The tables of a batch by their index in the order of files, and its ticks with theirs."""
+        parts = [records] if isinstance(records, pa.Table) else list(records or ())
+        numbered = list(enumerate(parts, self._entries))
+        tables = {entry: part for entry, part in numbered if not isinstance(part, Tick)}
+        return tables, tuple(replace(part, entry=entry) for entry, part in numbered if isinstance(part, Tick))
+
+    def _sifted(self, tables: Mapping[int, pa.Table]) -> Iterator[Sifted]:
         """Sift the tables of a batch."""
         is_by_file = self.plan.order.before == "files"
         past = Past() if is_by_file else Past(self.splitters[0].frontier_us, self._reached)
-        for entry, table in enumerate(tables, self._entries):
+        for entry, table in tables.items():
             sifted, past = sift_next(self.plan, table, past, entry)
             yield sifted
 
-    def _late_in(self, tables: Sequence[pa.Table], files: Iterable[LateFile]) -> Iterator[pa.Table]:
+    def _late_in(self, tables: Mapping[int, pa.Table], files: Iterable[LateFile]) -> Iterator[pa.Table]:
         """Yield the late events of each of these files."""
         for file in files:
-            yield sift(self.plan, tables[file.entry - self._entries], Past(file.frontier_us)).late
+            yield sift(self.plan, tables[file.entry], Past(file.frontier_us)).late
 
 
 def run(

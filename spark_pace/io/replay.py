@@ -16,6 +16,7 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.functions.error_texts import last_line
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
@@ -165,7 +166,15 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
     elsewhere = absent_columns(events, table, schema.own)
     lacking = {name: _null_in_every_record(name, do) for name, do in elsewhere.items()}
-    return Replay(result, read.bad, 0, read.read_rows, _absent(read, schema), lacking, _names(rules))
+    return Replay(
+        result,
+        read.bad,
+        0,
+        read.read_rows,
+        _absent(read, schema),
+        lacking,
+        tuple(rule.name for rule in rules),
+    )
 
 
 def _null_in_every_record(names: str, do: str = "") -> str:
@@ -183,6 +192,8 @@ def replay_files(
     heartbeat: Expr | None = None,
     most_bad: int = MOST_BAD_RECORDS,
     calls: Calls = IN_THIS_PROCESS,
+    as_read: Sequence[str | Tick] | None = None,
+    finish: bool = True,
 ) -> Replay:
     """Find the matches of `rules` in a file of events, or in all files of a directory by name.
 
@@ -197,22 +208,34 @@ def replay_files(
         heartbeat: of a job: the condition for records that are no events.
         most_bad: how many bad records of a file get a row each.
         calls: how the Python functions of rules are called.
+        as_read: the names of files below `path`, and ticks of a clock, as a job has read them; None: all
+            files, in the order of their names.
+        finish: True if the input ends with them.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
         OperatorError: the Python function of a fold has failed.
     """
     schema = input_schema(rules)
-    reads = read_each(path, schema, most_bad)
+    reads = read_each(path, schema, most_bad, as_read)
     plan = build_plan(
         tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
     )
-    result = run(plan, [[read.events for read in reads]], calls=calls)
-    read = all_read(reads)
-    absent, names = _absent(read, schema), _names(rules)
+    result = run(plan, [_among_ticks(reads, as_read)], finish=finish, calls=calls)
+    return _told(result, all_read(reads), schema, tuple(rule.name for rule in rules))
+
+
+def _among_ticks(reads: Sequence[EventsRead], as_read: Sequence[str | Tick] | None) -> list[pa.Table | Tick]:
+    """The events of each file, with the ticks of `as_read` at their places."""
+    of_files = (read.events for read in reads)
+    return [part if isinstance(part, Tick) else next(of_files) for part in as_read or reads]
+
+
+def _told(result: LocalResult, read: EventsRead, schema: EventSchema, rules: tuple[str, ...]) -> Replay:
+    """The result of a replay of files, with what may explain it."""
+    absent, unfit = _absent(read, schema), _unfit(read, schema)
     counts = read.bad_rows, read.read_rows
-    unfit = _unfit(read, schema)
-    return Replay(result, read.bad, *counts, absent, read.lacking, names, read.ignored_rows, unfit)
+    return Replay(result, read.bad, *counts, absent, read.lacking, rules, read.ignored_rows, unfit)
 
 
 def told_of_ignored(lines: int) -> str:
@@ -232,10 +255,6 @@ def _unfit(read: EventsRead, schema: EventSchema) -> str | None:
     return f"of {lines} of text none is an event: check {way}, and timestamp_format.{told}"
 
 
-def _names(rules: Sequence[Rule]) -> tuple[str, ...]:
-    return tuple(rule.name for rule in rules)
-
-
 def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
     """The attributes that are null in every event; none if there are no events."""
     names = [field.name for field in schema.own.fields] if read.events.num_rows else []
@@ -247,13 +266,19 @@ def read_all(path: Path, schema: EventSchema) -> EventsRead:
     return all_read(read_each(path, schema))
 
 
-def read_each(path: Path, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS) -> list[EventsRead]:
-    """Read the files one by one, in the order of their names, as a job does.
+def read_each(
+    path: Path,
+    schema: EventSchema,
+    most_bad: int = MOST_BAD_RECORDS,
+    as_read: Sequence[str | Tick] | None = None,
+) -> list[EventsRead]:
+    """Read the files one by one, in the order of their names, as a job does; or those of `as_read`.
 
     The first `most_bad` bad records of a file get a row each.
     """
     tables = read_side_tables(schema)
-    reads = (_read_file(file, schema.own, path, most_bad) for file in _files(path, schema))
+    named = [path / part for part in as_read or () if isinstance(part, str)]
+    reads = (_read_file(file, schema.own, path, most_bad) for file in named or _files(path, schema))
     return [with_side_tables(read, schema, tables) for read in reads]
 
 

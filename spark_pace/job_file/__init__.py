@@ -3,6 +3,7 @@
 from spark_pace.job_file.checkpoint_settings import as_planned, planned_settings
 from spark_pace.job_file.reader import check_files, is_job, read_job, rules_in
 from spark_pace.job_file.spec import (
+    Clock,
     DeltaSource,
     Endpoint,
     Events,
@@ -14,6 +15,7 @@ from spark_pace.job_file.spec import (
 )
 
 __all__ = [
+    "Clock",
     "DeltaSource",
     "Endpoint",
     "Events",

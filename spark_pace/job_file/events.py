@@ -8,7 +8,7 @@ from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.order.order import Before, OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.spec import Events
+from spark_pace.job_file.spec import Clock, Events
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section
@@ -28,6 +28,7 @@ _KEYS = (
     "on_bad_record",
     "on_operator_error",
     "operator_timeout",
+    "clock",
 )
 
 
@@ -42,7 +43,9 @@ def declared_schema(keys: Section | None) -> EventSchema | None:
     return read_schema(keys) if keys is not None and any(keys.has(key) for key in SCHEMA_KEYS) else None
 
 
-def read_events(keys: Section | None, schema: EventSchema | None, *, sources_known: bool) -> Events | None:
+def read_events(
+    keys: Section | None, schema: EventSchema | None, *, sources_known: bool, goes_on: bool
+) -> Events | None:
     """Read how the job treats events.
 
     Args:
@@ -50,6 +53,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
         schema: of the rules and the job; None if it was wrong, so names cannot be looked up.
         sources_known: True if an event's position names its source, as a Kafka partition does and a path
             does not.
+        goes_on: True if the job runs until it is stopped.
 
     Returns:
         None if the schema is None.
@@ -58,13 +62,7 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
     if keys is None:
         order = OrderSpec(before=_before(sources_known, False))
         return None if schema is None else Events(schema, order)
-    by_source = keys.choice("ordering", ("watermark", "sources"), "watermark") == "sources"
-    if not by_source:
-        keys.refuse(_OF_SOURCES, "It belongs to ordering: sources.")
-    elif not sources_known and not keys.has("source_column"):
-        do = "Add source_column: and the attribute that names an event's source."
-        must = "must come with a source_column where events come from files"
-        keys.report.add(keys.key_place("ordering"), must, "none", do)
+    by_source = _by_source(keys, sources_known)
     order = OrderSpec(
         delay_us=_duration(keys, "delay", 0) or 0,
         by_source=by_source,
@@ -78,9 +76,23 @@ def read_events(keys: Section | None, schema: EventSchema | None, *, sources_kno
         _is_attribute(keys, column, own)
     beat = _heartbeat(keys, own)
     on_bad, on_error = _on_bad(keys, "on_bad_record"), _on_bad(keys, "on_operator_error")
-    timeout_us = _timeout(keys)
+    timeout_us, clock = _timeout(keys), _clock(keys, goes_on)
     name = column.text if column else None
-    return None if schema is None else Events(schema, order, name, beat, on_bad, on_error, timeout_us)
+    if schema is None:
+        return None
+    return Events(schema, order, name, beat, on_bad, on_error, timeout_us, clock)
+
+
+def _by_source(keys: Section, sources_known: bool) -> bool:
+    """Read `ordering`: True if the slowest source decides. Check that its keys are there, and no others."""
+    by_source = keys.choice("ordering", ("watermark", "sources"), "watermark") == "sources"
+    if not by_source:
+        keys.refuse(_OF_SOURCES, "It belongs to ordering: sources.")
+    elif not sources_known and not keys.has("source_column"):
+        do = "Add source_column: and the attribute that names an event's source."
+        must = "must come with a source_column where events come from files"
+        keys.report.add(keys.key_place("ordering"), must, "none", do)
+    return by_source
 
 
 def _before(sources_known: bool, by_source: bool) -> Before:
@@ -105,9 +117,9 @@ def _heartbeat(keys: Section, schema: EventSchema | None) -> Expr | None:
     return compile_condition(text, EventScope(schema), keys.report)
 
 
-def _duration(keys: Section, key: str, default: int | None) -> int | None:
+def _duration(keys: Section, key: str, default: int | None, least: int = 0) -> int | None:
     node = keys.node(key)
-    return default if node is None else read_duration(node, keys.report)
+    return default if node is None else read_duration(node, keys.report, least=least)
 
 
 def _timeout(keys: Section) -> int:
@@ -116,6 +128,22 @@ def _timeout(keys: Section) -> int:
         place, do = keys.key_place("operator_timeout"), "Give a duration such as 30 s."
         keys.report.add(place, "must be more than 0", "0", do)
     return timeout_us or OPERATOR_TIMEOUT_US
+
+
+def _clock(keys: Section, goes_on: bool) -> Clock | None:
+    """Read the clock; None if the job has none, or one that is reported as wrong."""
+    mapping = keys.mapping("clock", "{every: 5 s, slack: 10 s}")
+    if mapping is None:
+        return None
+    if not goes_on:
+        must, do = "must come with a periodic trigger", "Set a trigger such as 1 s, or leave out clock."
+        keys.report.add(keys.key_place("clock"), must, "trigger: available_now", do)
+    parts = Section(mapping, keys.report, ("every", "slack"))
+    for key, example in (("every", "every: 5 s"), ("slack", "slack: 10 s")):
+        parts.require(key, example)
+    every_us = _duration(parts, "every", None, least=1)
+    slack_us = _duration(parts, "slack", None)
+    return None if every_us is None or slack_us is None else Clock(every_us, slack_us)
 
 
 def _expected(keys: Section) -> tuple[str, ...]:

@@ -98,9 +98,7 @@ def _is_job(document: object) -> TypeGuard[Mapping]:
 
 
 def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
-    fields = Section(root, report, _JOB_KEYS)
-    for key, example in _REQUIRED.items():
-        fields.require(key, example)
+    fields = _fields(root, report)
     name = fields.text("name", _REQUIRED["name"])
     source = read_source(fields, path.parent)
     section = open_events(fields)
@@ -115,7 +113,8 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     slots, buckets, lanes, bound = _read_parallelism(fields, rules)
     settings = _read_settings(fields)
     metrics = _read_metrics(fields)
-    events = read_events(section, schema, sources_known=source is not None and source.names_sources)
+    known = source is not None and source.names_sources
+    events = read_events(section, schema, sources_known=known, goes_on=trigger != "available_now")
     check_source(fields, source, schema and schema.own, events)
     if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
         return None
@@ -137,6 +136,14 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         latency_bound_us=bound,
         metrics=metrics,
     )
+
+
+def _fields(root: Mapping, report: Report) -> Section:
+    """The keys of a job file; reports those that are missing."""
+    fields = Section(root, report, _JOB_KEYS)
+    for key, example in _REQUIRED.items():
+        fields.require(key, example)
+    return fields
 
 
 def _rule_paths(fields: Section, path: Path) -> list[str]:

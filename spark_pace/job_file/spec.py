@@ -149,6 +149,20 @@ Source = FilesSource | KafkaSource | DeltaSource
 
 
 @dataclass(frozen=True)
+class Clock:
+    """A clock that moves the frontier where nothing comes.
+
+    Attributes:
+        every_us: how often it ticks.
+        slack_us: how long an event may take to come: a tick says that nothing is waited for which is earlier
+            than the clock by more than this.
+    """
+
+    every_us: int
+    slack_us: int
+
+
+@dataclass(frozen=True)
 class Events:
     """The section `events` of a job file: the form of events, and how the job treats them.
 
@@ -161,6 +175,7 @@ class Events:
         on_bad_record: what is done with a record that is no event.
         on_operator_error: what is done with a selection on which a Python operator fails.
         operator_timeout_us: how long a Python operator may work on one selection.
+        clock: the clock that is part of the input; None: event times alone move the frontier.
     """
 
     schema: EventSchema
@@ -170,6 +185,7 @@ class Events:
     on_bad_record: OnBad = "quarantine"
     on_operator_error: OnBad = "quarantine"
     operator_timeout_us: int = OPERATOR_TIMEOUT_US
+    clock: Clock | None = None
 
     @property
     def stream(self) -> dict[str, Any]:

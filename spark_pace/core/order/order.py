@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.order.pending_events import Pending
-from spark_pace.core.order.progress import FileProgress, Progress, move_on
+from spark_pace.core.order.progress import FileProgress, Progress, Tick, move_on
 from spark_pace.core.order.repeats import drop_repeats
 from spark_pace.core.ranks import sorted_rows
 from spark_pace.core.tables import array, chosen, concat, numbers
@@ -168,7 +168,7 @@ class Order:
         """
         fresh = concat(sorted(frames, key=_first_time)) if frames else None
         begun_us = self.frontier_us
-        late_files = tuple(self._follow(progress.files, spec))
+        late_files = tuple(self._follow(progress, spec))
         late = None
         if fresh is not None:
             is_late = _behind(fresh, begun_us, late_files)
@@ -183,12 +183,16 @@ class Order:
         self.recent = kept.recent
         return Advance(kept.events, late, kept.repeats, late_files)
 
-    def _follow(self, files: Iterable[FileProgress], spec: OrderSpec) -> Iterator[LateFile]:
-        """Move the frontier from file to file, and yield the files with records behind it."""
-        for file in sorted(files, key=lambda file: file.entry):
-            if file.least_us < self.frontier_us:
-                yield LateFile(file.entry, file.name, self.frontier_us)
-            self._move(Progress(file.max_time_us, False, file.sources, file.least_us), spec)
+    def _follow(self, progress: Progress, spec: OrderSpec) -> Iterator[LateFile]:
+        """Move the frontier from file to file and tick to tick; yield the files with records behind it."""
+        parts: list[FileProgress | Tick] = [*progress.files, *progress.ticks]
+        for part in sorted(parts, key=lambda part: part.entry):
+            if isinstance(part, Tick):
+                self.frontier_us = max(self.frontier_us, part.time_us)
+                continue
+            if part.least_us < self.frontier_us:
+                yield LateFile(part.entry, part.name, self.frontier_us)
+            self._move(Progress(part.max_time_us, False, part.sources, part.least_us), spec)
 
     def _move(self, progress: Progress, spec: OrderSpec) -> None:
         move_on(self.sources, progress.sources)

@@ -30,6 +30,19 @@ class FileProgress:
 
 
 @dataclass(frozen=True)
+class Tick:
+    """A reading of the clock that is part of the input: what is earlier and comes after it is late.
+
+    Attributes:
+        time_us: the time before which nothing more is waited for.
+        entry: its index in the order of files; 0 if files do not decide which events are late.
+    """
+
+    time_us: int
+    entry: int = 0
+
+
+@dataclass(frozen=True)
 class Progress:
     """The progress of the sources by all good records of a batch; the same for every slot.
 
@@ -40,6 +53,7 @@ class Progress:
         least_us: the least event time; None if the batch has no record.
         files: the progress of each file, in any order; empty unless earlier files decide which events are
             late.
+        ticks: the readings of the clock, in any order.
     """
 
     max_time_us: int | None = None
@@ -47,12 +61,14 @@ class Progress:
     sources: dict[str, int] = field(default_factory=dict)
     least_us: int | None = None
     files: tuple[FileProgress, ...] = ()
+    ticks: tuple[Tick, ...] = ()
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> Progress:
         """Make the progress from the fields that `dataclasses.asdict` gives."""
         files = tuple(FileProgress(**file) for file in fields["files"])
-        return Progress(**{**fields, "files": files})
+        ticks = tuple(Tick(**tick) for tick in fields["ticks"])
+        return Progress(**{**fields, "files": files, "ticks": ticks})
 
 
 def together(parts: Iterable[Progress]) -> Progress:
@@ -64,7 +80,8 @@ def together(parts: Iterable[Progress]) -> Progress:
     greatest = max((part.max_time_us for part in parts if part.max_time_us is not None), default=None)
     least = min((part.least_us for part in parts if part.least_us is not None), default=None)
     files = tuple(file for part in parts for file in part.files)
-    return Progress(greatest, any(part.finish for part in parts), sources, least, files)
+    ticks = tuple(tick for part in parts for tick in part.ticks)
+    return Progress(greatest, any(part.finish for part in parts), sources, least, files, ticks)
 
 
 def move_on(sources: dict[str, int], reached: Mapping[str, int]) -> None:

@@ -32,6 +32,8 @@ class Checkpoint:
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``log.json``: how far the log was read, if the job reads a Delta table
       (`spark_pace.spark.sources.table_commits`).
+    - ``clock.json``: the last tick of the clock, if the job reads Kafka and has one
+      (`spark_pace.spark.sources.kafka_clock`).
     - ``offsets/N``: Spark's note of what the batch reads. With it the batch has begun.
     - ``lookup/N.json``: the versions of side tables for the batch, with copies of their content beside, if
       the job has side tables (`spark_pace.spark.stages.side_table_copies`).
@@ -84,6 +86,11 @@ class Checkpoint:
     def log_position_file(self) -> Path:
         """The file that says how far the log of a Delta table was read."""
         return self.path / "log.json"
+
+    @property
+    def clock_file(self) -> Path:
+        """The file with the last tick of the clock; its path is absolute because another process reads it."""
+        return self.path.absolute() / "clock.json"
 
     @property
     def metadata_file(self) -> Path:

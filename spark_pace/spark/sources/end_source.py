@@ -1,24 +1,32 @@
-"""The streaming source `spark_pace_end`: one row for the end of the input, beside sources without an end.
+"""The streaming source `spark_pace_end`: the end of the input, and the ticks of a clock, beside Kafka.
 
-A query has it from its first start on, because Spark refuses a checkpoint if a source was added or removed.
+Kafka's connector gives neither. A query has this source from its first start on, because Spark refuses a
+checkpoint if a source was added or removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from spark_pace.spark.checkpoint.file_access import read_json
+
 END_SOURCE = "spark_pace_end"
+TICK = "tick_us"  # in offsets and in the file: the time of the last tick, in microseconds since 1970
+_NEVER = -(1 << 63)
 
 
 class EndSource(DataSource):
-    """A source of one row, which marks the end of the input.
+    """A source with a row for each tick, and one for the end of the input.
 
-    The row comes if the option ``end`` is ``true``, unless an earlier run had it.
+    Options: `end` (``true``: the input ends in this run, unless it ended in an earlier one), `clock` (the
+    path of the file that holds the last tick; absent: there is no clock).
     """
 
     @classmethod
@@ -27,20 +35,32 @@ class EndSource(DataSource):
         return END_SOURCE
 
     def schema(self) -> str:
-        """The column of the row; its value is never used."""
-        return "ended boolean"
+        """The column of a row: the time of a tick; null marks the end."""
+        return "tick_us bigint"
 
     def streamReader(self, schema: StructType) -> EndReader:
         """The reader that Spark keeps for the query."""
-        return EndReader(self.options.get("end") == "true")
+        return EndReader(self.options.get("end") == "true", self.options.get("clock"))
+
+
+@dataclass
+class EndPartition(InputPartition):
+    """A row: the time of a tick; None marks the end."""
+
+    tick_us: int | None
 
 
 class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Gives the row. Its offset is the number of rows given, 0 or 1, so the checkpoint remembers the end."""
+    """Gives the rows.
 
-    def __init__(self, end: bool) -> None:
-        """Give the row in this run if `end`."""
+    Its offset is ``{"rows": n}``, 1 behind the end and else 0, with the time of the last tick as `TICK` once
+    there is one. So the checkpoint remembers both.
+    """
+
+    def __init__(self, end: bool, clock: str | None) -> None:
+        """Give the end in this run if `end`, and each tick that is written to the file `clock`."""
         self._end = end
+        self._clock = None if clock is None else Path(clock)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Do nothing, because nothing comes later."""
@@ -50,17 +70,21 @@ class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"rows": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """No limit, because there is only one row."""
+        """No limit, because there are few rows."""
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The offset after the row if the input ends in this run."""
-        return {"rows": 1} if self._end else start
+        """The offset after the newest tick, and after the end if the input ends in this run."""
+        noted = None if self._clock is None else read_json(self._clock)
+        tick = {TICK: noted[TICK]} if noted is not None and noted[TICK] > start.get(TICK, _NEVER) else {}
+        return {**start, **tick, **({"rows": 1} if self._end else {})}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """One task for the row."""
-        return [InputPartition(0)] * (end["rows"] - start["rows"])
+        """One task for each row."""
+        ticks = [end[TICK]] if TICK in end and end[TICK] != start.get(TICK) else []
+        return [*map(EndPartition, ticks), *[EndPartition(None)] * (end["rows"] - start["rows"])]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """The row."""
-        yield (True,)
+        assert isinstance(partition, EndPartition)
+        yield (partition.tick_us,)

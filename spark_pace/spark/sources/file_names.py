@@ -30,8 +30,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from spark_pace.spark.sources.manifest import FINISH, Manifest
+from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_position, write_position
+from spark_pace.spark.sources.ticks import Ticks
 
 FILE_NAMES = "spark_pace_files"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
@@ -42,7 +43,7 @@ _OPENING = 4096  # opening a file takes about as long as reading this many bytes
 
 
 class FileNames(DataSource):
-    """Rows of `entry`, the index in the manifest, and `name`, as JSON; ``""`` marks the end."""
+    """Rows of `entry`, the index in the manifest, and `name`, as JSON: of a file, a tick or the end."""
 
     @classmethod
     def name(cls) -> str:
@@ -76,7 +77,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     read; absent: begin with the table as it is), `tasks` (the most tasks of a batch), `finish` (``true``:
     mark the end of an available-now run), `max_files` (the most files of a batch; absent: all), `first_bytes`
     (the greatest weight of the first batch, if it has several files; absent: batches are not bounded by
-    bytes).
+    bytes), `clock_every_us` and `clock_slack_us` (when the clock ticks; absent: never).
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -94,6 +95,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None
         self._first_bytes = int(options["first_bytes"]) if "first_bytes" in options else None
+        self._clock = Ticks.of(options)
         self._frozen = False
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -126,6 +128,13 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"entries": end}
 
     def _scan(self) -> None:
+        """Note what is new, and behind it the tick that was due before anyone looked for it."""
+        due_us = None if self._clock is None else self._clock.due_us()
+        self._note_new()
+        if due_us is not None:
+            self._manifest.tick(due_us)
+
+    def _note_new(self) -> None:
         if self._commits is None:
             self._manifest.scan(self._root)
             return
@@ -147,8 +156,8 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"entries": end, READ_BYTES: start.get(READ_BYTES, 0) + read}
 
     def _weight(self, name: str) -> int:
-        """The weight of a file: its bytes as text, and those for opening it; 0 for the marker of the end."""
-        if name == FINISH:
+        """The weight of a file: its bytes as text, and those for opening it; 0 for other entries."""
+        if name == FINISH or tick_of(name) is not None:
             return 0
         name = name if self._commits is None else file_of(name).path
         path = self._root / name if self._root.is_dir() else self._root

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.frames import decode, encode
 from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.intake.sift import Past, sift
+from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
@@ -20,7 +21,8 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.input import Input
-from spark_pace.spark.sources.manifest import FINISH
+from spark_pace.spark.sources.manifest import FINISH, tick_of
+from spark_pace.spark.sources.ticks import clock_options
 from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
@@ -54,6 +56,7 @@ class FilesByName(Input):
             "manifest": str(self.checkpoint.manifest_file),
             "tasks": str(spark.sparkContext.defaultParallelism),
             "finish": str(end).lower(),
+            **clock_options(self.clock),
             **more,
         }
         if self.source.max_files_per_trigger is not None:
@@ -102,11 +105,14 @@ def late_rows(
     return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
 
 
-def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[InputFile | None]:
-    """In a task: yield the events of each file, and None at the end of the input."""
+def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[InputFile | Tick | None]:
+    """In a task: yield the events of each file, the ticks, and None at the end of the input."""
     for entry, text in zip(files["entry"].to_pylist(), files["name"].to_pylist(), strict=True):
         name = json.loads(text)
-        yield None if name == FINISH else InputFile(entry, read(name))
+        if (time_us := tick_of(name)) is not None:
+            yield Tick(time_us, entry)
+        else:
+            yield None if name == FINISH else InputFile(entry, read(name))
 
 
 def _late_rows(plan: Plan, read: ReadFile, files: Batches) -> Batches:

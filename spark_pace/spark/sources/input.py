@@ -20,7 +20,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import write_json
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
-    from spark_pace.job_file import JobSpec
+    from spark_pace.job_file import Clock, JobSpec
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Input(ABC):
         finish: True if the input ends.
         on_bad_record: says if bad records become rows or an error.
         first_cap: the most that a run's first batch reads, in the unit of `amount`; None: caps never change.
+        clock: the clock that is part of the input; None: there is none.
     """
 
     source: Any
@@ -44,6 +45,7 @@ class Input(ABC):
     finish: bool
     on_bad_record: OnBad
     first_cap: int | None = None
+    clock: Clock | None = None
 
     kind: ClassVar[str]
     lasting: ClassVar[tuple[str, ...]] = ()

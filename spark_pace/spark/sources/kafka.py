@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
 
 from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.order.order import LateFile
+from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
@@ -22,9 +24,11 @@ from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.file_access import digest, read_json
-from spark_pace.spark.sources.end_source import END_SOURCE, EndSource
+from spark_pace.spark.sources.end_source import END_SOURCE, TICK, EndSource
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
+from spark_pace.spark.sources.kafka_client import offsets_noted
+from spark_pace.spark.sources.kafka_clock import ticking
 from spark_pace.spark.stages.intake import intake_rows
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
@@ -62,7 +66,7 @@ class KafkaInput(Input):
 
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
         """The number of offsets that a batch has passed; it may be more than its records."""
-        start, end = (_by_partition(offsets) for offsets in (before, after))
+        start, end = (offsets_noted(offsets) for offsets in (before, after))
         # Spark's note does not say at which offset a partition begins that is new to the job
         return max(records, sum(number - start.get(part, number) for part, number in end.items()))
 
@@ -84,11 +88,14 @@ class KafkaInput(Input):
             _LOG.warning("source.servers — are others than before, so this is taken over: %s", error)
         return {"servers": servers, "ids": ids}
 
-    def watched(
-        self, spark: SparkSession, marks: Mapping[str, Any]
-    ) -> AbstractContextManager[Callable[[], None]]:
-        """Watch the topics during a run, and refuse one that was deleted and made again."""
-        return watched(spark, self.source, marks["ids"])
+    @contextmanager
+    def watched(self, spark: SparkSession, marks: Mapping[str, Any]) -> Iterator[Callable[[], None]]:
+        """Watch the topics during a run, and refuse one that was deleted and made again. The clock ticks."""
+        ticks: AbstractContextManager[None] = nullcontext()
+        if self.clock is not None:
+            ticks = ticking(spark, self.source, self.clock, self.checkpoint)
+        with watched(spark, self.source, marks["ids"]) as require_same, ticks:
+            yield require_same
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
         """The partitions of the topics, as ``topic/partition``."""
@@ -101,10 +108,12 @@ class KafkaInput(Input):
         columns = self.source.columns
         own = [_own_column(column).alias(f"@{attribute}") for attribute, column in columns]
         records = records.select(*_PLACE, *own)
-        ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower()).load()
-        ends = ends.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in records.schema))
+        ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower())
+        if self.clock is not None:
+            ends = ends.option("clock", str(self.checkpoint.clock_file))
+        ticks = ends.load().select(*(_of_tick(field) for field in records.schema))
         read = partial(_read, self.source.format, plan.schema.own)
-        return intake_rows(records.union(ends), plan, self.on_bad_record, read, self.checkpoint.side_tables)
+        return intake_rows(records.union(ticks), plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """An empty table, because there are no files."""
@@ -127,10 +136,10 @@ class KafkaInput(Input):
         return options
 
 
-def _by_partition(offsets: list[Any]) -> dict[tuple[str, str], int]:
-    """The offset of each (topic, partition) in the offsets of all sources; `EndSource` has no topics."""
-    topics = [topic for offset in offsets for topic in offset.items() if isinstance(topic[1], dict)]
-    return {(topic, part): number for topic, parts in topics for part, number in parts.items()}
+def _of_tick(field: StructField) -> Column:
+    """The column of records, in a row of `EndSource`: the time of a tick stands in place of an offset."""
+    value = F.col(TICK) if field.name == "offset" else F.lit(None)
+    return value.cast(field.dataType).alias(field.name)
 
 
 def _own_column(name: str) -> Column:
@@ -142,10 +151,10 @@ def _own_column(name: str) -> Column:
     return F.try_element_at(F.transform(named, lambda header: header["value"]), F.lit(-1))
 
 
-def _read(format: str, schema: EventSchema, batch: pa.RecordBatch) -> Iterator[EventsRead | None]:
-    """In a task: yield the events of records, or None at the end of the input, a row without a topic."""
+def _read(format: str, schema: EventSchema, batch: pa.RecordBatch) -> Iterator[EventsRead | Tick | None]:
+    """In a task: yield the events of records; or, of rows without a topic, ticks and None at the end."""
     if batch.column("topic").null_count:
-        yield None
+        yield from (tick_us if tick_us is None else Tick(tick_us) for tick_us in batch["offset"].to_pylist())
     else:
         yield read_records(_records(batch), format, schema)
 

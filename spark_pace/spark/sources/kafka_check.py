@@ -8,23 +8,22 @@ belongs to the old topic. Spark notes names and offsets only, and would go on in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError, StateError
-from spark_pace.spark.internals import KAFKA_SOURCE, GatewayError, JavaError, has_class, jvm_of
+from spark_pace.spark.internals import KAFKA_SOURCE, JavaError, has_class
 from spark_pace.spark.java.jars import kafka_coordinate
+from spark_pace.spark.sources.kafka_client import TIMEOUT_SECONDS, Described, client
 
 if TYPE_CHECKING:
     from spark_pace.job_file import KafkaSource
 
-TIMEOUT_SECONDS = 20
 WAIT_SECONDS = 60  # while a job runs: as long as Kafka's client waits by itself
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # sixteen zero bytes, the answer of brokers whose topics have no ids
-Described = list[tuple[str, Any]]  # each topic with its description, a Java object of Kafka's client
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
     """
     _require_connector(spark)
     try:
-        with _client(spark, source) as described:
-            found = described(TIMEOUT_SECONDS)
+        with client(spark, source) as kafka:
+            found = kafka.described(TIMEOUT_SECONDS)
             sizes = [(topic, one.partitions().size()) for topic, one in found]
             partitions = tuple(f"{topic}/{number}" for topic, size in sizes for number in range(size))
             return Topics(partitions, _ids(found))
@@ -63,8 +62,8 @@ def watched(spark: SparkSession, source: KafkaSource, ids: Mapping[str, str]) ->
 
     It raises `StateError` if a topic has another id, and JavaError if a topic is gone or no broker answers.
     """
-    with _client(spark, source) as described:
-        yield lambda: require_same_ids(ids, _ids(described(WAIT_SECONDS)))
+    with client(spark, source) as kafka:
+        yield lambda: require_same_ids(ids, _ids(kafka.described(WAIT_SECONDS)))
 
 
 def _ids(found: Described) -> dict[str, str]:
@@ -85,37 +84,6 @@ def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
             got = f"{topic}, which is a new one, {how} (its id was {known}, and is {now[topic]})"
             do = "Start a new checkpoint with a sink of its own."
             raise StateError(f"source.topics — {must}; got {got}. {do}")
-
-
-@contextmanager
-def _client(spark: SparkSession, source: KafkaSource) -> Iterator[Callable[[int], Described]]:
-    """Give a function that asks the broker to describe the topics within a number of seconds."""
-    jvm = jvm_of(spark)
-    own = {key[6:]: value for key, value in source.options.items() if key.startswith("kafka.")}
-    options = {
-        **own,
-        "bootstrap.servers": source.servers,
-        "default.api.timeout.ms": str(TIMEOUT_SECONDS * 1000),
-        "request.timeout.ms": str(TIMEOUT_SECONDS * 500),
-    }
-    properties = jvm.java.util.HashMap()
-    for key, value in options.items():
-        properties.put(key, value)
-    topics = jvm.java.util.ArrayList()
-    for topic in source.topics:
-        topics.add(topic)
-    admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
-    patience = jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
-
-    def described(seconds: int) -> Described:
-        answer = admin.describeTopics(topics, patience.timeoutMs(seconds * 1000)).allTopicNames().get()
-        return [(topic, answer.get(topic)) for topic in source.topics]
-
-    try:
-        yield described
-    finally:
-        with suppress(GatewayError, OSError):  # the JVM may be gone
-            admin.close(jvm.java.time.Duration.ZERO)
 
 
 def _require_connector(spark: SparkSession) -> None:

@@ -31,7 +31,8 @@ def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
     source = spec.source.resolved(secrets)
     kind = _INPUTS[type(source)]
     first_cap = None if spec.admission is None else _FIRST_CAPS[kind.kind]
-    return kind(source, checkpoint, spec.finish, spec.events.on_bad_record, first_cap)
+    events = spec.events
+    return kind(source, checkpoint, spec.finish, events.on_bad_record, first_cap, events.clock)
 
 
 def require_same_source(job_input: Input) -> None:

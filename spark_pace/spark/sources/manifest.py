@@ -2,7 +2,8 @@
 
 It is a file with a line of JSON for each name. Lines are only added, and synced to disk before an offset
 refers to them. An offset is a number of lines, so a batch that runs again reads the same files. A line is
-``["name", "checksum"]``; the checksum covers this name and all before it.
+``["name", "checksum"]``; the checksum covers this name and all before it. Where a job has a clock, its ticks
+stand among the names.
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ from spark_pace.spark.checkpoint.file_access import RESTORE, digest
 from spark_pace.spark.sources.listing import Listing
 
 FINISH = ""  # no file has this name
+_TICK = "\0"  # begins the entry of a tick; no name of a file has this character
+
+
+def tick_of(entry: str) -> int | None:
+    """The time of an entry that is a tick of the clock, in microseconds since 1970; None if it is not."""
+    return int(entry.removeprefix(_TICK)) if entry.startswith(_TICK) else None
 
 
 class Manifest:
@@ -39,6 +46,8 @@ class Manifest:
             self.entries.append(name)
         self._known = set(self.entries)
         self._listing = Listing()
+        ticks = map(tick_of, reversed(self.entries))
+        self._last_tick_us = next((tick for tick in ticks if tick is not None), None)
 
     def scan(self, root: Path) -> None:
         """Add the files below `root` that are not in it yet, in name order."""
@@ -47,6 +56,12 @@ class Manifest:
     def add(self, names: Iterable[str]) -> None:
         """Add those names that are not in it yet, in their order."""
         self._append([name for name in names if name not in self._known])
+
+    def tick(self, time_us: int) -> None:
+        """Add a tick of the clock, unless one that is no earlier is there."""
+        if self._last_tick_us is None or time_us > self._last_tick_us:
+            self._append([f"{_TICK}{time_us}"])
+            self._last_tick_us = time_us
 
     def finish(self) -> None:
         """Add the mark for the end of the input, unless it is the last entry."""

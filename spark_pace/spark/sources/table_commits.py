@@ -13,6 +13,7 @@ from pathlib import Path
 from spark_pace.errors import StateError, counted
 from spark_pace.io.delta_log import Commit, DeltaLog, Stamp, TableFile
 from spark_pace.spark.checkpoint.file_access import read_json, write_json
+from spark_pace.spark.sources.manifest import FINISH, tick_of
 
 _FRESH = "Start a new checkpoint with a sink of its own"
 
@@ -169,7 +170,7 @@ def _behind(entries: Sequence[str]) -> int | None:
 
     The files that the table had at the first look are known as a whole, for a batch has begun with them.
     """
-    known = [entry for entry in entries if entry]
+    known = [entry for entry in entries if entry != FINISH and tick_of(entry) is None]
     if not known:
         return None
     version, dot, _ = str(json.loads(known[-1])[0]).partition(".")

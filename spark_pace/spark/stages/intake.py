@@ -15,7 +15,7 @@ from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.side_table_joins import joined
 from spark_pace.core.intake.sift import Past, sift_next
-from spark_pace.core.order.progress import Progress, together
+from spark_pace.core.order.progress import Progress, Tick, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.event_files import WHOLE_FILE, EventsRead
@@ -46,7 +46,7 @@ class InputFile:
     read: EventsRead
 
 
-Read = Callable[[pa.RecordBatch], Iterator[EventsRead | InputFile | None]]
+Read = Callable[[pa.RecordBatch], Iterator[EventsRead | InputFile | Tick | None]]
 
 
 def intake_rows(
@@ -59,8 +59,8 @@ def intake_rows(
         plan: the plan.
         on_bad_record: says if bad records become rows or an error.
         read: called in a task with some of `records`; yields their events, for each file separately if
-            earlier files decide which events are late, and None at the end of the input. It must be
-            picklable.
+            earlier files decide which events are late, ticks of the clock, and None at the end of the input.
+            It must be picklable.
         side_tables: the folder of the checkpoint with copies of side tables.
     """
 
@@ -72,6 +72,8 @@ def intake_rows(
             for found in read(batch):
                 if found is None:
                     finish = True
+                elif isinstance(found, Tick):
+                    intake.tick(found)
                 elif isinstance(found, InputFile):
                     file = found.read
                     yield from intake.take(file.events, file.bad, file.bad_rows, found.entry)
@@ -141,6 +143,10 @@ class TaskIntake:
         self._waiting_bytes += sifted.events.nbytes
         if self._waiting_rows >= FRAME_EVENTS or self._waiting_bytes >= FRAME_BYTES:
             yield from self._frames()
+
+    def tick(self, tick: Tick) -> None:
+        """Take a tick of the clock."""
+        self._progress.append(Progress(ticks=(tick,)))
 
     def note(self, lacking: Mapping[str, str]) -> None:
         """Note what the header of a file lacks, for each attribute once (see `EventsRead`)."""
