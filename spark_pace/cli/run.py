@@ -51,7 +51,8 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
 
                 summary = run_job(spec, on_progress=shown(show), reset_rules=reset_rules)
         else:
-            summary = run_job(spec, on_progress=shown(print_batch), reset_rules=reset_rules)
+            say = print_batch if spec.events.clock is None else print_unless_idle
+            summary = run_job(spec, on_progress=shown(say), reset_rules=reset_rules)
     finally:
         standstill.stop()
     print(closing_line(summary), flush=True)
@@ -122,6 +123,12 @@ class Board:
 def print_batch(batch: BatchReport) -> None:
     """Print a batch for logs: a line, and before it one for each warning."""
     print("\n".join([*warnings(batch), line(batch)]), flush=True)
+
+
+def print_unless_idle(batch: BatchReport) -> None:
+    """Print a batch for logs, unless nothing was read and nothing found, as in most batches of a clock."""
+    if batch.records or batch.matches:
+        print_batch(batch)
 
 
 def warnings(batch: BatchReport) -> list[str]:

@@ -46,5 +46,5 @@ def standing(batch: BatchReport, seconds: float) -> str:
         mover += f" of the source {one_line(batch.slowest_source)}"
     return (
         f"waiting: no batch has ended for {seconds:g} s; {counted(batch.pending, 'event')} "
-        f"not yet passed by the frontier, which {at}. Only {mover} moves it."
+        f"not yet passed by the frontier, which {at}. Only {mover} moves it, or a clock in events."
     )

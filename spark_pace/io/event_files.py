@@ -26,12 +26,12 @@ from spark_pace.io.text.column_types import inner, not_utf8, typed, with_element
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
+from spark_pace.io.text.name_endings import ARCHIVES
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 from spark_pace.io.text.regex_lines import text_parser
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 WHOLE_FILE = "the file — "  # begins the reason if a whole file is one bad record
-ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text, known to pyarrow
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # lines parsed together, times attributes
 

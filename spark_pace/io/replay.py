@@ -22,11 +22,12 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError, counted, one_line
 from spark_pace.io.data_frames import absent_columns, table_of
-from spark_pace.io.event_files import ARCHIVES, WHOLE_FILE, EventsRead, read_source_file, table_events
+from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
 from spark_pace.io.match_frame import Matches
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
+from spark_pace.io.text.name_endings import ending
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -232,7 +233,7 @@ def _among_ticks(reads: Sequence[EventsRead], as_read: Sequence[str | Tick] | No
 
 
 def _told(result: LocalResult, read: EventsRead, schema: EventSchema, rules: tuple[str, ...]) -> Replay:
-    """The result of a replay of files, with what may explain it."""
+    """The result of a replay of files."""
     absent, unfit = _absent(read, schema), _unfit(read, schema)
     counts = read.bad_rows, read.read_rows
     return Replay(result, read.bad, *counts, absent, read.lacking, rules, read.ignored_rows, unfit)
@@ -329,23 +330,7 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
 
 def _format(file: Path, schema: EventSchema) -> str | None:
     """The format of a file, from the ending of its name; other names are text if the schema reads text."""
-    return FORMATS.get(_ending(file.name), "text" if schema.form.reads_text else None)
-
-
-def first_line(name: str) -> int:
-    """The line number, in an editor, of the first record of a text file of this name."""
-    return 2 if _ending(name) == ".csv" else 1
-
-
-def position(name: str, offset: int) -> str:
-    """The place of a record as `why` takes it: the line where the file is text, else the offset."""
-    return f"{name}:{offset}" if _ending(name) == ".parquet" else f"{name}:L{offset + first_line(name)}"
-
-
-def _ending(name: str) -> str:
-    """The ending of a file's name, without that of an archive."""
-    path = Path(name)
-    return (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix
+    return FORMATS.get(ending(file.name), "text" if schema.form.reads_text else None)
 
 
 def _hidden(path: Path) -> bool:

@@ -23,8 +23,9 @@ from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import EventsRead, table_events
-from spark_pace.io.replay import all_read, first_line, read_each, without_late
+from spark_pace.io.replay import all_read, read_each, without_late
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
+from spark_pace.io.text.name_endings import first_line
 from spark_pace.reasons.lower_matches import LowerMatches, reading_all
 from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
 

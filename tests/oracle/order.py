@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
 from tests.oracle.rules_stream import in_stream_order
@@ -30,17 +31,20 @@ class Reading:
 
 def read(
     rule: Rule,
-    batches: Iterable[Sequence[Event]],
+    batches: Iterable[Sequence[Event] | Tick],
     spec: OrderSpec,
     source_of: Callable[[Event], str | None],
     beats: Callable[[Event], bool],
 ) -> Reading:
-    """Read batches of records."""
+    """Read batches of records, and ticks of a clock among them."""
     reading = Reading()
     heard: list[Event] = []
     on_time: list[Event] = []
     frontier: int | None = None
     for batch in batches:
+        if isinstance(batch, Tick):
+            frontier = batch.time_us if frontier is None else max(frontier, batch.time_us)
+            continue
         for event in batch:
             if beats(event):
                 reading.heartbeats += 1

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Expr
 from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
@@ -31,9 +32,12 @@ DELAYS = st.sampled_from([0, 1, 2, 4]).map(lambda seconds: seconds * SECOND)
 
 @dataclass(frozen=True)
 class Cut:
-    """Parts of an input, and where batches begin among them: two or more batches, or one."""
+    """Parts of an input, and where batches begin among them: two or more batches, or one.
 
-    parts: tuple[tuple[Event, ...], ...]
+    A part is a file or a tick of the clock.
+    """
+
+    parts: tuple[tuple[Event, ...] | Tick, ...]
     edges: tuple[int, ...]
 
 
@@ -47,8 +51,12 @@ def files(draw: st.DrawFn) -> Cut:
         tuple(replace(event, source=f"f{number:02d}", offset=offset) for offset, event in enumerate(part))
         for number, part in enumerate(parts)
     )
-    inner = sorted(draw(st.sets(st.integers(1, max(1, len(parts) - 1)), max_size=4)))
-    return Cut(tuple(named), tuple(sorted({0, *inner, len(parts)})))
+    mixed: list[tuple[Event, ...] | Tick] = list(named)
+    for _ in range(draw(st.integers(0, 2))):
+        near = draw(st.sampled_from([event.time for event in events] or [0]))
+        mixed.insert(draw(st.integers(0, len(mixed))), Tick(near + draw(st.integers(-1, 3)) * SECOND))
+    inner = sorted(draw(st.sets(st.integers(1, max(1, len(mixed) - 1)), max_size=4)))
+    return Cut(tuple(mixed), tuple(sorted({0, *inner, len(mixed)})))
 
 
 def late_rows(tables: list[pa.Table]) -> list[tuple[Any, ...]]:
@@ -82,7 +90,7 @@ def plan_of(
     )
 
 
-def assert_all_ways(rule: Rule, plan: Plan, batches: list[list[pa.Table]], reading: Reading) -> None:
+def assert_all_ways(rule: Rule, plan: Plan, batches: list[list[pa.Table | Tick]], reading: Reading) -> None:
     """A job's stages with saved states, one process in as many batches, and in one batch."""
     wanted, late = expected_rows(rule, reading.kept), expected_late(plan, reading)
     steps = list(drive(plan, batches, finish=True))
@@ -121,7 +129,7 @@ def test_files_decide_by_the_files_before_them(
         lambda event: None if name is None or event.row[name] is None else str(event.row[name]),
         lambda event: beats(heartbeat, event),
     )
-    tables = [table_of(rule, part) for part in cut.parts]
+    tables = [part if isinstance(part, Tick) else table_of(rule, part) for part in cut.parts]
     batches = [tables[start:stop] for start, stop in pairwise(cut.edges)]
     assert_all_ways(rule, plan_of(rule, spec, name, heartbeat, spread), batches, reading)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import cycle
 
@@ -20,14 +20,14 @@ from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.progress import Progress, together
+from spark_pace.core.order.progress import Progress, Tick, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
 
 Plans = Plan | Sequence[Plan]
-Batch = pa.Table | Sequence[pa.Table]
+Batch = pa.Table | Sequence[pa.Table | Tick]
 Told = Sequence[Price | None]
 
 
@@ -100,9 +100,11 @@ def drive(
     past, entries, above = Past(), 0, KeptLevels()
     for (plan, table), price in zip(zip(plans, tables, strict=True), cycle(prices), strict=False):
         read = pieces(table, parts) if table is None or isinstance(table, pa.Table) else list(table)
+        tables_read = [piece for piece in read if not isinstance(piece, Tick)]
         sifted = sifted_pieces(plan, read, past, entries)
         frames = frames_of_slots(plan, sifted)
-        progress = together([*(part.progress for part in sifted), Progress(finish=table is None)])
+        end = Progress(finish=table is None, ticks=ticks_in(read, entries))
+        progress = together([*(part.progress for part in sifted), end])
         results, outputs = [], []
         for slot in range(plan.slots):
             splitter = SlotSplitter(plan, slot, snapshots[slot], stores[slot])
@@ -117,7 +119,7 @@ def drive(
         behind = [sift(plan, read[at.entry - entries], Past(at.frontier_us)).late for at in told.late_files]
         entries += len(read)
         late = [*(part.late for part in sifted), *behind]
-        counts = counted(read, sifted, behind, told.stats["repeats"])
+        counts = counted(tables_read, sifted, behind, told.stats["repeats"])
         merged = merge(plan, map(decode_result, results), next_out_seq, told_of_waiting(outputs))
         merged = above.advance(plan, merged, told.stats["frontier_us"])
         next_out_seq = merged.next_out_seq
@@ -162,9 +164,15 @@ def told_by_all(outputs: Sequence[StepOutput[bytes]]) -> StepOutput[bytes]:
     return outputs[0]
 
 
-def sifted_pieces(plan: Plan, read: Sequence[pa.Table], past: Past, entries: int) -> list[Sifted]:
+def ticks_in(read: Sequence[pa.Table | Tick], entries: int) -> tuple[Tick, ...]:
+    numbered = enumerate(read, entries)
+    return tuple(replace(piece, entry=entry) for entry, piece in numbered if isinstance(piece, Tick))
+
+
+def sifted_pieces(plan: Plan, read: Sequence[pa.Table | Tick], past: Past, entries: int) -> list[Sifted]:
     """What the pieces of a batch hold; as files, if those before an event decide whether it is late."""
-    sifted = [sift_next(plan, piece, past, entry)[0] for entry, piece in enumerate(read, entries)]
+    files = [(entry, piece) for entry, piece in enumerate(read, entries) if not isinstance(piece, Tick)]
+    sifted = [sift_next(plan, piece, past, entry)[0] for entry, piece in files]
     assert plan.order.before != "files" or not any(part.late.num_rows for part in sifted)
     return sifted
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.io.replay import position, replay_files
+from spark_pace.io.replay import replay_files
+from spark_pace.io.text.name_endings import position
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
 from tests.spark.jobs import LINES, line_of, random_events

@@ -16,7 +16,7 @@ def test_the_line_says_how_many_wait_where_the_frontier_stands_and_what_would_mo
     batch = progress(pending=399, frontier_us=60_000_000, slowest_source=None)
     assert standing(batch, 30.0) == (
         "waiting: no batch has ended for 30 s; 399 events not yet passed by the frontier, "
-        "which stands at 1970-01-01 00:01:00 UTC. Only a later event moves it."
+        "which stands at 1970-01-01 00:01:00 UTC. Only a later event moves it, or a clock in events."
     )
 
 
@@ -24,7 +24,7 @@ def test_it_names_the_source_that_holds_the_frontier() -> None:
     told = standing(progress(pending=1, frontier_us=None, slowest_source="north"), 30.0)
     assert told.endswith(
         "1 event not yet passed by the frontier, which has not moved yet. "
-        "Only a later event of the source north moves it."
+        "Only a later event of the source north moves it, or a clock in events."
     )
 
 
