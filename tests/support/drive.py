@@ -100,7 +100,6 @@ def drive(
     past, entries, above = Past(), 0, KeptLevels()
     for (plan, table), price in zip(zip(plans, tables, strict=True), cycle(prices), strict=False):
         read = pieces(table, parts) if table is None or isinstance(table, pa.Table) else list(table)
-        tables_read = [piece for piece in read if not isinstance(piece, Tick)]
         sifted = sifted_pieces(plan, read, past, entries)
         frames = frames_of_slots(plan, sifted)
         end = Progress(finish=table is None, ticks=ticks_in(read, entries))
@@ -119,7 +118,7 @@ def drive(
         behind = [sift(plan, read[at.entry - entries], Past(at.frontier_us)).late for at in told.late_files]
         entries += len(read)
         late = [*(part.late for part in sifted), *behind]
-        counts = counted(tables_read, sifted, behind, told.stats["repeats"])
+        counts = counted(read, sifted, behind, told.stats["repeats"])
         merged = merge(plan, map(decode_result, results), next_out_seq, told_of_waiting(outputs))
         merged = above.advance(plan, merged, told.stats["frontier_us"])
         next_out_seq = merged.next_out_seq
@@ -137,12 +136,12 @@ def operated(plan: Plan, lane: bytes | memoryview, call: CallOperator = call_her
 
 
 def counted(
-    read: Sequence[pa.Table], sifted: Sequence[Sifted], behind: Sequence[pa.Table], repeats: int
+    read: Sequence[pa.Table | Tick], sifted: Sequence[Sifted], behind: Sequence[pa.Table], repeats: int
 ) -> Counter[str]:
     late = sum(part.late.num_rows for part in sifted) + sum(table.num_rows for table in behind)
     events = sum(part.events.num_rows for part in sifted) - sum(table.num_rows for table in behind)
     heartbeats = sum(part.heartbeats for part in sifted)
-    records = sum(piece.num_rows for piece in read)
+    records = sum(piece.num_rows for piece in read if not isinstance(piece, Tick))
     return Counter(
         records=records, events=events - repeats, late=late, heartbeats=heartbeats, repeats=repeats
     )

@@ -79,7 +79,7 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
         *("source_column", "slots", "buckets", "topics"),
         *("rules", "sink_path", "checkpoint_path", "path", "servers"),  # of rules and places
         *("max_files_per_trigger", "max_offsets_per_trigger", "admission"),  # of the offsets
-        *("starting_offsets", "from_version", "trigger_us", "finish"),
+        *("starting_offsets", "from_version", "trigger_us", "finish", "clock"),
         *("name", "lanes", "latency_bound_us", "spark", "options", "operators"),  # of the work
         *("on_bad_record", "max_bad_records_per_file", "on_operator_error", "operator_timeout_us"),
         *("source", "events", "schema", "order", "metrics"),  # parts
