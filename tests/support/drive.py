@@ -102,8 +102,7 @@ def drive(
         read = pieces(table, parts) if table is None or isinstance(table, pa.Table) else list(table)
         sifted = sifted_pieces(plan, read, past, entries)
         frames = frames_of_slots(plan, sifted)
-        end = Progress(finish=table is None, ticks=ticks_in(read, entries))
-        progress = together([*(part.progress for part in sifted), end])
+        progress = progress_of(sifted, read, entries, table is None)
         results, outputs = [], []
         for slot in range(plan.slots):
             splitter = SlotSplitter(plan, slot, snapshots[slot], stores[slot])
@@ -163,9 +162,12 @@ def told_by_all(outputs: Sequence[StepOutput[bytes]]) -> StepOutput[bytes]:
     return outputs[0]
 
 
-def ticks_in(read: Sequence[pa.Table | Tick], entries: int) -> tuple[Tick, ...]:
+def progress_of(
+    sifted: Sequence[Sifted], read: Sequence[pa.Table | Tick], entries: int, finish: bool
+) -> Progress:
     numbered = enumerate(read, entries)
-    return tuple(replace(piece, entry=entry) for entry, piece in numbered if isinstance(piece, Tick))
+    ticks = tuple(replace(piece, entry=entry) for entry, piece in numbered if isinstance(piece, Tick))
+    return together([*(part.progress for part in sifted), Progress(finish=finish, ticks=ticks)])
 
 
 def sifted_pieces(plan: Plan, read: Sequence[pa.Table | Tick], past: Past, entries: int) -> list[Sifted]:
