@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import one_line
+from spark_pace.errors import SparkPaceError, one_line
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import write_json
 from spark_pace.spark.internals import GatewayError, JavaError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2
+_PATIENCE_SECONDS = 2  # a question to a broker that is gone takes longer, and ends with the client
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def ticking(spark: SparkSession, source: KafkaSource, clock: Clock, checkpoint: 
             yield
         finally:
             one.stopped.set()
-            thread.join()
+            thread.join(_PATIENCE_SECONDS)
 
 
 @dataclass
@@ -65,7 +66,7 @@ class KafkaClock:
         while not self.stopped.wait(self.ticks.every_us / 1e6):
             try:
                 self.note()
-            except (JavaError, GatewayError, OSError) as error:
+            except (JavaError, GatewayError, OSError, SparkPaceError) as error:
                 if not self.stopped.is_set():
                     got = one_line(str(error))[:200]
                     _LOG.warning("clock — must learn from Kafka where topics end; got: %s. It stands.", got)
