@@ -24,6 +24,7 @@ from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.paths import local_path
+from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
@@ -156,19 +157,33 @@ def _run(
             marks = job_input.require_readable(spark)
             spec = _with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
-                tables = _tables(spec, spark, change.before, job_input, marks)
-                merger_of = partial(
-                    MergerHost,
-                    tables=tables,
-                    checkpoint=checkpoint,
-                    on_report=report,
-                    require_same=require_same,
-                )
-                for query, merger in _queries(spec, spark, inputs, change, merger_of, side_tables):
-                    wait(query, merger, stop)
-                    if stop.event.is_set():
-                        break
+                host = partial(MergerHost, checkpoint=checkpoint, on_report=report, require_same=require_same)
+                on_disk = RulesOnDisk(spec, partial(_require_accepted, spark, job_input, fixed))
+                while change is not None:
+                    tables = _tables(on_disk.spec, spark, change.before, job_input, marks)
+                    merger_of = partial(host, tables=tables)
+                    queries = _queries(on_disk.spec, spark, inputs, change, merger_of, side_tables)
+                    _run_queries(queries, stop, on_disk)
+                    goes_on = on_disk.take() and not stop.event.is_set()
+                    change = _known_change(on_disk.spec, job_input, fixed, ()) if goes_on else None
     return stop.signal
+
+
+def _run_queries(
+    queries: Iterator[tuple[StreamingQuery, MergerHost]], stop: Stop, on_disk: RulesOnDisk
+) -> None:
+    """Run the queries to their end, or until a signal or other rules stop one."""
+    for query, merger in queries:
+        wait(query, merger, stop, on_disk.changed)
+        if stop.event.is_set() or on_disk.changed():
+            break
+
+
+def _require_accepted(spark: SparkSession, job_input: Input, fixed: dict[str, str], spec: JobSpec) -> None:
+    """Raise an error unless the running job can go on as `spec`, which has other rules. Change nothing."""
+    _check(spec, ())
+    _known_change(spec, job_input, fixed, ())
+    DeltaTables(spark, _sink(spec), "").require_columns(table_schemas(spec.rules))
 
 
 def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
@@ -202,8 +217,7 @@ def _tables(
     spec: JobSpec, spark: SparkSession, layout: Layout, job_input: Input, marks: Mapping[str, Any]
 ) -> DeltaTables:
     """Check that checkpoint and tables are whole, tie the checkpoint to the source, and return the tables."""
-    path = spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
-    tables = DeltaTables(spark, path, layout.app_id)
+    tables = DeltaTables(spark, _sink(spec), layout.app_id)
     written = tables.written(TABLES)
     checkpoint = job_input.checkpoint
     require_whole(checkpoint, written, TABLES, has_levels=layout.has_levels(checkpoint.next_batch()))
@@ -211,6 +225,10 @@ def _tables(
     tie(job_input, marks)
     tables.prepare(table_schemas(spec.rules))
     return tables
+
+
+def _sink(spec: JobSpec) -> str:
+    return spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
 
 
 def _queries(

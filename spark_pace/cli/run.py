@@ -84,7 +84,7 @@ class Board:
         """Add a batch to the sums, and return the table."""
         self.events += batch.events
         for rule, count in batch.matches.items():
-            self.matches[rule] += count
+            self.matches[rule] = self.matches.get(rule, 0) + count
         state = Table.grid(padding=(0, 3))
         state.add_row(
             Text(one_line(self.name), style="bold"),

@@ -94,6 +94,21 @@ class DeltaTables:
         for table, schema in schemas.items():
             self._committed(partial(prepare, self.path(table), schema))
 
+    def require_columns(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """Refuse schemas that `prepare` would refuse for tables that are there; change nothing.
+
+        Raises:
+            StateError: a table has a column with the same name and another type.
+        """
+        for table, schema in schemas.items():
+            path = self.path(table)
+            if self._local:
+                _missing(path, _types(DeltaTable(path).schema()), _types(Schema.from_arrow(schema)))
+            else:
+                empty = self._spark.createDataFrame(schema.empty_table())
+                there = self._spark.read.format("delta").load(path)
+                _missing(path, dict(there.dtypes), dict(empty.dtypes))
+
     def _prepare_here(self, path: str, schema: pa.Schema) -> None:
         there = DeltaTable.create(path, schema, mode="ignore", configuration=PROPERTIES)
         wanted = Schema.from_arrow(schema)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
@@ -31,7 +32,17 @@ _REQUIRED = {
 }
 _JOB_KEYS = (
     *_REQUIRED,
-    *("events", "trigger", "finish", "admission", "operators", "parallelism", "spark", "metrics"),
+    *(
+        "events",
+        "trigger",
+        "finish",
+        "admission",
+        "operators",
+        "parallelism",
+        "spark",
+        "metrics",
+        "rules_refresh",
+    ),
 )
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 PARALLELISM_KEYS = ("slots", "buckets", "lanes", "latency_bound")
@@ -103,16 +114,14 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     source = read_source(fields, path.parent)
     section = open_events(fields)
     declared = declared_schema(section)
-    rules, schema = read_rules(_rule_paths(fields, path), declared, report)
+    rule_paths = _rule_paths(fields, path)
+    rules, schema = read_rules(rule_paths, declared, report)
     operators = _read_operators(fields, rules)
     sink = _read_sink(fields, path.parent)
     checkpoint = _read_checkpoint(fields, path.parent)
     trigger = _read_trigger(fields)
-    finish = _read_finish(fields, trigger)
-    admission = read_admission(fields)
+    running = _read_running(fields, trigger)
     slots, buckets, lanes, bound = _read_parallelism(fields, rules)
-    settings = _read_settings(fields)
-    metrics = _read_metrics(fields)
     known = source is not None and source.names_sources
     events = read_events(section, schema, sources_known=known, goes_on=trigger != "available_now")
     check_source(fields, source, schema and schema.own, events)
@@ -126,15 +135,14 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         sink_path=sink,
         checkpoint_path=checkpoint,
         trigger_us=trigger,
-        finish=finish,
-        admission=admission,
         operators=operators,
         slots=slots,
         buckets=buckets,
         lanes=lanes,
-        spark=settings,
         latency_bound_us=bound,
-        metrics=metrics,
+        path=str(path.absolute()),
+        rule_paths=tuple(os.path.abspath(name) for name in rule_paths),
+        **running,
     )
 
 
@@ -144,6 +152,17 @@ def _fields(root: Mapping, report: Report) -> Section:
     for key, example in _REQUIRED.items():
         fields.require(key, example)
     return fields
+
+
+def _read_running(fields: Section, trigger: int | Literal["available_now"]) -> dict[str, Any]:
+    """The fields of `JobSpec` that say how the job runs, and need nothing of its rules."""
+    return {
+        "finish": _read_finish(fields, trigger),
+        "admission": read_admission(fields),
+        "spark": _read_settings(fields),
+        "metrics": _read_metrics(fields),
+        "rules_refresh_us": _read_refresh(fields, trigger),
+    }
 
 
 def _rule_paths(fields: Section, path: Path) -> list[str]:
@@ -217,6 +236,17 @@ def _read_finish(fields: Section, trigger: int | Literal["available_now"]) -> bo
         do = "Set trigger: available_now, or finish: false."
         fields.report.add(fields.key_place("finish"), must, got, do)
     return finish
+
+
+def _read_refresh(fields: Section, trigger: int | Literal["available_now"]) -> int | None:
+    node = fields.node("rules_refresh")
+    if node is not None and trigger == "available_now":
+        must, do = (
+            "must come with a periodic trigger",
+            "Set a trigger such as 1 s, or leave out rules_refresh.",
+        )
+        fields.report.add(fields.key_place("rules_refresh"), must, "trigger: available_now", do)
+    return None if node is None else read_duration(node, fields.report, "a duration such as 10 s", least=1)
 
 
 def _read_parallelism(

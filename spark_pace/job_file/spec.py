@@ -225,6 +225,9 @@ class JobSpec:
     spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
     latency_bound_us: int | None = None  # the time operators may take for a lane; None: any
     metrics: Endpoint | None = None  # where Prometheus finds the job's counters; None: nowhere
+    path: str = ""  # of the job file
+    rule_paths: tuple[str, ...] = ()  # of its rule files
+    rules_refresh_us: int | None = None  # how often rules are read anew; None: they are not
 
     @property
     def files(self) -> FilesSource:

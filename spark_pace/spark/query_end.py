@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -74,10 +74,13 @@ def in_our_words(stop: Stop) -> Iterator[None]:
             raise as_our_error(error) from error
 
 
-def wait(query: StreamingQuery, merger: MergerHost, stop: Stop) -> None:
-    """Wait until the query ends, or end it when a signal asks for that; raise what fails meanwhile."""
+def wait(query: StreamingQuery, merger: MergerHost, stop: Stop, enough: Callable[[], bool]) -> None:
+    """Wait until the query ends, or end it: when a signal asks for that, or once there is `enough`.
+
+    Raises what fails meanwhile.
+    """
     try:
-        while not stop.event.is_set() and not query.awaitTermination(_POLL_SECONDS):
+        while not (stop.event.is_set() or enough() or query.awaitTermination(_POLL_SECONDS)):
             pass
         if failure := query.exception():
             raise failure

@@ -42,7 +42,7 @@ class Summary(Counts):
         """Add a batch. Messages about headers that earlier batches had are removed from its report."""
         self.add_counts(report)
         for rule, count in report.matches.items():
-            self.matches[rule] += count
+            self.matches[rule] = self.matches.get(rule, 0) + count
         self.batches += 1
         self.has_all_batches = report.batch_id < self.batches
         self.still_open = report.open

@@ -1,0 +1,108 @@
+"""Finds out whether the rule files of a running job have changed, and whether it may go on with them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from spark_pace.core.plan.lower_rules import every_rule
+from spark_pace.core.plan.meaning import rule_parts
+from spark_pace.errors import ConfigError, SparkPaceError
+from spark_pace.job_file.reader import read_job
+from spark_pace.job_file.spec import JobSpec
+
+_LOG = logging.getLogger(__name__)
+_LOOK_SECONDS = 10.0  # where the job only tells that they have changed
+
+Stamps = dict[str, tuple[int, int]]  # of each file: when it was written, in nanoseconds, and its size
+
+
+@dataclass
+class RulesOnDisk:
+    """The rule files of a job, looked at from time to time while it runs.
+
+    Attributes:
+        spec: the job with the rules that it runs with.
+        require_accepted: raises `SparkPaceError` unless the running job can go on as another, which differs
+            in its rules only.
+    """
+
+    spec: JobSpec
+    require_accepted: Callable[[JobSpec], None]
+    _found: JobSpec | None = None  # the job with other rules
+    _read: Stamps = field(default_factory=dict)  # of the files when they were read last, after the start
+    _seen: Stamps = field(default_factory=dict)  # of the files at the last look
+    _next: float = 0.0
+
+    def changed(self) -> bool:
+        """Look at the files if it is time to; True if the job can go on with other rules.
+
+        Files are read once they stay as they are from one look to the next, so that none is half written.
+        What cannot be taken over is told in the log, once.
+        """
+        due = self.spec.trigger_us != "available_now" and time.monotonic() >= self._next
+        if self._found is None and due:
+            self._next = time.monotonic() + self._seconds
+            before, self._seen = self._seen, self._stamps()
+            if self._seen == before != self._read:
+                self._read = self._seen
+                self._look_into()
+        return self._found is not None
+
+    def take(self) -> bool:
+        """Let `spec` be the job with the other rules; False if there are none."""
+        if self._found is None:
+            return False
+        self.spec, self._found = self._found, None
+        return True
+
+    @property
+    def _seconds(self) -> float:
+        refresh_us = self.spec.rules_refresh_us
+        return _LOOK_SECONDS if refresh_us is None else refresh_us / 1e6
+
+    def _stamps(self) -> Stamps:
+        stamps: Stamps = {}
+        for path in (self.spec.path, *self.spec.rule_paths):
+            try:
+                status = os.stat(path)
+                stamps[path] = (status.st_mtime_ns, status.st_size)
+            except OSError:
+                stamps[path] = (0, -1)
+        return stamps
+
+    def _look_into(self) -> None:
+        """Read the files, and note the job with their rules if it can go on with them."""
+        try:
+            job = read_job(self.spec.path)
+            self.spec = replace(self.spec, rule_paths=job.rule_paths)
+            told = _told(self.spec, job)
+            if told and self.spec.rules_refresh_us is None:
+                _LOG.warning("rules — %s. To take them over, start the job again or set rules_refresh.", told)
+            elif told:
+                self._found = self._accepted(job)
+                _LOG.warning("rules — %s. They are taken over with the next batch.", told)
+        except SparkPaceError as error:
+            _LOG.warning("rules — are not taken over, and the job goes on with those it has: %s", error)
+
+    def _accepted(self, job: JobSpec) -> JobSpec:
+        if job.events.schema != self.spec.events.schema:
+            must, do = "must have the attributes that the job was started with", "Start the job again."
+            raise ConfigError.of("events", must, "others", do)
+        with_rules = replace(self.spec, rules=job.rules)
+        self.require_accepted(with_rules)
+        return with_rules
+
+
+def _told(now: JobSpec, then: JobSpec) -> str:
+    """What differs in the meaning of the rules of two jobs, in words; empty if nothing does."""
+    before, after = ({one.name: rule_parts(one) for one in every_rule(job.rules)} for job in (now, then))
+    changed = {
+        "added": [name for name in after if name not in before],
+        "removed": [name for name in before if name not in after],
+        "changed": [name for name in after if name in before and before[name] != after[name]],
+    }
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in changed.items() if names)

@@ -1,0 +1,168 @@
+"""Rule files that change while their job runs: what can be taken over is, of the rest the job tells."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_pace.job import run_job
+from spark_pace.job_file import JobSpec, read_job, rules_on_disk
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.layout import read_layout
+from tests.spark.jobs import RULES, make_job, table
+from tests.spark.test_changed_rules_in_spark import expected, feed, found
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+HEAD, *PARTS = RULES.split("  - name: ")
+TEXTS = {part.partition("\n")[0]: f"  - name: {part}" for part in PARTS}
+
+
+def rules(*names: str, **changes: str) -> str:
+    """The text of a rule file with some of the rules; `changes` gives the text of one another window."""
+    texts = (TEXTS[name].replace("within: 30 s", changes.get(name, "within: 30 s")) for name in names)
+    return HEAD + "".join(texts)
+
+
+def running_job(folder: Path, refresh: str = "rules_refresh: 100 ms") -> JobSpec:
+    path = make_job(folder, finish=False, rules=rules("pairs", "keyed"))
+    path.write_text(path.read_text().replace("trigger: available_now", f"trigger: 100 ms\n{refresh}"))
+    return read_job(path)
+
+
+class Watched:
+    """A job that runs in the main thread, driven by steps in another."""
+
+    def __init__(self, folder: Path, spec: JobSpec, log: pytest.LogCaptureFixture) -> None:
+        self.folder, self.spec, self.log = folder, spec, log
+        self.batches = 0
+        self.failure: BaseException | None = None
+
+    def run(self, steps: Callable[[Watched], None]) -> None:
+        def drive() -> None:
+            try:
+                steps(self)
+            except BaseException as error:
+                self.failure = error
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        thread = threading.Thread(target=drive)
+        thread.start()
+        run_job(self.spec, on_progress=self._note)
+        thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def _note(self, _batch: Any) -> None:
+        self.batches += 1
+
+    def write(self, text: str) -> None:
+        (self.folder / "rules.yaml").write_text(text)
+
+    def wait_for_batches(self, count: int) -> None:
+        until(lambda: table(self.spec, "metrics").num_rows >= count)
+
+    def wait_for_rules(self, *names: str) -> None:
+        checkpoint = Checkpoint(Path(self.spec.checkpoint_path))
+        until(lambda: set(laid_rules(checkpoint)) == set(names))
+
+    def wait_for_message(self, text: str) -> None:
+        until(lambda: any(text in message for message in self.log.messages))
+
+
+def laid_rules(checkpoint: Checkpoint) -> list[str]:
+    layout = read_layout(checkpoint)
+    return [] if layout is None else list(layout.rules)
+
+
+def until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if condition():
+                return
+        except Exception:  # a table or file that is not there yet
+            logging.debug("not yet")
+        threading.Event().wait(0.1)
+    raise AssertionError("waited in vain")
+
+
+def test_rules_come_and_go_while_the_job_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spec = running_job(tmp_path)
+
+    def steps(job: Watched) -> None:
+        feed(tmp_path, spec, 0, 2)
+        job.wait_for_batches(2)
+        job.write(rules("keyed", "sums"))
+        job.wait_for_rules("keyed", "sums")
+        feed(tmp_path, spec, 2, 4)
+        job.wait_for_batches(4)
+        job.write(rules("keyed", "sums", keyed="within: 31 s"))
+        job.wait_for_message("rule keyed — must be as the checkpoint knows it; got a changed within: 31 s")
+        job.write(rules("keyed", "sums") + "  - nam: other\n")
+        job.wait_for_message('must be a known key; got "nam"')
+        feed(tmp_path, spec, 4, 5)
+        job.wait_for_batches(5)
+        job.write(rules("sums", "keyed", "pairs"))
+        job.wait_for_rules("sums", "keyed", "pairs")
+        feed(tmp_path, spec, 5, 6)
+        job.wait_for_batches(6)
+
+    Watched(tmp_path, spec, caplog).run(steps)
+    every = read_job(tmp_path / "job.yaml")
+    early = expected(every, "pairs", 0, 2, finish=False)
+    late = expected(every, "pairs", 5, 6, finish=False, base=len(early))
+    assert found(every, "keyed") == expected(every, "keyed", 0, 6, finish=False)
+    assert found(every, "sums") == expected(every, "sums", 2, 6, finish=False)
+    assert found(every, "pairs") == early + late
+    assert early and late
+    told = [message for message in caplog.messages if message.startswith("rules — ")]
+    assert [message for message in told if "taken over with the next batch" in message] == [
+        "rules — added: sums; removed: pairs. They are taken over with the next batch.",
+        "rules — added: pairs. They are taken over with the next batch.",
+    ]
+    assert len(told) == 4
+
+
+def test_without_a_refresh_a_change_is_told_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules_on_disk, "_LOOK_SECONDS", 0.1)
+    spec = running_job(tmp_path, refresh="")
+    assert spec.rules_refresh_us is None
+
+    def steps(job: Watched) -> None:
+        feed(tmp_path, spec, 0, 1)
+        job.wait_for_batches(1)
+        job.write(rules("keyed"))
+        job.wait_for_message("rules — removed: pairs. To take them over, start the job again or set")
+        job.wait_for_rules("pairs", "keyed")
+
+    Watched(tmp_path, spec, caplog).run(steps)
+
+
+def test_a_rule_of_other_columns_than_the_tables_is_not_taken_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = running_job(tmp_path)
+    other = TEXTS["pairs"].replace("name: pairs", "name: other").replace("began: a.t", "began: a.k")
+
+    def steps(job: Watched) -> None:
+        feed(tmp_path, spec, 0, 1)
+        job.wait_for_batches(1)
+        job.write(rules("keyed") + other)
+        job.wait_for_message("must have a column began of type")
+        feed(tmp_path, spec, 1, 2)
+        job.wait_for_batches(2)
+
+    Watched(tmp_path, spec, caplog).run(steps)
+    assert found(spec, "keyed") == expected(spec, "keyed", 0, 2, finish=False)
