@@ -9,12 +9,15 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spark_pace import __version__
 from spark_pace.errors import ConfigError, RuleError, counted, shown
+
+if TYPE_CHECKING:
+    from spark_pace.job_file import JobSpec
 
 FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
 
@@ -27,19 +30,25 @@ _OPERATORS = click.option(
 )
 
 
-def _sink(text: str) -> str:
-    """The text itself if it is an address (``s3://…``); of a job file its sink; else the path as usual.
+def _job_at(text: str) -> JobSpec | None:
+    """The job of a job file; None of an address (``s3://…``) and of anything that is no file.
 
     Raises:
         ConfigError: the job file is wrong.
     """
-    if "://" in text:
-        return text
-    if not Path(text).is_file():
-        return str(Path(text))
+    if "://" in text or not Path(text).is_file():
+        return None
     from spark_pace.job_file import read_job
 
-    return read_job(text).sink_path
+    return read_job(text)
+
+
+def _sink(text: str) -> str:
+    """The sink of a job file; else the text itself if it is an address, and the path as usual."""
+    job = _job_at(text)
+    if job is not None:
+        return job.sink_path
+    return text if "://" in text else str(Path(text))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -171,12 +180,16 @@ def run(job: Path, reset_rule: tuple[str, ...]) -> None:
 
 
 @commands.command()
-@click.argument("out", type=_sink)
+@click.argument("out")
 def status(out: str) -> None:
-    """Show what a job has done and where it stands, from the tables in OUT: its folder, or the job file."""
+    """Show what a job has done and where it stands, from the tables in OUT: its folder, or the job file.
+
+    Of a job file it says too whether the job runs on this machine.
+    """
     from spark_pace.cli.status import status_command
 
-    status_command(out)
+    job = _job_at(out)
+    status_command(_sink(out), None if job is None else job.checkpoint_path)
 
 
 @commands.command(

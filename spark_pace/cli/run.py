@@ -41,7 +41,9 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     shown = partial(_shown, standstill) if watched else lambda show: show
     try:
         if console.is_terminal:
-            with Live(Text("starting Spark …"), console=console, auto_refresh=False) as live:
+            with Live(
+                Text("starting Spark, and waiting for events …"), console=console, auto_refresh=False
+            ) as live:
                 board = Board(spec)
 
                 def show(batch: BatchReport) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import Counts
 from spark_pace.io.query import Tables, read_table
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import holder
 
 _SUMMED = ("seconds", *(counter.name for counter in fields(Counts)))
 _SHOWN = [
@@ -31,23 +34,44 @@ _SHOWN = [
 WIDTH = 120  # where the output is no terminal
 
 
-def status_command(out: str | Path) -> None:
-    """Do what `spark_pace.cli.main.status` says."""
+def status_command(out: str | Path, checkpoint: str | None = None) -> None:
+    """Do what `spark_pace.cli.main.status` says; `checkpoint`: the path of the job's, if it is known."""
     metrics = read_table(out, "metrics", _SHOWN)
     console = console_of(WIDTH)
-    for text in standing(metrics):
+    now = datetime.now(timezone.utc)
+    state = [] if checkpoint is None else [running(checkpoint, now)]
+    for text in [*state, *standing(metrics, now)]:
         console.print(text, markup=False)
     console.print(found(Tables(out, ["matches"])))
 
 
-def standing(metrics: pa.Table) -> list[str]:
+def running(checkpoint: str, now: datetime) -> str:
+    """A line about whether the job with this checkpoint runs on this machine."""
+    holding = holder(Checkpoint(Path(checkpoint)))
+    if holding is None:
+        return "does not run on this machine"
+    pid, began = holding
+    since = datetime.fromtimestamp(began, timezone.utc)
+    return f"runs as process {pid} since {_shown(since)}, for {_age(since, now)}"
+
+
+def _shown(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%SZ}"
+
+
+def _age(time: datetime, now: datetime) -> str:
+    return str(timedelta(seconds=max(0, int((now - time).total_seconds()))))
+
+
+def standing(metrics: pa.Table, now: datetime) -> list[str]:
     """Lines of text about how far the job has come, from its table `metrics`."""
     if metrics.num_rows == 0:
         return ["no batch is done yet"]
     last: dict[str, Any] = metrics.sort_by("batch_id").slice(metrics.num_rows - 1).to_pylist()[0]
     sums = {name: pc.sum(metrics[name]).as_py() for name in _SUMMED}
-    frontier = "the end of the input" if last["finished"] else last["frontier"] or "none yet"
-    written_at = f"{last['written_at']:%Y-%m-%d %H:%M:%S} UTC"
+    frontier = "none yet" if last["frontier"] is None else _shown(last["frontier"])
+    frontier = "the end of the input" if last["finished"] else frontier
+    written_at = f"{_shown(last['written_at'])}, {_age(last['written_at'], now)} ago"
     lines = [
         f"{counted(metrics.num_rows, 'batch')}, the last ({last['batch_id']}) at {written_at}",
         f"{counted(sums['records'], 'record')} in {sums['seconds']:.1f} s: "
@@ -71,5 +95,5 @@ def found(tables: Tables) -> Table:
     columns = "rule, count(*), min(matched_at), max(matched_at)"
     rules = tables.query(f"SELECT {columns} FROM matches GROUP BY rule ORDER BY rule").read_all()
     for rule, matches, first, last in zip(*(column.to_pylist() for column in rules.columns), strict=True):
-        shown.add_row(rule, f"{matches:,}", f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}")
+        shown.add_row(rule, f"{matches:,}", _shown(first), _shown(last))
     return shown

@@ -48,6 +48,20 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
         yield
 
 
+def holder(checkpoint: Checkpoint) -> tuple[str, float] | None:
+    """(pid, when it began, in seconds since 1970) of the process of this machine that holds the lock."""
+    try:
+        with open(checkpoint.lock_file, encoding="ascii") as file:
+            began = os.fstat(file.fileno()).st_mtime
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read().strip() or "unknown", began
+    except FileNotFoundError:
+        pass
+    return None
+
+
 def orphan_error(checkpoint: Checkpoint) -> SetupError:
     """The error if the JVM of a killed job still holds the checkpoint."""
     pid = checkpoint.jvm_lock_file.read_text(encoding="ascii") or "unknown"

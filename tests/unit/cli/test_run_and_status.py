@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,6 +22,8 @@ from spark_pace.cli.run import Board, advice_on_late, closing_line, line
 from spark_pace.errors import counted
 from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.summary import Summary
 from tests.support.commands import spark_pace
 
@@ -161,13 +165,14 @@ def test_status_reads_the_tables(tmp_path: Path):
     write_deltalake(tmp_path / "matches", pa.table(matches))
     answer = spark_pace("status", tmp_path)
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.splitlines()[:4] == [
-        "2 batches, the last (1) at 2013-01-02 00:00:00 UTC",
+    first, *lines = answer.stdout.splitlines()
+    assert re.fullmatch(r"2 batches, the last \(1\) at 2013-01-02 00:00:00Z, \d{4} days, [\d:]+ ago", first)
+    assert lines[:3] == [
         "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
-        "frontier: 2013-01-02 00:00:00+00:00; 3 events waiting, carry 5 events, 0 selections open",
+        "frontier: 2013-01-02 00:00:00Z; 3 events waiting, carry 5 events, 0 selections open",
         r"slowest source: north\x1b/0; 2 idle",
     ]
-    assert "│ r    │ 2       │ 2013-01-02 00:00:00 │" in answer.stdout
+    assert "│ r    │ 2       │ 2013-01-02 00:00:00Z │" in answer.stdout
     rule = {"name": "r", "pattern": {"sequence": [{"a": "true"}]}}
     events = {"schema": "time TIMESTAMP", "event_time": "time"}
     (tmp_path / "rules.yaml").write_text(json.dumps({"events": events, "rules": [rule]}), encoding="utf-8")
@@ -177,7 +182,11 @@ def test_status_reads_the_tables(tmp_path: Path):
         "sink": {"kind": "delta", "path": "."},
     }
     (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
-    assert spark_pace("status", tmp_path / "job.yaml").stdout == answer.stdout
+    of_job = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
+    assert of_job[0] == "does not run on this machine" and of_job[2:] == answer.stdout.splitlines()[1:]
+    with checkpoint_lock(Checkpoint(tmp_path / "checkpoint")):
+        state = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[0]
+    assert re.fullmatch(rf"runs as process {os.getpid()} since \d{{4}}-[\d: -]+Z, for 0:00:\d\d", state)
 
 
 def test_status_says_where_no_job_has_run(tmp_path: Path):
