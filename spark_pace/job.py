@@ -6,17 +6,18 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
@@ -26,6 +27,7 @@ from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
+from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (
@@ -48,6 +50,9 @@ from spark_pace.spark.sources.throttle import Throttle
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.side_table_copies import SideTables
 from spark_pace.spark.summary import Summary
+
+if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
+    from spark_pace.alerts.targets import Alerts
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,7 +84,7 @@ def run_job(
     summary = Summary({rule.name: 0 for rule in spec.rules})
     _check(spec, reset_rules)
     secrets = Secrets()
-    with secrets.kept(), _answering(spec) as offer:
+    with secrets.kept(), _alerts(spec, secrets, summary) as alerts, _answering(spec, alerts) as offer:
 
         def report(batch: BatchReport) -> None:
             summary.add(batch)
@@ -87,26 +92,72 @@ def run_job(
             if on_progress:
                 on_progress(batch)
 
-        summary.stopped_by = _run(spec, secrets, reset_rules, report)
+        summary.stopped_by = _run(spec, secrets, reset_rules, report, alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary
 
 
 @contextmanager
-def _answering(spec: JobSpec) -> Iterator[Callable[[BatchReport], None]]:
+def _alerts(spec: JobSpec, secrets: Secrets, summary: Summary) -> Iterator[Alerts | None]:
+    """The alerts of the job, None if it has no targets; the summary has their counts behind the block."""
+    if not spec.alerts:
+        yield None
+        return
+    from spark_pace.alerts.targets import Alerts
+
+    alerts = Alerts(spec, secrets)
+    yield alerts
+    summary.alerts = alerts.counts
+
+
+@contextmanager
+def _sending(
+    alerts: Alerts | None, checkpoint: Checkpoint, stop: Stop
+) -> Iterator[Callable[[DeltaTables, str, Sequence[Rule]], None]]:
+    """Let alerts be sent while the block runs, and at its end those that wait, if targets take them.
+
+    Gives the function that begins, once the tables are there; called again, it tells of other rules.
+    """
+    if alerts is None:
+        yield lambda *_: None
+        return
+    from spark_pace.alerts.targets import Queue
+
+    def send_from(tables: DeltaTables, app_id: str, rules: Sequence[Rule]) -> None:
+        begin = read_begin(checkpoint, checkpoint.next_batch())
+        numbers = {} if begin is None else begin.out_seq
+        alerts.begin(Queue(tables.path, checkpoint.alert_cursor, app_id, numbers), rules)
+
+    try:
+        yield send_from
+        alerts.wait(stop.event)
+    finally:
+        alerts.end()
+
+
+@contextmanager
+def _answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Callable[[BatchReport], None]]:
     """Let Prometheus ask for the counters while the block runs, if the job says where; only then load for it.
 
-    Gives the function that adds a batch to the counters.
+    Gives the function that adds a batch to the counters, and lets alerts of it be sent at once.
     """
+    look: Callable[[], None] = (lambda: None) if alerts is None else alerts.look
     if spec.metrics is None:
-        yield lambda _: None
+        yield lambda _: look()
         return
     from spark_pace.prometheus import Offered, served
 
     offered = Offered(spec.name, [rule.name for rule in spec.rules])
+    if alerts is not None:
+        offered.alerts = lambda: alerts.counts
+
+    def heard(batch: BatchReport) -> None:
+        offered.after(batch, time.time())
+        look()
+
     with served(offered, spec.metrics.host, spec.metrics.port):
-        yield lambda batch: offered.after(batch, time.time())
+        yield heard
 
 
 def _require_events(spec: JobSpec, summary: Summary) -> None:
@@ -132,7 +183,11 @@ def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:
 
 
 def _run(
-    spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], report: Callable[[BatchReport], None]
+    spec: JobSpec,
+    secrets: Secrets,
+    reset_rules: Collection[str],
+    report: Callable[[BatchReport], None],
+    alerts: Alerts | None,
 ) -> signal.Signals | None:
     """Run every query of the job to its end, and return the signal that stopped it, if one did."""
     checkpoint = Checkpoint(local_path(spec.checkpoint_path, "checkpoint"))
@@ -150,22 +205,22 @@ def _run(
             job_session(spec.name, settings, spec.spark, quick=not job_input.reads_in_jvm) as spark,
             held_by_jvm(spark, checkpoint),
         ):
-            if change is None:
-                layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, fixed)
-                change = change_of(checkpoint, layout, spec.rules, ())
+            change = change or _new_change(spec, spark, checkpoint, fixed)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
             spec = _with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
                 host = partial(MergerHost, checkpoint=checkpoint, on_report=report, require_same=require_same)
                 on_disk = RulesOnDisk(spec, partial(_require_accepted, spark, job_input, fixed))
-                while change is not None:
-                    tables = _tables(on_disk.spec, spark, change.before, job_input, marks)
-                    merger_of = partial(host, tables=tables)
-                    queries = _queries(on_disk.spec, spark, inputs, change, merger_of, side_tables)
-                    _run_queries(queries, stop, on_disk)
-                    goes_on = on_disk.take() and not stop.event.is_set()
-                    change = _known_change(on_disk.spec, job_input, fixed, ()) if goes_on else None
+                with _sending(alerts, checkpoint, stop) as send_from:
+                    while change is not None:
+                        tables = _tables(on_disk.spec, spark, change.before, job_input, marks)
+                        send_from(tables, change.before.app_id, on_disk.spec.rules)
+                        merger_of = partial(host, tables=tables)
+                        queries = _queries(on_disk.spec, spark, inputs, change, merger_of, side_tables)
+                        _run_queries(queries, stop, on_disk)
+                        goes_on = on_disk.take() and not stop.event.is_set()
+                        change = _known_change(on_disk.spec, job_input, fixed, ()) if goes_on else None
     return stop.signal
 
 
@@ -192,6 +247,12 @@ def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
         return spec
     _LOG.warning("admission — must set how much Spark reads, which this Spark does not allow. It is off.")
     return replace(spec, admission=None)
+
+
+def _new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint, fixed: dict[str, str]) -> Change:
+    """The change with which a new checkpoint begins."""
+    layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, fixed)
+    return change_of(checkpoint, layout, spec.rules, ())
 
 
 def _known_change(

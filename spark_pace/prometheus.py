@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from spark_pace.errors import SetupError
-from spark_pace.io.metrics import BatchReport, Counts
+from spark_pace.io.metrics import AlertCounts, BatchReport, Counts
 
 _COUNTED = {
     "records": "Records read.",
@@ -33,10 +33,20 @@ _GAUGES = {
     "batch_seconds": ("seconds", "Seconds from the end of the batch before to that of the last one."),
     "batch_records": ("records", "Records of the last batch."),
 }
+_ALERTS: dict[str, tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], str]] = {
+    "alerts_waiting": (GaugeMetricFamily, "Rows that are not sent yet."),
+    "alerts_sent": (CounterMetricFamily, "Alerts that the target has accepted."),
+    "alerts_refused": (CounterMetricFamily, "Alerts that the target will never accept."),
+    "alerts_failures": (CounterMetricFamily, "Messages that the target has not accepted."),
+}
 
 
 class Offered(Collector):
-    """The counters since the job was started, and the values of its last batch, as Prometheus reads them."""
+    """The counters since the job was started, and the values of its last batch, as Prometheus reads them.
+
+    Attributes:
+        alerts: gives how the alerts of each target stand.
+    """
 
     def __init__(self, job: str, rules: Sequence[str]) -> None:
         """Begin without a batch: every rule has no match yet."""
@@ -49,6 +59,7 @@ class Offered(Collector):
         self._newest_us: int | None = None
         self._last: BatchReport | None = None
         self._written_at = 0.0
+        self.alerts: Callable[[], Sequence[AlertCounts]] = list
 
     def after(self, batch: BatchReport, now: float) -> None:
         """Add a batch that was written at `now`, in seconds since 1970."""
@@ -66,6 +77,7 @@ class Offered(Collector):
         """All metrics, each with the label `job_name`. What is not known yet is left out."""
         with self._lock:
             yield from self._counters()
+            yield from self._of_alerts()
             if self._last is not None:
                 yield from self._gauges(self._last)
 
@@ -84,6 +96,13 @@ class Offered(Collector):
         for rule, count in self._matches.items():
             matches.add_metric([self._job, rule], count)
         yield matches
+
+    def _of_alerts(self) -> Iterator[Metric]:
+        for name, (kind, told) in _ALERTS.items():
+            family = kind(f"spark_pace_{name}", told, labels=["job_name", "target"])
+            for counts in self.alerts():
+                family.add_metric([self._job, counts.target], getattr(counts, name.removeprefix("alerts_")))
+            yield family
 
     def _gauges(self, last: BatchReport) -> Iterator[Metric]:
         values = {name: (getattr(last, field), told) for name, (field, told) in _GAUGES.items()}

@@ -50,6 +50,7 @@ class DrivenJob:
         job["source"] |= {**source, **path}
         job |= {"rules": [name for name in rules if name], "checkpoint": str(self.checkpoint)}
         job["sink"] = {"kind": "delta", "path": str(self.tables)}
+        job.pop("alerts", None)  # nobody is called for made-up events
         _write(self.file, job)
         _write(self._end, {**job, "trigger": "available_now", "finish": True})
 

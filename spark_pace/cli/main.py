@@ -184,12 +184,12 @@ def run(job: Path, reset_rule: tuple[str, ...]) -> None:
 def status(out: str) -> None:
     """Show what a job has done and where it stands, from the tables in OUT: its folder, or the job file.
 
-    Of a job file it says too whether the job runs on this machine.
+    Of a job file it says too whether the job runs on this machine, and which alerts wait.
     """
     from spark_pace.cli.status import status_command
 
     job = _job_at(out)
-    status_command(_sink(out), None if job is None else job.checkpoint_path)
+    status_command(_sink(out) if job is None else job.sink_path, job)
 
 
 @commands.command(

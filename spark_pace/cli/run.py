@@ -57,7 +57,7 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
             summary = run_job(spec, on_progress=shown(say), reset_rules=reset_rules)
     finally:
         standstill.stop()
-    print(closing_line(summary), flush=True)
+    print("\n".join([closing_line(summary), *alert_lines(summary)]), flush=True)
     if advice := advice_on_late(spec, summary):
         print(advice, flush=True)
     return summary
@@ -171,6 +171,21 @@ def closing_line(summary: Summary) -> str:
         f"{end}: {counted(summary.events, 'event')} in {summary.seconds:.1f} s, {summary.late:,} late, "
         f"{summary.quarantined:,} quarantined{others}; matches: {found}{still_open}{over}"
     )
+
+
+def alert_lines(summary: Summary) -> list[str]:
+    """For each target of alerts a line about what the run has sent, and what waits at its end."""
+    lines = []
+    for counts in summary.alerts:
+        said = f"{counts.sent:,} sent"
+        if counts.refused:
+            said += f", {counts.refused:,} refused, which are in the table alerts_refused"
+        if counts.waiting:
+            said += f", {counts.waiting:,} wait: the next start sends them"
+        if counts.failures:
+            said += f"; {counted(counts.failures, 'failure')}, the last: {counts.failure}"
+        lines.append(f"alerts.{counts.target}: {said}")
+    return lines
 
 
 def advice_on_late(spec: JobSpec, summary: Summary) -> str | None:

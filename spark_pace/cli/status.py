@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,9 @@ from spark_pace.io.metrics import Counts
 from spark_pace.io.query import Tables, read_table
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import holder
+
+if TYPE_CHECKING:
+    from spark_pace.job_file import JobSpec
 
 _SUMMED = ("seconds", *(counter.name for counter in fields(Counts)))
 _SHOWN = [
@@ -34,14 +37,19 @@ _SHOWN = [
 WIDTH = 120  # where the output is no terminal
 
 
-def status_command(out: str | Path, checkpoint: str | None = None) -> None:
-    """Do what `spark_pace.cli.main.status` says; `checkpoint`: the path of the job's, if it is known."""
+def status_command(out: str | Path, spec: JobSpec | None = None) -> None:
+    """Do what `spark_pace.cli.main.status` says; `spec` is the job if its file was named."""
     metrics = read_table(out, "metrics", _SHOWN)
     console = console_of(WIDTH)
     now = datetime.now(timezone.utc)
-    state = [] if checkpoint is None else [running(checkpoint, now)]
+    state = [] if spec is None else [running(spec.checkpoint_path, now)]
     for text in [*state, *standing(metrics, now)]:
         console.print(text, markup=False)
+    if spec is not None and spec.alerts:
+        from spark_pace.cli.waiting_alerts import alert_lines
+
+        for text in alert_lines(spec):
+            console.print(text, markup=False, soft_wrap=True)
     console.print(found(Tables(out, ["matches"])))
 
 

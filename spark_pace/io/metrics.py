@@ -77,6 +77,29 @@ class BatchReport(Counts):
     lacking: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class AlertCounts:
+    """How the alerts of one target stand since the job was started.
+
+    Attributes:
+        target: its name.
+        waiting: rows that are not sent yet.
+        sent: alerts that it has accepted.
+        refused: alerts that it will never accept; they are in the table `alerts_refused`.
+        failures: how often it has not accepted a message.
+        failure: the last failure in one line; None if there was none.
+        is_failing: True from a failure to the next message that it accepts.
+    """
+
+    target: str
+    waiting: int = 0
+    sent: int = 0
+    refused: int = 0
+    failures: int = 0
+    failure: str | None = None
+    is_failing: bool = False
+
+
 _TYPES = get_type_hints(BatchReport)
 _MARKED = get_type_hints(BatchReport, include_extras=True)
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str | None: pa.string()}

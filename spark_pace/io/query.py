@@ -19,6 +19,7 @@ from spark_pace.errors import ConfigError, StateError
 _NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
 _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
 TABLES = ("matches", "late", "quarantine", "metrics")
+REFUSED = "alerts_refused"  # which a job has once a target of its alerts has refused one
 
 
 class Tables:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -88,22 +90,56 @@ def stored_rows(
         EventError: the file is gone.
         pa.ArrowInvalid: it is no Parquet, or a value does not fit its type.
     """
-    path = os.path.join(folder, file.path)
+    with _opened(folder, file) as opened:
+        names = [name for name in opened.schema_arrow.names if columns is None or name in columns]
+        stored = opened.read(columns=names, use_threads=False)
+    for name, value in file.partition.items():
+        if name not in stored.column_names and (columns is None or name in columns):
+            kind = (types or {}).get(name, pa.string())
+            stored = stored.append_column(name, pa.repeat(_scalar(value, kind), stored.num_rows))
+    return stored
+
+
+def stored_pieces(folder: str, file: TableFile, rows: int) -> Iterator[pa.Table]:
+    """Read a file piece by piece, so that it need not fit into memory; without partition columns.
+
+    Args:
+        folder: the table's folder.
+        file: the file.
+        rows: the most rows of a piece.
+
+    Raises:
+        EventError: the file is gone.
+        pa.ArrowInvalid: it is no Parquet.
+    """
+    with _opened(folder, file) as opened:
+        for batch in opened.iter_batches(rows, use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+
+def stored_count(folder: str, file: TableFile) -> int:
+    """The number of rows of a file, which it tells at its end.
+
+    Raises:
+        EventError: the file is gone.
+        pa.ArrowInvalid: it is no Parquet.
+    """
+    with _opened(folder, file) as opened:
+        return int(opened.metadata.num_rows)
+
+
+@contextmanager
+def _opened(folder: str, file: TableFile) -> Iterator[pa.parquet.ParquetFile]:
+    """Open a file of a table; errors while it is read name the table."""
     try:
-        with pa.parquet.ParquetFile(path) as opened:
-            names = [name for name in opened.schema_arrow.names if columns is None or name in columns]
-            stored = opened.read(columns=names, use_threads=False)
+        with pa.parquet.ParquetFile(os.path.join(folder, file.path)) as opened:
+            yield opened
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's
             raise pa.ArrowInvalid(str(error)) from error
         must, got = "must have its files until they are read", f"{os.strerror(error.errno)}: {file.path}"
         do = "If VACUUM took it, restore it, or start a new checkpoint with a sink of its own."
         raise EventError(f"{folder}, version {file.version} — {must}; got {got}. {do}") from error
-    for name, value in file.partition.items():
-        if name not in stored.column_names and (columns is None or name in columns):
-            kind = (types or {}).get(name, pa.string())
-            stored = stored.append_column(name, pa.repeat(_scalar(value, kind), stored.num_rows))
-    return stored
 
 
 def _types(schema: EventSchema) -> dict[str, pa.DataType]:

@@ -13,6 +13,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.admission import read_admission
+from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
@@ -42,6 +43,7 @@ _JOB_KEYS = (
         "spark",
         "metrics",
         "rules_refresh",
+        "alerts",
     ),
 )
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
@@ -122,6 +124,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     trigger = _read_trigger(fields)
     running = _read_running(fields, trigger)
     slots, buckets, lanes, bound = _read_parallelism(fields, rules)
+    alerts = read_alerts(fields, path.parent, rules, sink)
     known = source is not None and source.names_sources
     events = read_events(section, schema, sources_known=known, goes_on=trigger != "available_now")
     check_source(fields, source, schema and schema.own, events)
@@ -142,6 +145,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         latency_bound_us=bound,
         path=str(path.absolute()),
         rule_paths=tuple(os.path.abspath(name) for name in rule_paths),
+        alerts=alerts,
         **running,
     )
 

@@ -42,7 +42,7 @@ _KAFKA_KEYS = (
     "columns",
     "options",
 )
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # options that have a key of their own in the job file, or would break exactly once; and what to do instead
 _OWN_OPTIONS = {
     "kafka.bootstrap.servers": "Use servers.",
@@ -147,7 +147,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Section, Path], Source | None
 def _read_topics(source: Section) -> tuple[str, ...]:
     topics: list[str] = []
     for item in source.texts("topics", "topics: [events]"):
-        if not _TOPIC.fullmatch(item.text) or item.text in (".", ".."):
+        if not TOPIC.fullmatch(item.text) or item.text in (".", ".."):
             must = "must be the name of a topic (letters, digits, dot, _ and -)"
             source.report.add(item.place, must, quote(item.text), "Correct the name.")
         elif item.text in topics:

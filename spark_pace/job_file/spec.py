@@ -10,6 +10,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import SetupError
+from spark_pace.job_file.alert_targets import AlertTarget
 from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
@@ -228,6 +229,7 @@ class JobSpec:
     path: str = ""  # of the job file
     rule_paths: tuple[str, ...] = ()  # of its rule files
     rules_refresh_us: int | None = None  # how often rules are read anew; None: they are not
+    alerts: tuple[AlertTarget, ...] = ()  # who hears of new rows of the tables
 
     @property
     def files(self) -> FilesSource:

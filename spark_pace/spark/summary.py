@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, field
 
-from spark_pace.io.metrics import BatchReport, Counts
+from spark_pace.io.metrics import AlertCounts, BatchReport, Counts
 
 
 @dataclass
@@ -23,6 +23,7 @@ class Summary(Counts):
         stopped_by: the signal that stopped the job, or None.
         over_bound: the number of batches in which no cut into lanes could keep `latency_bound`.
         why_over_bound: the reason in the last of them.
+        alerts: how the alerts of each target stand at the end.
         lacking: for each attribute that the header of a CSV file lacks, the message about it.
     """
 
@@ -36,6 +37,7 @@ class Summary(Counts):
     stopped_by: signal.Signals | None = None
     over_bound: int = 0
     why_over_bound: str | None = None
+    alerts: list[AlertCounts] = field(default_factory=list)
     lacking: dict[str, str] = field(default_factory=dict)
 
     def add(self, report: BatchReport) -> None:

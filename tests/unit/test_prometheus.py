@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from spark_pace.errors import SetupError
-from spark_pace.io.metrics import BatchReport
+from spark_pace.io.metrics import AlertCounts, BatchReport
 from spark_pace.prometheus import Offered, served
 from tests.support.commands import ROOT
 
@@ -70,7 +70,8 @@ def read(offered: Offered) -> dict[str, float]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             assert sample.labels["job_name"] == "flights"
-            found[" ".join([sample.name, *filter(None, [sample.labels.get("rule")])])] = sample.value
+            of = sample.labels.get("rule") or sample.labels.get("target")
+            found[" ".join([sample.name, *filter(None, [of])])] = sample.value
     return found
 
 
@@ -102,6 +103,18 @@ def test_a_batch_that_finds_repeats_of_earlier_ones_lets_no_counter_fall() -> No
     assert found["spark_pace_repeats_total"] == 6
 
 
+def test_alerts_are_counted_by_target() -> None:
+    offered = Offered("flights", ["rise"])
+    assert not [name for name in read(offered) if "alerts" in name]
+    offered.alerts = lambda: [AlertCounts("pager", 7, 5, 1, 2), AlertCounts("bus")]
+    found = read(offered)
+    assert found["spark_pace_alerts_waiting pager"] == 7
+    assert found["spark_pace_alerts_sent_total pager"] == 5
+    assert found["spark_pace_alerts_refused_total pager"] == 1
+    assert found["spark_pace_alerts_failures_total pager"] == 2
+    assert found["spark_pace_alerts_waiting bus"] == 0
+
+
 def test_a_host_without_a_name_that_can_be_is_refused() -> None:
     with pytest.raises(SetupError), served(Offered("flights", []), "a..b", free_port()):
         pass
@@ -129,6 +142,7 @@ def test_a_port_that_is_taken_is_refused() -> None:
 def test_the_dashboard_and_the_alerts_name_metrics_that_there_are() -> None:
     offered = Offered("flights", ["rise"])
     offered.after(batch(0), 100.0)
+    offered.alerts = lambda: [AlertCounts("pager")]
     registry = CollectorRegistry()
     registry.register(offered)
     known = {sample.name for family in registry.collect() for sample in family.samples}

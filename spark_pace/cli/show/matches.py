@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.cli.show.values import TEXT, as_cells, as_json, json_objects
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import one_line
+from spark_pace.io.text.value_texts import TEXT, as_cells, as_json, json_objects
 
 IDENTITY = tuple(name for name in FIXED_COLUMNS if name != "events")
 SHOWN_ROWS = 40

@@ -45,7 +45,10 @@ class Checkpoint:
     - the tables, which are outside the checkpoint.
     - ``commits/N``: Spark's note that the batch is done.
 
-    It then removes the files of ``waiting/`` that batch N - 1 needed and batches N and N + 1 do not.
+    Beside the batches, ``alerts/NAME.json`` says how far each target of alerts has come
+    (`spark_pace.alerts.cursor`).
+
+    A batch then removes the files of ``waiting/`` that batch N - 1 needed and batches N and N + 1 do not.
 
     Attributes:
         path: the folder.
@@ -137,6 +140,10 @@ class Checkpoint:
     def level_state(self, batch_id: int) -> Path:
         """The file with the state of rules over rules at the beginning of a batch."""
         return self.path / "levels" / str(batch_id)
+
+    def alert_cursor(self, target: str) -> Path:
+        """The file that says how far a target of alerts has come."""
+        return self.path / "alerts" / f"{target}.json"
 
     def forget_begin(self, batch_id: int) -> None:
         """Remove the files with what a batch began with. It is called long after the batch is done."""

@@ -18,9 +18,9 @@ import pytest
 from deltalake import write_deltalake
 from rich.console import Console
 
-from spark_pace.cli.run import Board, advice_on_late, closing_line, line
+from spark_pace.cli.run import Board, advice_on_late, alert_lines, closing_line, line
 from spark_pace.errors import counted
-from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
+from spark_pace.io.metrics import METRICS_SCHEMA, AlertCounts, BatchReport
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
@@ -75,6 +75,20 @@ def test_a_bound_that_no_cut_could_keep_is_told_with_each_batch_and_at_the_end()
     assert closing_line(summary).endswith(
         f"; 3 selections still open, 10 events that the frontier has not passed{told}"
     )
+
+
+def test_behind_the_last_line_stands_what_was_sent_and_what_waits():
+    summary = Summary({"knock_on": 0})
+    assert alert_lines(summary) == []
+    summary.alerts = [
+        AlertCounts("bus", sent=1200),
+        AlertCounts("pager", 3, 9, 1, 1, "503 Service Unavailable"),
+    ]
+    assert alert_lines(summary) == [
+        "alerts.bus: 1,200 sent",
+        "alerts.pager: 9 sent, 1 refused, which are in the table alerts_refused, "
+        "3 wait: the next start sends them; 1 failure, the last: 503 Service Unavailable",
+    ]
 
 
 def test_the_last_line_says_what_the_end_of_the_input_has_closed():

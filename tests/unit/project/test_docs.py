@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from spark_pace.job_file import events, reader, source
+from spark_pace.job_file import alerts, events, reader, source
 from spark_pace.rules.schema import SCHEMA_KEYS
 from tests.support.documents import RULE_PAGES, fences
 from tests.support.golden_cases import golden_cases, parse_events, parse_matches
@@ -167,6 +167,7 @@ def test_a_table_of_the_rules_has_every_key_of_a_job():
         *source._KAFKA_KEYS,
         *source._DELTA_KEYS,
         *reader.PARALLELISM_KEYS,
+        *alerts._KEYS,
     }
     assert len(keys) > 35
     assert [key for key in sorted(keys) if not re.search(rf"^\|.*`{key}[`:]", text, re.MULTILINE)] == []

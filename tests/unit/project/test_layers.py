@@ -71,6 +71,13 @@ ALLOWED = {
         *("spark_pace.spark.stages", "pyspark"),
     },
     "spark_pace.degree": {"numpy"},
+    "spark_pace.alerts": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
+        *("spark_pace.spark.checkpoint.file_access", "pyarrow", "deltalake", "urllib3"),
+    },
+    "spark_pace.alerts.kafka_topic": {
+        *("spark_pace.errors", "spark_pace.alerts", "spark_pace.job_file", "confluent_kafka"),
+    },
     "spark_pace.prometheus": {"spark_pace.errors", "spark_pace.io", "prometheus_client"},
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
@@ -257,6 +264,7 @@ def test_a_circle_is_found():
         ("import spark_pace.cli", ("pyspark", "pandas", "pyarrow", "numpy", "rich")),
         ("import spark_pace.core.local_run", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
         ("import spark_pace.cli.replay_command", ("pyspark", "pandas", "deltalake")),
+        ("import spark_pace.job", ("spark_pace.alerts", "urllib3", "confluent_kafka", "prometheus_client")),
     ],
 )
 def test_an_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]):

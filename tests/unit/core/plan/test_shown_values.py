@@ -7,10 +7,10 @@ import json
 import pyarrow as pa
 import pytest
 
-from spark_pace.cli.show.values import as_cells, as_json
 from spark_pace.core.expr.time_functions import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US, out_of_range
 from spark_pace.core.intake.key_texts import key_texts
 from spark_pace.core.plan.structs import json_rows
+from spark_pace.io.text.value_texts import as_cells, as_json
 
 DAYS = pa.array([FIRST_DAY - 1, FIRST_DAY, LAST_DAY, LAST_DAY + 1, 2**31 - 1, None], pa.date32())
 TIMES = pa.array([FIRST_US - 1, FIRST_US, LAST_US, LAST_US + 1, 2**63 - 1, None], pa.timestamp("us"))

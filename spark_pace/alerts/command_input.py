@@ -1,0 +1,96 @@
+"""Writes alerts to the standard input of a program, a line each. It is started once."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO
+
+from spark_pace.alerts.sender import Alert, Refusal, SendError
+from spark_pace.job_file.alert_targets import Command
+
+_MOST_ROWS = 500
+_ENDING_SECONDS = 1.0  # of a program that has closed its input
+_STDERR = 2  # the output of `run` stays its own
+
+
+class CommandInput:
+    """A running program that reads alerts."""
+
+    most_rows = _MOST_ROWS
+
+    def __init__(self, to: Command, timeout_us: int) -> None:
+        """Start nothing yet."""
+        self._words, self._seconds = to.words, timeout_us / 1e6
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
+        """Write alerts; return once the system has taken all of them for the program."""
+        process = self._running()
+        lines = memoryview("".join(f"{alert.text}\n" for alert in alerts).encode())
+        written = 0
+        while written < len(lines):
+            try:
+                written += self._write(process, lines[written:])
+            except OSError as error:
+                self._end(process, patience=0.0 if isinstance(error, TimeoutError) else _ENDING_SECONDS)
+                raise SendError(self._told(process, error), may_have_arrived=True) from error
+        return []
+
+    def close(self) -> None:
+        """Let the program read to the end of its input and end; kill it if it does not."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(OSError):
+                _input_of(process).close()
+            self._end(process, patience=self._seconds)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        ended, self._process = self._process, None
+        if ended is not None:
+            self._end(ended)
+            raise SendError(f"its end, with exit code {ended.returncode}", may_have_arrived=False)
+        try:
+            # a session of its own: ctrl-C ends the job first, which then lets the program end
+            process = subprocess.Popen(
+                self._words, stdin=subprocess.PIPE, stdout=_STDERR, bufsize=0, start_new_session=True
+            )
+        except OSError as error:
+            raise SendError(f"{error.strerror}: {self._words[0]}", may_have_arrived=False) from error
+        os.set_blocking(_input_of(process).fileno(), False)
+        self._process = process
+        return process
+
+    def _write(self, process: subprocess.Popen[bytes], lines: memoryview) -> int:
+        file = _input_of(process).fileno()
+        room = select.poll()  # `select` takes no file with a number above 1,023
+        room.register(file, select.POLLOUT)
+        if not room.poll(self._seconds * 1000):
+            raise TimeoutError
+        with suppress(BlockingIOError):
+            return os.write(file, lines)
+        return 0
+
+    def _end(self, process: subprocess.Popen[bytes], patience: float = 0.0) -> None:
+        self._process = None
+        with suppress(OSError):
+            _input_of(process).close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+        process.kill()
+        process.wait()
+
+    def _told(self, process: subprocess.Popen[bytes], error: OSError) -> str:
+        if isinstance(error, TimeoutError):
+            return f"a program that reads nothing for {self._seconds:g} s, and was ended"
+        return f"its end, with exit code {process.returncode}"
+
+
+def _input_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    assert process.stdin is not None
+    return process.stdin

@@ -1,0 +1,97 @@
+"""How far a target has come: a small file for each target in the checkpoint.
+
+The file is written before a piece is sent, with the piece, and without one when nothing more is to be sent.
+So after a crash it is known which rows may have been sent already: those of the piece that the file names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint.file_access import read_json, write_json
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a table was sent.
+
+    Attributes:
+        following: the first commit that was not sent to its end.
+        row: how many rows of this commit were sent.
+        added_ms: no file of the commits before it was written later, milliseconds since 1970.
+    """
+
+    following: int
+    row: int
+    added_ms: int
+
+
+@dataclass(frozen=True)
+class Sending:
+    """The piece that is being sent: rows of a table from its place to the row `until` of the same commit."""
+
+    table: str
+    until: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The last failure of a target: when it began (text, UTC), what it was, and whether it is over."""
+
+    at: str
+    text: str
+    over: bool = False
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a target has come.
+
+    Attributes:
+        places: of the tables whose rows it is sent.
+        next_out_seq: the number of the first match of each rule that was not sent; 0 for missing rules.
+        sending: the piece that is being sent; None if none is.
+        failure: the last failure; None if there was none.
+    """
+
+    places: dict[str, Place]
+    next_out_seq: dict[str, int] = field(default_factory=dict)
+    sending: Sending | None = None
+    failure: Failure | None = None
+
+    def at(self, table: str, place: Place) -> Cursor:
+        """This cursor with another place of a table."""
+        return replace(self, places={**self.places, table: place})
+
+
+def read_cursor(path: Path) -> Cursor | None:
+    """The cursor in a file; None if there is none.
+
+    Raises:
+        StateError: the file is damaged.
+    """
+    try:
+        stored = read_json(path)
+        return None if stored is None else _cursor(stored)
+    except (StateError, KeyError, TypeError, AttributeError) as error:
+        do = "Restore the whole checkpoint, or remove this file: its target then begins as a new one."
+        raise StateError(f"{path} — must be as this program wrote it; got another content. {do}") from error
+
+
+def write_cursor(path: Path, cursor: Cursor) -> None:
+    """Write a cursor to its file."""
+    write_json(path, asdict(cursor))
+
+
+def _cursor(stored: dict[str, Any]) -> Cursor:
+    places = {table: Place(**place) for table, place in stored["places"].items()}
+    sending, failure = stored["sending"], stored["failure"]
+    return Cursor(
+        places,
+        dict(stored["next_out_seq"]),
+        None if sending is None else Sending(**sending),
+        None if failure is None else Failure(**failure),
+    )

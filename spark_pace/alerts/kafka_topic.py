@@ -1,0 +1,98 @@
+"""Sends alerts to a topic of Kafka, the alerts of a rule to one partition, in order.
+
+librdkafka does it: it connects again by itself, and keeps the order of records over its own retries.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from spark_pace.alerts.sender import Alert, Refusal, SendError
+from spark_pace.errors import ConfigError, one_line
+from spark_pace.job_file.alert_targets import KafkaTopic
+
+_REFUSED = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD}
+_MOST_ROWS = 500
+_GRACE_SECONDS = 1.0
+_SILENT = logging.Logger(__name__)  # it would tell each try of a long outage
+_SILENT.addHandler(logging.NullHandler())
+
+
+class KafkaRecords:
+    """Sends to one topic with one producer."""
+
+    most_rows = _MOST_ROWS
+
+    def __init__(self, to: KafkaTopic, timeout_us: int, where: str) -> None:
+        """Take a topic without references to the environment; `where` names the target in errors.
+
+        Raises:
+            ConfigError: an option is none of Kafka's client, or does not fit.
+        """
+        self._topic, self._seconds = to.topic, timeout_us / 1e6
+        self._settings = {
+            "partitioner": "murmur2_random",  # as clients in Java choose the partition of a key
+            **to.options,
+            "bootstrap.servers": to.servers,
+            "acks": "all",
+            "enable.idempotence": True,
+            "delivery.timeout.ms": timeout_us // 1000,
+            "error_cb": self._note,
+            "logger": _SILENT,
+        }
+        self._trouble = ""  # what the client has said of its connections since the last message
+        try:
+            self._producer: Producer | None = Producer(self._settings)
+        except KafkaException as error:
+            got = _text(error.args[0])
+            do = "Write them as librdkafka has them, such as security.protocol and ssl.ca.location."
+            raise ConfigError.of(
+                f"{where}.kafka.options", "must be options of Kafka's client", got, do
+            ) from error
+
+    def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
+        """Send alerts, and wait until all replicas in sync have them."""
+        producer = self._producer = self._producer or Producer(self._settings)
+        self._trouble = ""
+        found: dict[str, KafkaError | None] = {}
+        for alert in alerts:
+            self._produce(producer, alert, found)
+        if producer.flush(self._seconds + _GRACE_SECONDS):
+            producer.purge()
+            producer.flush(_GRACE_SECONDS)
+        for alert in alerts:
+            error = found.get(alert.id, KafkaError(KafkaError._TIMED_OUT))
+            if error is not None and error.code() not in _REFUSED:
+                self._producer = None if error.fatal() else producer
+                raise SendError(self._trouble or _text(error), may_have_arrived=True)
+        refused = ((alert, found[alert.id]) for alert in alerts)
+        return [Refusal(alert, error.name(), _text(error)) for alert, error in refused if error is not None]
+
+    def close(self) -> None:
+        """Let go of the producer and of what it has not sent."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.purge()
+            producer.flush(_GRACE_SECONDS)
+
+    def _produce(self, producer: Producer, alert: Alert, found: dict[str, KafkaError | None]) -> None:
+        """Hand an alert to the client, which notes in `found` what became of it."""
+
+        def note(error: KafkaError | None, _: Message) -> None:
+            found[alert.id] = error
+
+        try:
+            producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
+        except KafkaException as error:
+            found[alert.id] = error.args[0]
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # it says less than what came before
+            self._trouble = _text(error)
+
+
+def _text(error: KafkaError) -> str:
+    return one_line(error.str(), 500)

@@ -1,0 +1,120 @@
+"""Makes alerts of rows: JSON objects with the keys that `docs/operations.md` promises.
+
+Values are written as `replay` writes them: times as ISO text in UTC, decimals as numbers, bytes and numbers
+that are not finite as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.alerts.sender import Alert
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.plan.rule import Rule, column_name
+from spark_pace.core.tables import array
+from spark_pace.io.text.value_texts import as_json, json_objects
+
+SCHEMA = 1  # a number that rises when a key is removed or gets another meaning
+_HEAD = [name for name in FIXED_COLUMNS if name not in ("rule", "events")]
+_MOST_RAW_BYTES = 4096
+# the columns that make up the id of a row, by table
+_KEYS = {
+    "late": ("source", "offset"),
+    "quarantine": ("kind", "rule", "key", "selection_id", "source", "offset"),
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where alerts come from.
+
+    Attributes:
+        job: the name of the job.
+        checkpoint: of the id of its checkpoint, with which numbers of matches begin anew, the beginning.
+        fields: of each rule, the columns of its key and the fields that it emits.
+    """
+
+    job: str
+    checkpoint: str
+    fields: Mapping[str, Collection[str]]
+
+
+def fields_of(rules: Sequence[Rule]) -> dict[str, list[str]]:
+    """Of each rule, the columns of its key and the fields that it emits."""
+    return {
+        rule.name: [*map(column_name, rule.partition_by), *(field.name for field in rule.emit)]
+        for rule in rules
+    }
+
+
+def alerts_of(origin: Origin, table: str, rows: pa.Table, *, is_repeat: bool) -> list[Alert]:
+    """The alerts of rows of a table, in their order.
+
+    Args:
+        origin: where they come from.
+        table: the name of the table.
+        rows: the rows.
+        is_repeat: True if they may have been sent before.
+    """
+    parts = _by_rule(rows) if table == "matches" else [(table, rows)]
+    return [alert for key, part in parts for alert in _alerts(origin, table, key, part, is_repeat)]
+
+
+def _by_rule(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    begin = 0
+    for rule, run in groupby(rows["rule"].to_pylist()):
+        count = sum(1 for _ in run)
+        yield rule, rows.slice(begin, count)
+        begin += count
+
+
+def _alerts(origin: Origin, table: str, key: str, rows: pa.Table, is_repeat: bool) -> list[Alert]:
+    ids = _ids(origin, table, rows)
+    of_all = {"schema": SCHEMA, "id": ids, "repeat": is_repeat, "job": origin.job, "table": table}
+    head = {name: value if name == "id" else [value] * rows.num_rows for name, value in of_all.items()}
+    members = {name: as_json(pa.array(values)) for name, values in head.items()}
+    own = _of_match(origin, key, rows) if table == "matches" else _of_columns(rows)
+    members |= {name: values for name, values in own.items() if name not in members}
+    texts = json_objects(members, rows.num_rows).to_pylist()
+    return [Alert(one, key, text) for one, text in zip(ids, texts, strict=True)]
+
+
+def _of_match(origin: Origin, rule: str, rows: pa.Table) -> dict[str, pa.Array]:
+    own = [name for name in rows.column_names if name not in FIXED_COLUMNS]
+    fields = origin.fields.get(rule)
+    if fields is None:  # the rule was removed since
+        fields = [name for name in own if rows[name].null_count < rows.num_rows]
+    values = {name: _json(rows, name) for name in fields}
+    members = {name: _json(rows, name) for name in ["rule", *_HEAD]}
+    return {**members, "fields": json_objects(values, rows.num_rows), "events": _json(rows, "events")}
+
+
+def _of_columns(rows: pa.Table) -> dict[str, pa.Array]:
+    if "raw" in rows.column_names:
+        raw = pc.binary_slice(rows["raw"], 0, _MOST_RAW_BYTES)
+        rows = rows.set_column(rows.column_names.index("raw"), "raw", raw)
+    return {name: _json(rows, name) for name in rows.column_names}
+
+
+def _json(rows: pa.Table, name: str) -> pa.Array:
+    """The values of a column as JSON; files of before it was added lack it."""
+    missing = name not in rows.column_names
+    return as_json(pa.nulls(rows.num_rows) if missing else array(rows, name))
+
+
+def _ids(origin: Origin, table: str, rows: pa.Table) -> list[str]:
+    """The id of each row: job and checkpoint, table, and what names the row in it, each part quoted."""
+    names = _KEYS.get(table, ("rule", "out_seq"))
+    head = [f"{origin.job}:{origin.checkpoint}", table]
+    columns = [rows[name].to_pylist() for name in names]
+    return [_id([*head, *values]) for values in zip(*columns, strict=True)]
+
+
+def _id(parts: Sequence[object]) -> str:
+    return "/".join("" if part is None else quote(str(part), safe=":") for part in parts)

@@ -1,0 +1,198 @@
+"""Tables with rows to send, an HTTP server that may not take them, and what sends them without Spark."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+
+from spark_pace import load_rules
+from spark_pace.alerts.targets import Alerts, Queue
+from spark_pace.core.intake.late_table import LATE_SCHEMA
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.metrics import METRICS_SCHEMA
+from spark_pace.io.query import TABLES
+from spark_pace.job_file import read_job
+from spark_pace.job_file.secrets import Secrets
+
+MATCHES = pa.schema([
+    *((name, kind) for name, kind in FIXED_COLUMNS.items() if name != "events"),
+    ("x", pa.int64()), ("y", pa.float64()), ("events", FIXED_COLUMNS["events"]),
+])  # fmt: skip
+TIME = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+Answer = tuple[int, dict[str, str]] | str
+
+
+def match_rows(*runs: tuple[str, range]) -> pa.Table:
+    """Matches of rules, each with its numbers."""
+    event = {"component": "a", "seq": 3, "event_time": TIME, "source": "in.json", "offset": 7}
+    rows = [
+        {
+            "rule": rule,
+            "out_seq": number,
+            "selection_id": 1,
+            "seq": 3,
+            "opened_at": TIME,
+            "matched_at": TIME,
+            "x": number,
+            "events": [event],
+        }
+        for rule, numbers in runs
+        for number in numbers
+    ]
+    return pa.Table.from_pylist(rows, MATCHES)
+
+
+def job_tables(folder: Path) -> DeltaTables:
+    """The tables of a job, without rows."""
+    tables = DeltaTables(cast(Any, None), str(folder), "app")
+    schemas = (MATCHES, LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
+    tables.prepare(dict(zip(TABLES, schemas, strict=True)))
+    return tables
+
+
+@dataclass
+class Server:
+    """An HTTP server. `answers` are given in turn, then 200.
+
+    An answer is a code with headers; or ``drop``, which reads the alerts and closes the connection; or
+    ``hang``, which reads them and says nothing until the end.
+    """
+
+    answers: list[Answer] = field(default_factory=list)
+    refused: Callable[[dict[str, Any]], bool] = lambda alert: False
+    port: int = 0
+    posts: list[list[dict[str, Any]]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    clients: set[int] = field(default_factory=set)  # the port of each connection
+    is_chunked: bool = False
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/alerts"
+
+    def take(self, handler: BaseHTTPRequestHandler) -> None:
+        alerts = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        with self._changed:
+            answer = self.answers.pop(0) if self.answers else (200, {})
+            if isinstance(answer, tuple) and any(map(self.refused, alerts)):
+                answer = (400, {})
+            self.posts.append(alerts)
+            self.headers.append(dict(handler.headers))
+            self.clients.add(handler.client_address[1])
+            self._changed.notify_all()
+        if isinstance(answer, str):
+            self._ended.wait(60 if answer == "hang" else 0)
+            handler.close_connection = True
+            return
+        reply = b"no such thing" if answer[0] >= 400 else b"ok"
+        handler.send_response(answer[0])
+        length = {"Content-Length": str(len(reply))}
+        if self.is_chunked:
+            reply, length = b"%x\r\n%s\r\n0\r\n\r\n" % (len(reply), reply), {"Transfer-Encoding": "chunked"}
+        for name, value in {**length, **answer[1]}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(reply)
+
+    @property
+    def alerts(self) -> list[dict[str, Any]]:
+        """All alerts that came, accepted or not."""
+        return [alert for post in self.posts for alert in post]
+
+    def wait_for(self, is_met: Callable[[Server], bool], seconds: float = 60) -> None:
+        """Wait until something holds after a request."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: is_met(self), seconds)
+
+    @contextmanager
+    def running(self) -> Iterator[Server]:
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                owner.take(self)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        with _Quiet(("127.0.0.1", self.port), Handler) as server:
+            self.port = server.server_address[1]
+            server.daemon_threads = True
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+            thread.start()
+            try:
+                yield self
+            finally:
+                self._ended.set()
+                server.shutdown()
+                thread.join()
+
+
+class _Quiet(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that was killed."""
+
+
+def numbers_of(alerts: Sequence[dict[str, Any]], rule: str) -> list[int]:
+    """The numbers of a rule's matches, as they came for the first time."""
+    return list(dict.fromkeys(alert["out_seq"] for alert in alerts if alert["rule"] == rule))
+
+
+RULES = """
+events: {schema: "t TIMESTAMP, k STRING, x BIGINT", event_time: t}
+rules:
+  - {name: a, pattern: {sequence: [e: x > 5]}, emit: {x: e.x, y: "e.x / 2"}}
+  - {name: b, pattern: {sequence: [e: x > 5]}, emit: {y: "e.x / 2"}}
+"""
+
+
+def alerts_of(folder: Path, *listed: dict[str, Any]) -> Alerts:
+    (folder / "rules.yaml").write_text(RULES)
+    job = {
+        "name": "cards",
+        "source": {"kind": "files", "format": "json", "path": "in"},
+        "rules": ["rules.yaml"],
+        "sink": {"kind": "delta", "path": "out"},
+        "checkpoint": "checkpoint",
+        "alerts": listed,
+    }
+    (folder / "job.yaml").write_text(json.dumps(job))
+    return Alerts(read_job(folder / "job.yaml"), Secrets())
+
+
+def cursor_file(folder: Path, name: str = "pager") -> Path:
+    return folder / "checkpoint" / f"{name}.json"
+
+
+@contextmanager
+def running(folder: Path, *listed: dict[str, Any], numbers: dict[str, int] | None = None) -> Iterator[Alerts]:
+    alerts = alerts_of(folder, *listed)
+    tables = DeltaTables(None, str(folder / "out"), "app")  # type: ignore[arg-type]
+    queue = Queue(tables.path, lambda name: cursor_file(folder, name), "0123456789", numbers or {})
+    alerts.begin(queue, load_rules(folder / "rules.yaml"))
+    try:
+        yield alerts
+    finally:
+        alerts.end()
+
+
+def sent_by(alerts: Alerts) -> None:
+    alerts.wait(threading.Event())
+
+
+def pager(server: Server, **keys: Any) -> dict[str, Any]:
+    return {"name": "pager", "http": server.url, **keys}

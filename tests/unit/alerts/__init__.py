@@ -1,0 +1,1 @@
+"""Alerts: what is read, sent and kept. No Spark."""

@@ -1,0 +1,262 @@
+"""Targets that fail, come back, refuse, or are stopped: what they get, and what is kept of it. No Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_pace.alerts import targets
+from spark_pace.alerts.cursor import Place, Sending, read_cursor, write_cursor
+from spark_pace.errors import ConfigError, SetupError
+from spark_pace.io.delta_tables import QUARANTINE_SCHEMA
+from spark_pace.io.query import Tables
+from tests.support.alerts import (
+    Server,
+    alerts_of,
+    cursor_file,
+    job_tables,
+    match_rows,
+    numbers_of,
+    pager,
+    running,
+    sent_by,
+)
+from tests.support.commands import spark_pace
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server().running() as started:
+        yield started
+
+
+def test_a_match_is_sent_as_the_documented_object(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    with running(tmp_path, pager(server)) as alerts:
+        tables.append("matches", match_rows(("a", range(1)), ("b", range(1))), 0)
+        sent_by(alerts)
+    first, second = server.alerts
+    assert first == {
+        "schema": 1,
+        "id": "cards:01234567/matches/a/0",
+        "repeat": False,
+        "job": "cards",
+        "table": "matches",
+        "rule": "a",
+        "key": None,
+        "out_seq": 0,
+        "selection_id": 1,
+        "seq": 3,
+        "opened_at": "2024-05-01T12:00:00Z",
+        "matched_at": "2024-05-01T12:00:00Z",
+        "fields": {"x": 0, "y": None},
+        "events": [
+            {
+                "component": "a",
+                "seq": 3,
+                "event_time": "2024-05-01T12:00:00Z",
+                "source": "in.json",
+                "offset": 7,
+            }
+        ],
+    }
+    assert (second["rule"], second["fields"]) == ("b", {"y": None})
+
+
+def test_a_quarantined_record_is_sent_with_its_columns(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    row = {"kind": "record", "reason": "no", "source": "a/b c", "offset": 4, "raw": b"\xff" + b"x" * 9000}
+    with running(tmp_path, pager(server, tables=["quarantine"])) as alerts:
+        tables.append("quarantine", pa.Table.from_pylist([row], QUARANTINE_SCHEMA), 0)
+        tables.append("matches", match_rows(("a", range(1))), 0)
+        sent_by(alerts)
+    (alert,) = server.alerts
+    assert alert["id"] == "cards:01234567/quarantine/record////a%2Fb%20c/4"
+    assert (alert["reason"], alert["offset"], alert["rule"]) == ("no", 4, None)
+    assert alert["raw"] == "\\xff" + "x" * 4095
+
+
+def test_a_new_target_hears_of_what_is_written_from_then_on(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    tables.append("matches", match_rows(("a", range(3))), 0)
+    with running(tmp_path, pager(server, rules=["a"]), numbers={"a": 3}) as alerts:
+        tables.append("matches", match_rows(("a", range(3, 5)), ("b", range(2))), 1)
+        sent_by(alerts)
+        assert vars(alerts.counts[0]) == {
+            "target": "pager",
+            "waiting": 0,
+            "sent": 2,
+            "refused": 0,
+            "failures": 0,
+            "failure": None,
+            "is_failing": False,
+        }
+    assert numbers_of(server.alerts, "a") == [3, 4]
+    assert len(server.alerts) == 2
+
+
+def test_a_failing_target_gets_all_in_order_and_is_told_of_once(
+    tmp_path: Path, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = job_tables(tmp_path / "out")
+    server.answers = [(200, {}), "drop", (500, {}), (429, {"Retry-After": "0"})]
+    with running(tmp_path, pager(server, batch=10)) as alerts:
+        tables.append("matches", match_rows(("a", range(25))), 0)
+        sent_by(alerts)
+        (counts,) = alerts.counts
+    assert [post[0]["out_seq"] for post in server.posts] == [0, 10, 10, 10, 10, 20]
+    assert [post[0]["repeat"] for post in server.posts] == [False, False, True, True, True, False]
+    assert [len(post) for post in server.posts] == [10, 10, 10, 10, 10, 5]
+    assert (counts.sent, counts.failures, counts.failure) == (25, 3, "429 Too Many Requests")
+    began, ended = caplog.messages
+    assert began == (
+        "alerts.pager — must accept what it is sent; got a connection that was closed. "
+        "Its alerts (15 so far) wait until it does."
+    )
+    assert ended.startswith("alerts.pager — accepts alerts again, after ")
+
+
+def test_what_is_refused_is_kept_in_a_table_and_the_rest_goes_on(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    server.refused = lambda alert: alert["out_seq"] in (1, 4)
+    with running(tmp_path, pager(server, batch=3)) as alerts:
+        tables.append("matches", match_rows(("a", range(6))), 0)
+        sent_by(alerts)
+        (counts,) = alerts.counts
+    assert (counts.sent, counts.refused, counts.waiting) == (4, 2, 0)
+    kept = (
+        Tables(tmp_path / "out", ["alerts_refused"])
+        .query("SELECT * FROM alerts_refused")
+        .read_all()
+        .to_pylist()
+    )
+    assert {(one["target"], one["id"], one["status"], one["reply"]) for one in kept} == {
+        ("pager", f"cards:01234567/matches/a/{number}", "400", "no such thing") for number in (1, 4)
+    }
+    assert {json.loads(one["alert"])["out_seq"] for one in kept} == {1, 4}
+    asked = spark_pace("sql", tmp_path / "out", "SELECT status FROM alerts_refused", "--format", "csv")
+    assert asked.stdout == "status\n400\n400\n"
+
+
+def test_a_target_that_is_down_keeps_no_other_waiting(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "AT_END_SECONDS", 1.5)
+    tables = job_tables(tmp_path / "out")
+    down = {"name": "down", "http": "http://127.0.0.1:9/", "timeout": "1 s"}
+    with running(tmp_path, down, pager(server)) as alerts:
+        tables.append("matches", match_rows(("a", range(3))), 0)
+        sent_by(alerts)
+        of_down, of_pager = alerts.counts
+    assert (of_down.waiting, of_down.sent, of_pager.waiting, of_pager.sent) == (3, 0, 0, 3)
+    assert of_down.is_failing and of_down.failure == "Connection refused"
+    cursor = read_cursor(cursor_file(tmp_path, "down"))
+    assert cursor is not None and cursor.sending is None
+    assert cursor.failure is not None and cursor.failure.text == "Connection refused"
+    with running(tmp_path, {**pager(server), "name": "down"}) as alerts:  # it is back, at another address
+        sent_by(alerts)
+    assert [alert["repeat"] for alert in server.alerts] == [False] * 6
+    cursor = read_cursor(cursor_file(tmp_path, "down"))
+    assert cursor is not None and cursor.failure is not None and cursor.failure.over
+
+
+def test_after_a_crash_the_piece_that_was_under_way_is_marked_and_no_other(
+    tmp_path: Path, server: Server
+) -> None:
+    """The cursor is as a killed process leaves it."""
+    tables = job_tables(tmp_path / "out")
+    with running(tmp_path, pager(server)):
+        pass
+    tables.append("matches", match_rows(("a", range(10))), 0)
+    cursor = read_cursor(cursor_file(tmp_path))
+    assert cursor is not None and cursor.places["matches"].following == 1
+    cursor = cursor.at("matches", Place(1, 2, 0))
+    cursor.next_out_seq["a"] = 2
+    crashed = type(cursor)(cursor.places, cursor.next_out_seq, Sending("matches", 5))
+    write_cursor(cursor_file(tmp_path), crashed)
+    with running(tmp_path, pager(server, batch=4)) as alerts:
+        sent_by(alerts)
+    assert [(alert["out_seq"], alert["repeat"]) for alert in server.alerts] == [
+        (number, number < 5) for number in range(2, 10)
+    ]
+
+
+def test_a_message_that_hangs_at_the_end_is_a_repeat_at_the_next_start(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "AT_STOP_SECONDS", 0.0)
+    tables = job_tables(tmp_path / "out")
+    server.answers = ["hang"]
+    stopped = threading.Event()
+    stopped.set()
+    with running(tmp_path, pager(server, timeout="1 s")) as alerts:
+        tables.append("matches", match_rows(("a", range(2))), 0)
+        alerts.look()
+        server.wait_for(lambda server: len(server.posts) == 1)
+        alerts.wait(stopped)
+    with running(tmp_path, pager(server)) as alerts:
+        sent_by(alerts)
+    assert [(alert["out_seq"], alert["repeat"]) for alert in server.alerts[2:]] == [(0, True), (1, True)]
+
+
+def test_secrets_reach_the_target_and_no_message(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = job_tables(tmp_path / "out")
+    monkeypatch.setenv("HOOK", server.url)
+    monkeypatch.setenv("TOKEN", "s3cret")
+    target = {"name": "pager", "http": "${env:HOOK}", "headers": {"Authorization": "Bearer ${env:TOKEN}"}}
+    server.answers = [(500, {})]
+    with running(tmp_path, target) as alerts:
+        tables.append("matches", match_rows(("a", range(1))), 0)
+        sent_by(alerts)
+    assert server.headers[-1]["Authorization"] == "Bearer s3cret"
+    assert "s3cret" not in cursor_file(tmp_path).read_text() + caplog.text
+
+
+def test_a_secret_that_is_not_there_is_told_before_anything_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOOK", raising=False)
+    with pytest.raises(SetupError) as missing:
+        alerts_of(tmp_path, {"name": "pager", "http": "${env:HOOK}"})
+    assert str(missing.value) == (
+        "alerts.pager.http — must name a variable of the environment; got ${env:HOOK}, which is not set. "
+        "Set HOOK and start the job again."
+    )
+    monkeypatch.setenv("HOOK", "s3cret")
+    with pytest.raises(ConfigError) as wrong:
+        alerts_of(tmp_path, {"name": "pager", "http": "${env:HOOK}"})
+    assert str(wrong.value) == (
+        "alerts.pager.http — must be an address that begins with http:// or https://; "
+        "got another text in the environment. Correct the variable."
+    )
+
+
+def test_a_secret_with_an_end_of_line_is_refused_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "s3cret\n")
+    with pytest.raises(ConfigError) as wrong:
+        alerts_of(tmp_path, {"name": "pager", "http": "http://x", "headers": {"A": "Bearer ${env:TOKEN}"}})
+    assert str(wrong.value) == (
+        "alerts.pager.headers.A — must be one line of ASCII; got other characters, or an end of line. "
+        "Correct the variable."
+    )
+
+
+def test_a_command_reads_the_lines(tmp_path: Path) -> None:
+    tables = job_tables(tmp_path / "out")
+    words = [sys.executable, "-c", "import sys; open(sys.argv[1], 'w').writelines(sys.stdin)", "lines"]
+    words[-1] = str(tmp_path / "lines")
+    with running(tmp_path, {"name": "pager", "command": words}) as alerts:
+        tables.append("matches", match_rows(("a", range(3))), 0)
+        sent_by(alerts)
+    got = [json.loads(line)["out_seq"] for line in (tmp_path / "lines").read_text().splitlines()]
+    assert got == [0, 1, 2]
