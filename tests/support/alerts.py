@@ -178,12 +178,15 @@ def cursor_file(folder: Path, name: str = "pager") -> Path:
     return folder / "checkpoint" / f"{name}.json"
 
 
+def queue_of(folder: Path, numbers: dict[str, int] | None = None) -> Queue:
+    tables = DeltaTables(cast(Any, None), str(folder / "out"), "app")
+    return Queue(tables.path, lambda name: cursor_file(folder, name), "0123456789", numbers or {})
+
+
 @contextmanager
 def running(folder: Path, *listed: dict[str, Any], numbers: dict[str, int] | None = None) -> Iterator[Alerts]:
     alerts = alerts_of(folder, *listed)
-    tables = DeltaTables(None, str(folder / "out"), "app")  # type: ignore[arg-type]
-    queue = Queue(tables.path, lambda name: cursor_file(folder, name), "0123456789", numbers or {})
-    alerts.begin(queue, load_rules(folder / "rules.yaml"))
+    alerts.begin(queue_of(folder, numbers), load_rules(folder / "rules.yaml"))
     try:
         yield alerts
     finally:

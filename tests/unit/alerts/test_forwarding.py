@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 
+from spark_pace import load_rules
 from spark_pace.alerts import targets
 from spark_pace.alerts.cursor import Place, Sending, read_cursor, write_cursor
 from spark_pace.errors import ConfigError, SetupError
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA
 from spark_pace.io.query import Tables
 from tests.support.alerts import (
+    RULES,
     Server,
     alerts_of,
     cursor_file,
@@ -24,6 +27,7 @@ from tests.support.alerts import (
     match_rows,
     numbers_of,
     pager,
+    queue_of,
     running,
     sent_by,
 )
@@ -67,6 +71,16 @@ def test_a_match_is_sent_as_the_documented_object(tmp_path: Path, server: Server
         ],
     }
     assert (second["rule"], second["fields"]) == ("b", {"y": None})
+
+
+def test_rules_that_are_taken_over_are_sent_with_their_own_fields(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    with running(tmp_path, pager(server)) as alerts:
+        rules = load_rules(yaml.safe_load(RULES.replace("name: b", "name: c")))
+        alerts.begin(queue_of(tmp_path), rules)
+        tables.append("matches", match_rows(("b", range(1)), ("c", range(1))), 0)
+        sent_by(alerts)
+    assert [alert["fields"] for alert in server.alerts] == [{"y": None}, {"y": None}]
 
 
 def test_a_quarantined_record_is_sent_with_its_columns(tmp_path: Path, server: Server) -> None:
