@@ -24,7 +24,6 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.checkpoint_settings import event_settings
-from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
@@ -55,6 +54,7 @@ if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
     from spark_pace.alerts.targets import Alerts
 
 _LOG = logging.getLogger(__name__)
+RunningQuery = tuple[StreamingQuery, MergerHost, bool]  # True: it only finishes the batch that was planned
 
 
 def run_job(
@@ -190,7 +190,7 @@ def _run(
     alerts: Alerts | None,
 ) -> signal.Signals | None:
     """Run every query of the job to its end, and return the signal that stopped it, if one did."""
-    checkpoint = Checkpoint(local_path(spec.checkpoint_path, "checkpoint"))
+    checkpoint = Checkpoint(spec.checkpoint_folder)
     inputs = partial(input_of, checkpoint=checkpoint, secrets=secrets)
     job_input = inputs(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
@@ -224,12 +224,13 @@ def _run(
     return stop.signal
 
 
-def _run_queries(
-    queries: Iterator[tuple[StreamingQuery, MergerHost]], stop: Stop, on_disk: RulesOnDisk
-) -> None:
-    """Run the queries to their end, or until a signal or other rules stop one."""
-    for query, merger in queries:
-        wait(query, merger, stop, on_disk.changed)
+def _run_queries(queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk) -> None:
+    """Run the queries to their end, or until a signal or other rules stop one.
+
+    Other rules wait for the end of an unfinished batch, so that many changes do not keep it from being done.
+    """
+    for query, merger, unfinished in queries:
+        wait(query, merger, stop, (lambda: False) if unfinished else on_disk.changed)
         if stop.event.is_set() or on_disk.changed():
             break
 
@@ -299,7 +300,7 @@ def _queries(
     change: Change,
     merger_of: Callable[..., MergerHost],
     side_tables: SideTables,
-) -> Iterator[tuple[StreamingQuery, MergerHost]]:
+) -> Iterator[RunningQuery]:
     """Start the queries of a run one after the other, and yield each with its merger.
 
     If rules or settings have changed, the first query finishes the batch that was planned before the change.
@@ -320,7 +321,7 @@ def _queries(
             if job.admission is not None and not unfinished:
                 every = 0.0 if job.trigger_us == "available_now" else job.trigger_us / 1e6
                 merger.on_report = Throttle(job.admission.every(every), job_input, query, merger)
-            yield query, merger
+            yield query, merger, unfinished
 
 
 def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:

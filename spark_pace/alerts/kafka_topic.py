@@ -85,9 +85,14 @@ class KafkaRecords:
             found[alert.id] = error
 
         try:
-            producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
-        except KafkaException as error:
-            found[alert.id] = error.args[0]
+            try:
+                producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
+            except BufferError:  # the client holds as many as its options allow
+                producer.flush(self._seconds)
+                producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
+        except (KafkaException, BufferError) as error:
+            is_full = isinstance(error, BufferError)
+            found[alert.id] = KafkaError(KafkaError._QUEUE_FULL) if is_full else error.args[0]
 
     def _note(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # it says less than what came before

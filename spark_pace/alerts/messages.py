@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import groupby
 from urllib.parse import quote
 
@@ -112,7 +113,10 @@ def _ids(origin: Origin, table: str, rows: pa.Table) -> list[str]:
     """The id of each row: job and checkpoint, table, and what names the row in it, each part quoted."""
     names = _KEYS.get(table, ("rule", "out_seq"))
     head = [f"{origin.job}:{origin.checkpoint}", table]
-    columns = [rows[name].to_pylist() for name in names]
+    columns: list[Sequence[object]] = [rows[name].to_pylist() for name in names]
+    if table == "quarantine":
+        # the number of a selection begins anew with its rule, but then it has other events
+        columns.append([sha256(raw or b"").hexdigest()[:8] for raw in rows["raw"].to_pylist()])
     return [_id([*head, *values]) for values in zip(*columns, strict=True)]
 
 

@@ -126,7 +126,7 @@ def _as_read(job: JobSpec | None) -> FilesRead:
         raise ConfigError.of("--as-read", "must be given with a job that reads files", got, "Leave it out.")
     from spark_pace.spark.sources.files_read import read_by_batches
 
-    return read_by_batches(Path(job.checkpoint_path))
+    return read_by_batches(job.checkpoint_folder)
 
 
 def _replayed_by(job: JobSpec, events: Path, calls: Calls, read: FilesRead | None) -> Replay:

@@ -42,7 +42,7 @@ def status_command(out: str | Path, spec: JobSpec | None = None) -> None:
     metrics = read_table(out, "metrics", _SHOWN)
     console = console_of(WIDTH)
     now = datetime.now(timezone.utc)
-    state = [] if spec is None else [running(spec.checkpoint_path, now)]
+    state = [] if spec is None else [running(spec.checkpoint_folder, now)]
     for text in [*state, *standing(metrics, now)]:
         console.print(text, markup=False)
     if spec is not None and spec.alerts:
@@ -53,9 +53,9 @@ def status_command(out: str | Path, spec: JobSpec | None = None) -> None:
     console.print(found(Tables(out, ["matches"])))
 
 
-def running(checkpoint: str, now: datetime) -> str:
+def running(checkpoint: Path, now: datetime) -> str:
     """A line about whether the job with this checkpoint runs on this machine."""
-    holding = holder(Checkpoint(Path(checkpoint)))
+    holding = holder(Checkpoint(checkpoint))
     if holding is None:
         return "does not run on this machine"
     pid, began = holding

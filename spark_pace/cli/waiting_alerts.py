@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from spark_pace.alerts.cursor import Cursor, read_cursor
 from spark_pace.alerts.table_rows import TableRows
@@ -19,7 +18,7 @@ def alert_lines(spec: JobSpec) -> Iterator[str]:
     Raises:
         StateError: a cursor is damaged, or a table cannot be read.
     """
-    checkpoint = Checkpoint(Path(spec.checkpoint_path))
+    checkpoint = Checkpoint(spec.checkpoint_folder)
     for target in spec.alerts:
         cursor = read_cursor(checkpoint.alert_cursor(target.name))
         said = "not started yet" if cursor is None else _said(spec, target, cursor)

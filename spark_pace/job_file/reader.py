@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -69,6 +68,16 @@ def read_job(path: str | Path) -> JobSpec:
     return spec
 
 
+def rule_paths_of(path: str | Path) -> list[str]:
+    """The rule files that a job file names, whatever else is wrong with it."""
+    report = Report()
+    with suppress(TooManyError):
+        document = read_document(path, report)
+        if isinstance(document, Mapping):
+            return _rule_paths(Section(document, report, _JOB_KEYS), Path(path))
+    return []
+
+
 def check_files(paths: Iterable[str | Path]) -> list[Problem]:
     """Every problem of rule and job files, each file by itself; a job's rule files are checked with it."""
     return [problem for path in paths for problem in _check_file(path)]
@@ -116,8 +125,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     source = read_source(fields, path.parent)
     section = open_events(fields)
     declared = declared_schema(section)
-    rule_paths = _rule_paths(fields, path)
-    rules, schema = read_rules(rule_paths, declared, report)
+    rules, schema = read_rules(_rule_paths(fields, path), declared, report)
     operators = _read_operators(fields, rules)
     sink = _read_sink(fields, path.parent)
     checkpoint = _read_checkpoint(fields, path.parent)
@@ -144,7 +152,6 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         lanes=lanes,
         latency_bound_us=bound,
         path=str(path.absolute()),
-        rule_paths=tuple(os.path.abspath(name) for name in rule_paths),
         alerts=alerts,
         **running,
     )

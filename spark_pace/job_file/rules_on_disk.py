@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.errors import ConfigError, SparkPaceError
-from spark_pace.job_file.reader import read_job
+from spark_pace.job_file.reader import read_job, rule_paths_of
 from spark_pace.job_file.spec import JobSpec
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 10.0  # where the job only tells that they have changed
 
-Stamps = dict[str, tuple[int, int]]  # of each file: when it was written, in nanoseconds, and its size
+Stamps = dict[str, tuple[int, ...]]  # of each file: its inode, when it was written (ns), its size
 
 
 @dataclass
@@ -66,19 +66,18 @@ class RulesOnDisk:
 
     def _stamps(self) -> Stamps:
         stamps: Stamps = {}
-        for path in (self.spec.path, *self.spec.rule_paths):
+        for path in (self.spec.path, *rule_paths_of(self.spec.path)):
             try:
                 status = os.stat(path)
-                stamps[path] = (status.st_mtime_ns, status.st_size)
+                stamps[path] = (status.st_ino, status.st_mtime_ns, status.st_size)
             except OSError:
-                stamps[path] = (0, -1)
+                stamps[path] = ()
         return stamps
 
     def _look_into(self) -> None:
         """Read the files, and note the job with their rules if it can go on with them."""
         try:
             job = read_job(self.spec.path)
-            self.spec = replace(self.spec, rule_paths=job.rule_paths)
             told = _told(self.spec, job)
             if told and self.spec.rules_refresh_us is None:
                 _LOG.warning("rules — %s. To take them over, start the job again or set rules_refresh.", told)

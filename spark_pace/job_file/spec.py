@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from spark_pace.core.expr import Expr
@@ -227,9 +228,13 @@ class JobSpec:
     latency_bound_us: int | None = None  # the time operators may take for a lane; None: any
     metrics: Endpoint | None = None  # where Prometheus finds the job's counters; None: nowhere
     path: str = ""  # of the job file
-    rule_paths: tuple[str, ...] = ()  # of its rule files
     rules_refresh_us: int | None = None  # how often rules are read anew; None: they are not
     alerts: tuple[AlertTarget, ...] = ()  # who hears of new rows of the tables
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """The folder of the checkpoint on this machine."""
+        return local_path(self.checkpoint_path, "checkpoint")
 
     @property
     def files(self) -> FilesSource:

@@ -74,7 +74,9 @@ def in_our_words(stop: Stop) -> Iterator[None]:
             raise as_our_error(error) from error
 
 
-def wait(query: StreamingQuery, merger: MergerHost, stop: Stop, enough: Callable[[], bool]) -> None:
+def wait(
+    query: StreamingQuery, merger: MergerHost, stop: Stop, enough: Callable[[], bool] = lambda: False
+) -> None:
     """Wait until the query ends, or end it: when a signal asks for that, or once there is `enough`.
 
     Raises what fails meanwhile.

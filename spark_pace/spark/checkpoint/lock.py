@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO
 
 from spark_pace.errors import SetupError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 _PATIENCE_S = 60  # a JVM ends within seconds of its driver's end, unless the machine is very busy
 _POLL_S = 0.1
+_TRIES = 5
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
     checkpoint.path.mkdir(parents=True, exist_ok=True)
     with open(checkpoint.lock_file, "a+", encoding="ascii") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(file)
         except BlockingIOError:
             file.seek(0)
             pid = file.read().strip() or "unknown"
@@ -46,6 +48,18 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
         file.flush()
         _await_orphan(checkpoint, patience_s)
         yield
+
+
+def _take(file: IO[str]) -> None:
+    """Lock the file. `holder` has it for a moment, so that is waited for."""
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if not left:
+                raise
+            threading.Event().wait(_POLL_S)
 
 
 def holder(checkpoint: Checkpoint) -> tuple[str, float] | None:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import SparkPaceError, one_line
+from spark_pace.errors import one_line
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import write_json
-from spark_pace.spark.internals import GatewayError, JavaError
 from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka_client import Offsets, client, offsets_noted
 from spark_pace.spark.sources.ticks import Ticks
@@ -62,14 +61,15 @@ class KafkaClock:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def tick(self) -> None:
-        """Note ticks until it is stopped. Where Kafka does not answer, say so and ask again."""
-        while not self.stopped.wait(self.ticks.every_us / 1e6):
+        """Note ticks until it is stopped. Where that fails, say so and try again."""
+        while not self.stopped.is_set():
             try:
                 self.note()
-            except (JavaError, GatewayError, OSError, SparkPaceError) as error:
+            except Exception as error:  # nobody else notices the end of this thread
                 if not self.stopped.is_set():
                     got = one_line(str(error))[:200]
                     _LOG.warning("clock — must learn from Kafka where topics end; got: %s. It stands.", got)
+            self.stopped.wait(self.ticks.seconds_to_next())
 
     def note(self) -> None:
         """Note the tick that is due now, once all that is there now is planned to be read."""

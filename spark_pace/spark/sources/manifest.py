@@ -44,7 +44,7 @@ class Manifest:
         for number, line in enumerate(whole.splitlines(), 1):
             name, self._checksum = _entry(path, number, line, self._checksum)
             self.entries.append(name)
-        self._known = set(self.entries)
+        self._known = {entry for entry in self.entries if tick_of(entry) is None}
         self._listing = Listing()
         ticks = map(tick_of, reversed(self.entries))
         self._last_tick_us = next((tick for tick in ticks if tick is not None), None)
@@ -60,7 +60,7 @@ class Manifest:
     def tick(self, time_us: int) -> None:
         """Add a tick of the clock, unless one that is no earlier is there."""
         if self._last_tick_us is None or time_us > self._last_tick_us:
-            self._append([f"{_TICK}{time_us}"])
+            self._append([f"{_TICK}{time_us}"], known=False)
             self._last_tick_us = time_us
 
     def finish(self) -> None:
@@ -71,14 +71,19 @@ class Manifest:
     def next_index(self, start: int, max_files: int | None) -> int:
         """The end of the batch that starts at `start`.
 
-        It has at most `max_files` files (None: all), and ends at the next `FINISH`, which does not count as a
-        file.
+        It has at most `max_files` files (None: all), and ends at the next `FINISH`. Neither that nor a tick
+        counts as a file.
         """
-        end = len(self.entries) if max_files is None else min(len(self.entries), start + max_files)
-        ahead = self.entries[start : end + 1]
-        return start + ahead.index(FINISH) + 1 if FINISH in ahead else end
+        files = 0
+        for index, entry in enumerate(self.entries[start:], start):
+            if entry == FINISH:
+                return index + 1
+            files += tick_of(entry) is None
+            if max_files is not None and files > max_files:
+                return index
+        return len(self.entries)
 
-    def _append(self, names: list[str]) -> None:
+    def _append(self, names: list[str], known: bool = True) -> None:
         if not names:
             return
         checksum, lines = self._checksum, []
@@ -88,7 +93,8 @@ class Manifest:
         file_access.append(self._path, "".join(lines).encode(), self._cut_at)
         self._cut_at = None
         self.entries += names
-        self._known.update(names)
+        if known:
+            self._known.update(names)
         self._checksum = checksum
 
 

@@ -31,7 +31,14 @@ class Ticks:
 
     def due_us(self) -> int:
         """The last tick that is due by the clock of this machine."""
-        return (time.time_ns() // 1000 - self.slack_us) // self.every_us * self.every_us
+        return self._us() // self.every_us * self.every_us
+
+    def seconds_to_next(self) -> float:
+        """The seconds until the next tick is due."""
+        return (self.every_us - self._us() % self.every_us) / 1e6
+
+    def _us(self) -> int:
+        return time.time_ns() // 1000 - self.slack_us
 
 
 def clock_options(clock: Clock | None) -> dict[str, str]:

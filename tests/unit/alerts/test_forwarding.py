@@ -91,7 +91,7 @@ def test_a_quarantined_record_is_sent_with_its_columns(tmp_path: Path, server: S
         tables.append("matches", match_rows(("a", range(1))), 0)
         sent_by(alerts)
     (alert,) = server.alerts
-    assert alert["id"] == "cards:01234567/quarantine/record////a%2Fb%20c/4"
+    assert alert["id"] == "cards:01234567/quarantine/record////a%2Fb%20c/4/b5499bca"
     assert (alert["reason"], alert["offset"], alert["rule"]) == ("no", 4, None)
     assert alert["raw"] == "\\xff" + "x" * 4095
 

@@ -97,6 +97,21 @@ def test_of_refused_alerts_only_the_bad_ones_are_refused(server: Server) -> None
     post.close()
 
 
+def test_after_a_failure_between_single_alerts_those_left_are_posted(server: Server) -> None:
+    server.refused = lambda alert: alert["id"] == 2
+    server.answers = [(200, {}), (200, {}), (429, {}), (429, {})]
+    post = sender(server)
+    for _ in range(2):
+        with pytest.raises(SendError) as raised:
+            post.send(ALERTS)
+        assert raised.value.may_have_arrived
+    (refusal,) = post.send(ALERTS)
+    assert refusal.alert == ALERTS[2]
+    assert server.posts == [ALL, ALL[:1], ALL[1:2], ALL[1:2], ALL[1:2], ALL[2:]]
+    assert post.send(ALERTS[:2]) == [] and server.posts[-1] == ALL[:2]
+    post.close()
+
+
 def lines(path: Path) -> list[int]:
     return [json.loads(line)["id"] for line in path.read_text().splitlines()] if path.exists() else []
 

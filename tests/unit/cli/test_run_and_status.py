@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,7 +24,7 @@ from spark_pace.errors import counted
 from spark_pace.io.metrics import METRICS_SCHEMA, AlertCounts, BatchReport
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.lock import checkpoint_lock
+from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.summary import Summary
 from tests.support.commands import spark_pace
 
@@ -201,6 +202,26 @@ def test_status_reads_the_tables(tmp_path: Path):
     with checkpoint_lock(Checkpoint(tmp_path / "checkpoint")):
         state = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[0]
     assert re.fullmatch(rf"runs as process {os.getpid()} since \d{{4}}-[\d: -]+Z, for 0:00:\d\d", state)
+
+
+def test_to_look_who_holds_a_checkpoint_keeps_no_job_from_starting(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    assert holder(checkpoint) is None
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            holder(checkpoint)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(200):
+            with checkpoint_lock(checkpoint):
+                pass
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_status_says_where_no_job_has_run(tmp_path: Path):

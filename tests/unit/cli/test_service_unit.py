@@ -17,6 +17,7 @@ def test_a_wrong_file_is_not_started_again_and_a_stop_is_no_failure(tmp_path: Pa
     service = unit["Service"]
     assert service["restart"] == "on-failure"
     assert int(service["successexitstatus"]) == 128 + SIGTERM
+    assert service["killmode"] == "mixed"
     program, *words = service["execstart"].split()
     assert Path(program).name == "spark-pace"
     wrong = tmp_path / "job.yaml"

@@ -84,3 +84,15 @@ def test_attributes_must_stay(files: Path, caplog: pytest.LogCaptureFixture) -> 
     (files / "rules.yaml").write_text((HEAD + HIGH + LOW).replace("x BIGINT", "x DOUBLE"))
     assert not looks(on_disk, 5)
     assert "must have the attributes that the job was started with" in caplog.messages[0]
+
+
+def test_a_new_rule_file_is_watched_though_it_is_wrong_at_first(
+    files: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    on_disk = RulesOnDisk(read_job(files / "job.yaml"), take_all)
+    (files / "more.yaml").write_text(HEAD + LOW.replace("pattern", "patern"))
+    (files / "job.yaml").write_text(JOB.replace("[rules.yaml]", "[rules.yaml, more.yaml]"))
+    assert not looks(on_disk, 5)
+    assert len(caplog.messages) == 1
+    (files / "more.yaml").write_text(HEAD + LOW)
+    assert looks(on_disk, 3)

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from spark_pace.errors import StateError
 from spark_pace.spark.sources.file_names import READ_BYTES, FileNamesPartition, FileNamesReader
 from spark_pace.spark.sources.listing import Listing
-from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable
+from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable, tick_of
 
 
 @pytest.fixture
@@ -247,3 +247,33 @@ def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
         match=r"must not go on after its end, .*; got 1 new file, first late\. Start a new checkpoint",
     ):
         require_readable(path, root)
+
+
+def test_a_tick_is_noted_once_and_counts_as_no_file(root: Path) -> None:
+    manifest = Manifest(root.parent / "manifest")
+    manifest.tick(5)
+    manifest.scan(root)
+    for time_us in (4, 5, 6):
+        manifest.tick(time_us)
+    again = Manifest(root.parent / "manifest")
+    assert [tick_of(entry) for entry in again.entries] == [5, None, None, None, 6]
+    again.tick(6)
+    again.tick(7)
+    assert len(again.entries) == 6
+    assert [again.next_index(start, 1) for start in range(6)] == [2, 2, 3, 6, 6, 6]
+    assert [again.next_index(0, most) for most in (2, 3, None)] == [3, 6, 6]
+
+
+def test_ticks_come_behind_the_files_that_are_there(root: Path) -> None:
+    every_us = 100_000
+    one = reader(root, clock_every_us=str(every_us), clock_slack_us="0")
+    end = one.latestOffset(one.initialOffset(), ReadAllAvailable())
+    *names, tick = Manifest(root.parent / "manifest").entries
+    assert names == ["a", "b", "sub/c"] and end == {"entries": 4}
+    time_us = tick_of(tick)
+    assert time_us is not None and time_us % every_us == 0
+    parts = one.partitions(one.initialOffset(), end)
+    assert [name for part in parts if isinstance(part, FileNamesPartition) for name in part.names] == [
+        *names,
+        tick,
+    ]
