@@ -1,0 +1,1 @@
+"""Row patterns over a sorted table of Arrow: matches are searched, and measures are computed on columns."""

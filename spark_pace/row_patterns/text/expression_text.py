@@ -1,0 +1,45 @@
+"""Texts of expressions as the compiler of expressions takes them: in Spark's words, each with its place."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spark_pace.row_patterns.text.reader import Reader
+from spark_pace.row_patterns.text.words import as_spark
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place
+
+Replace = Callable[[Reader], "str | None"]  # reads words and gives what stands for them; None: it reads none
+
+
+@dataclass(frozen=True)
+class ExpressionText(Scalar):
+    """An expression; `starts` are the places of its words in the text, `places` those in the query."""
+
+    starts: tuple[int, ...] = ()
+    places: tuple[Place, ...] = ()
+
+    def at(self, offset: int) -> Place:
+        """The place of the word at an offset of the text."""
+        return self.places[max(0, bisect_right(self.starts, offset) - 1)]
+
+
+def expression_text(reader: Reader, replaced: Replace) -> ExpressionText:
+    """The text of all words of a reader, of which some are replaced."""
+    query, starts, places = reader.query, [], []
+    text, behind = "", reader.word.start
+    first = query.place(behind)
+    while not reader.is_done:
+        word = reader.word
+        text += " " * (word.start > behind)
+        starts.append(len(text))
+        places.append(query.place(word.start))
+        found = replaced(reader)
+        if found is None:
+            found = as_spark(query, word)
+            reader.at += 1
+        text += found
+        behind = query.words[reader.at - 1].end
+    return ExpressionText(first, text, text, None, tuple(starts), tuple(places))

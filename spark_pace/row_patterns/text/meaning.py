@@ -1,0 +1,161 @@
+"""Checks a clause against the columns of its input; what it gives is a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from spark_pace.core.expr import Literal
+from spark_pace.errors import ConfigError
+from spark_pace.row_patterns.engine.plan import Condition, OrderKey, Plan, output_columns
+from spark_pace.row_patterns.engine.program import MOST_INSTRUCTIONS, TooLargeError, program_of
+from spark_pace.row_patterns.engine.rows import expression_type
+from spark_pace.row_patterns.text.clause import Clause, Key
+from spark_pace.row_patterns.text.columns import Names
+from spark_pace.row_patterns.text.expression_text import expression_text
+from spark_pace.row_patterns.text.expressions import Expressions
+from spark_pace.row_patterns.text.words import Query, Word
+from spark_pace.rules.document.report import Report, nearest, quote
+from spark_pace.rules.expressions.intervals import Interval, constant_interval
+from spark_pace.rules.expressions.parsing import parse_expression
+from spark_pace.rules.expressions.types import Wrong
+
+MOST_STEPS = 1_000_000
+
+
+def plan_of(query: Query, clause: Clause, schema: pa.Schema, most_steps: int = MOST_STEPS) -> Plan:
+    """The plan of a clause over rows of this schema.
+
+    Raises:
+        ConfigError: names, types or parts of the clause do not go together.
+    """
+    primary = [word.folded for word in clause.variables]
+    names = Names(schema, _variables(query, clause, primary))
+    expressions = Expressions(names, tuple(primary))
+    order = tuple(_order_key(query, names, key) for key in clause.order)
+    skip_to = clause.skip_to
+    plan = Plan(
+        where=str(query.place(clause.opening.start)),
+        partition=tuple(_column(query, names, word) for word in clause.partition),
+        order=order,
+        measures=tuple(expressions.measure(one) for one in clause.measures),
+        rows=clause.rows,
+        skip=clause.skip,
+        skip_variables=() if skip_to is None else _targets(query, names, skip_to),
+        skip_name="" if skip_to is None else skip_to.text,
+        variables=tuple(primary),
+        conditions=tuple(_conditions(query, clause, primary, expressions)),
+        pattern=clause.pattern,
+        within_us=_within(query, clause, names, order),
+        most_steps=most_steps,
+    )
+    _check_whole(query, clause, plan, schema)
+    return plan
+
+
+def _variables(query: Query, clause: Clause, primary: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The numbers of each variable and union."""
+    variables = {name: (number,) for number, name in enumerate(primary)}
+    for name, members in clause.subsets:
+        if name.folded in variables:
+            must, do = "must be a name that nothing in the pattern has", "Write another name."
+            query.fail(name, must, quote(name.text), do)
+        numbers = []
+        for member in members:
+            if member.folded not in primary:
+                must = "must be a variable of the pattern"
+                query.fail(member, must, quote(member.text), nearest(member.folded, primary))
+            numbers.append(primary.index(member.folded))
+        variables[name.folded] = tuple(sorted(set(numbers)))
+    return variables
+
+
+def _column(query: Query, names: Names, word: Word) -> str:
+    column = names.column(word.text)
+    if isinstance(column, Wrong):
+        query.fail(word, column.must, column.got, column.do)
+    return _sortable(query, names, word, column)
+
+
+def _sortable(query: Query, names: Names, word: Word, column: str) -> str:
+    kind = names.schema.field(column).type
+    if expression_type(kind) is None:
+        must = "must be a column by which rows can be sorted"
+        query.fail(word, must, f"{column} {kind}", "Take a part of it in a subquery.")
+    return column
+
+
+def _order_key(query: Query, names: Names, key: Key) -> OrderKey:
+    """A column of ORDER BY, with the place of nulls that the dialect has where the query says none."""
+    at = query.dialect.nulls
+    nulls_first = at == "least" and not key.descending or at == "greatest" and key.descending
+    if key.nulls_first is not None:
+        nulls_first = key.nulls_first
+    return OrderKey(_column(query, names, key.name), key.descending, nulls_first)
+
+
+def _targets(query: Query, names: Names, word: Word) -> tuple[int, ...]:
+    found = names.variables_of(word.folded)
+    if isinstance(found, Wrong):
+        query.fail(word, found.must, found.got, found.do)
+    assert found is not None
+    return found
+
+
+def _conditions(
+    query: Query, clause: Clause, primary: Sequence[str], expressions: Expressions
+) -> Iterator[Condition]:
+    defined: dict[str, Condition] = {}
+    for one in clause.definitions:
+        name = one.name.folded
+        if name not in primary:
+            must = "must be a variable of the pattern"
+            query.fail(one.name, must, quote(one.name.text), nearest(name, primary))
+        if name in defined:
+            query.fail(one.name, "must be defined once", quote(one.name.text), "Join the conditions by AND.")
+        defined[name] = expressions.condition(one, primary.index(name))
+    yield from (defined.get(name, Condition()) for name in primary)
+
+
+def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey]) -> int | None:
+    """The microseconds of WITHIN."""
+    if clause.within is None:
+        return None
+    word, report = clause.within.word, Report()
+    times = ("TIMESTAMP", "DATE")
+    if not order or order[0].descending or names.type_of(order[0].column) not in times:
+        must = "must stand beside an ORDER BY whose first column is a TIMESTAMP or DATE, ascending"
+        got = "none" if not order else f"{order[0].column} {names.schema.field(order[0].column).type}"
+        query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")
+    tree = parse_expression(expression_text(clause.within, lambda _: None), report)
+    if tree is None:
+        raise ConfigError(report.problems)
+    length = constant_interval(tree) if tree.key == "interval" else None  # type: ignore[arg-type]
+    if isinstance(length, Wrong):
+        query.fail(word, length.must, length.got, length.do)
+    if not isinstance(length, Interval) or not isinstance(length.micros, Literal) or not length.micros.value:
+        query.fail(word, "must be an interval", quote(word.text), "Write for example INTERVAL '1' HOUR.")
+    return int(length.micros.value)
+
+
+def _check_whole(query: Query, clause: Clause, plan: Plan, schema: pa.Schema) -> None:
+    if clause.excludes and plan.rows == "unmatched":
+        must = "must not stand beside {- -}, whose rows would be neither matched nor unmatched"
+        query.fail(clause.rows_word, must, "WITH UNMATCHED ROWS", "Leave one of them out.")
+    columns = [name for name, _ in output_columns(plan, tuple(schema.names))]
+    _refuse_twice(query, clause, columns)
+    try:
+        program_of(plan.pattern)
+    except TooLargeError:
+        must = f"must have at most {MOST_INSTRUCTIONS:,} instructions when its bounds are written out"
+        query.fail(clause.opening, must, "a larger pattern", "Write smaller bounds in {n,m}.")
+
+
+def _refuse_twice(query: Query, clause: Clause, columns: Iterable[str]) -> None:
+    known: set[str] = set()
+    twice = next((name for name in columns if name.lower() in known or known.add(name.lower())), None)
+    if twice is not None:
+        named = [one.name for one in clause.measures if one.name.text.lower() == twice.lower()]
+        must = "must be the name of one column of the result"
+        query.fail(named[-1] if named else clause.opening, must, quote(twice), "Name the measure otherwise.")
