@@ -21,7 +21,7 @@ _KEPT = {
     "STRING": ("string", "varchar", "char"),
     "TIMESTAMP": ("timestamp",),
 }
-_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
 def require_events(df: DataFrame, schema: EventSchema) -> None:
@@ -64,7 +64,7 @@ def _require_type(df: DataFrame, field: Field, kind: DataType) -> None:
     must = f"must be given the column {field.name} as {field.type}, or as a type that it holds"
     if isinstance(kind, TimestampNTZType) and field.type == "TIMESTAMP":
         zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
-        if zone not in _UTC:
+        if zone not in UTC:
             do = "Times without a zone are read as UTC: set spark.sql.session.timeZone to UTC."
             raise ConfigError.of("detect", must, f"{got}, in a session in {zone}", do)
     elif not _keeps(field.type, kind):

@@ -17,8 +17,11 @@ from spark_pace.row_patterns.engine.search import Found, search_bits
 
 def result_schema(plan: Plan, schema: pa.Schema) -> pa.Schema:
     """The schema of the result, for rows of this schema."""
-    columns = output_columns(plan, tuple(schema.names))
-    return pa.schema([(name, schema.field(name).type if one is None else one.type) for name, one in columns])
+    columns = []
+    for name, one in output_columns(plan, tuple(schema.names)):
+        column = name if one is None else one.stored
+        columns.append((name, one.type if one is not None and column is None else schema.field(column).type))
+    return pa.schema(columns)
 
 
 def result_of(plan: Plan, table: pa.Table) -> pa.Table:

@@ -1,0 +1,183 @@
+"""Queries with ``MATCH_RECOGNIZE`` in a Spark session: the clauses are ours, everything else is Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as kinds
+
+from spark_pace.core.expr import Call, Expr, Literal, walk
+from spark_pace.core.expr import Column as ColumnOfExpression
+from spark_pace.core.expr.time_functions import KERNELS
+from spark_pace.errors import ConfigError
+from spark_pace.io.delta_tables import quoted
+from spark_pace.row_patterns.engine.plan import Measure, Plan, output_columns
+from spark_pace.row_patterns.engine.result import result_of
+from spark_pace.row_patterns.engine.rows import partition_bounds
+from spark_pace.row_patterns.text.meaning import plan_of
+from spark_pace.row_patterns.text.occurrences import Rewriting, occurrences_in, replaced
+from spark_pace.row_patterns.text.words import read_query
+from spark_pace.spark.frame_columns import UTC
+
+Batches = Iterator[pa.RecordBatch]
+AT_ONCE_ROWS = 1 << 20  # rows of whole partitions that a task searches at a time, about
+_PLAIN: list[tuple[kinds.DataType, pa.DataType]] = [
+    (kinds.BooleanType(), pa.bool_()),
+    (kinds.ByteType(), pa.int8()),
+    (kinds.ShortType(), pa.int16()),
+    (kinds.IntegerType(), pa.int32()),
+    (kinds.LongType(), pa.int64()),
+    (kinds.FloatType(), pa.float32()),
+    (kinds.DoubleType(), pa.float64()),
+    (kinds.StringType(), pa.string()),
+    (kinds.DateType(), pa.date32()),
+    (kinds.TimestampType(), pa.timestamp("us", "UTC")),
+    (kinds.TimestampNTZType(), pa.timestamp("us")),
+]
+_ANY_ZONE = {"unix_millis", "unix_micros", "unix_seconds", "timestamp_micros"}
+
+
+def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFrame:
+    """Do what `spark_pace.sql` says."""
+    query = read_query(text, "query", dialect)
+    rewriting = Rewriting(query, occurrences_in(query))
+    views: list[str] = []
+
+    def view(number: int, of_input: str) -> str:
+        frame = spark.sql(of_input)
+        plan = plan_of(query, rewriting.occurrences[number].clause, _arrow_schema(frame), most_steps)
+        _require_usable(frame, plan)
+        views.append(f"spark_pace_{uuid4().hex}")
+        matched(frame, plan).createOrReplaceTempView(views[-1])
+        return views[-1]
+
+    try:
+        return spark.sql(replaced(rewriting, view))
+    finally:
+        for name in views:  # the plan of the query does not need them any more
+            spark.catalog.dropTempView(name)
+
+
+def matched(frame: DataFrame, plan: Plan) -> DataFrame:
+    """The rows of the result. Without ``PARTITION BY`` one task searches all rows."""
+    names = tuple(frame.columns)
+    # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
+    numbered = frame.toDF(*map(str, range(len(names))))
+    keys = [F.col(quoted(str(names.index(name)))) for name in plan.partition]
+    by = [_without_sign(key, frame.schema[name].dataType) for key, name in zip(keys, plan.partition, strict=True)]
+    shuffled = numbered.repartition(*by) if keys else numbered.repartition(1)
+    order = [*(key.asc() for key in keys), *_order(plan, names)]
+    arranged = shuffled.sortWithinPartitions(*order) if order else shuffled
+    columns = output_columns(plan, names)
+    types = [_type(frame, name, one) for name, one in columns]
+    schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
+    return arranged.mapInArrow(_task(plan, names), schema).toDF(*(name for name, _ in columns))
+
+
+def _order(plan: Plan, names: tuple[str, ...]) -> Iterator[Column]:
+    for key in plan.order:
+        column = F.col(quoted(str(names.index(key.column))))
+        if key.descending:
+            yield column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+        else:
+            yield column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
+
+
+def _without_sign(key: Column, kind: kinds.DataType) -> Column:
+    """A key so that equal ones come to one task: 0.0 and -0.0 do not by themselves."""
+    return key + F.lit(0.0) if isinstance(kind, kinds.FloatType | kinds.DoubleType) else key
+
+
+def _type(frame: DataFrame, name: str, one: Measure | None) -> kinds.DataType:
+    column = name if one is None else one.stored
+    if one is None or column is not None:
+        return frame.schema[column or name].dataType
+    if pa.types.is_decimal(one.type):
+        return kinds.DecimalType(one.type.precision, one.type.scale)
+    return next(kind for kind, arrow in _PLAIN if arrow == one.type)
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The columns as expressions know them; those that they cannot read count as bytes."""
+    plain = dict(_PLAIN)
+
+    def arrow(kind: kinds.DataType) -> pa.DataType:
+        if isinstance(kind, kinds.DecimalType):
+            return pa.decimal128(kind.precision, kind.scale)
+        return plain.get(kind, pa.binary())
+
+    return pa.schema([(field.name, arrow(field.dataType)) for field in frame.schema])
+
+
+def _task(plan: Plan, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
+    """What a task does with the sorted rows of some partitions: it searches whole ones, many at a time."""
+
+    def searched(batches: Batches) -> Batches:
+        waiting: list[pa.Table] = []
+        rows = enough = 0
+        for batch in batches:
+            waiting.append(pa.Table.from_batches([batch]).rename_columns(list(names)))
+            rows += batch.num_rows
+            if rows < max(enough, AT_ONCE_ROWS):
+                continue
+            table = pa.concat_tables(waiting).combine_chunks()
+            last = int(partition_bounds(table, plan.partition)[-2])
+            if last:
+                yield from _numbered(result_of(plan, table.slice(0, last)))
+            waiting = [table.slice(last)]
+            rows, enough = table.num_rows - last, 2 * (table.num_rows - last)
+        if rows:
+            yield from _numbered(result_of(plan, pa.concat_tables(waiting).combine_chunks()))
+
+    return searched
+
+
+def _numbered(table: pa.Table) -> Batches:
+    named = table.rename_columns(list(map(str, range(table.num_columns))))
+    yield from named.combine_chunks().to_batches(AT_ONCE_ROWS)
+
+
+def _require_usable(frame: DataFrame, plan: Plan) -> None:
+    """Refuse streams, and times that would be read in another zone than Spark reads them.
+
+    Raises:
+        ConfigError: the input is one of these.
+    """
+    if frame.isStreaming:
+        must, do = "must be applied to rows at rest", "Read the input by spark.read, or find the matches by rules."
+        raise ConfigError.of(plan.where, f"MATCH_RECOGNIZE {must}", "a streaming DataFrame", do)
+    zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
+    if zone in UTC:
+        return
+    nodes = [node for expr in _computed(plan) for node in walk(expr)]
+    if any(_depends_on_zone(node, frame) for node in nodes):
+        must = "must compute with days, hours, constants of times, and times without a zone, in a session in UTC"
+        do = "Set spark.sql.session.timeZone to UTC, or compute it in a subquery."
+        raise ConfigError.of(plan.where, f"MATCH_RECOGNIZE {must}", f"a session in {zone}", do)
+
+
+def _computed(plan: Plan) -> Iterator[Expr]:
+    """Everything that is computed: of rows, and over slots."""
+    parts = [part for one in plan.conditions for part in (*one.fixed, *one.of_match)]
+    for part in [*parts, *(one.value for one in plan.measures if one.stored is None)]:
+        yield part.expr
+        for slot in part.slots:
+            of = getattr(slot, "of", None)
+            if of is not None:
+                yield of
+
+
+def _depends_on_zone(node: Expr, frame: DataFrame) -> bool:
+    if isinstance(node, Literal):
+        return node.type == "TIMESTAMP" and node.value is not None
+    if isinstance(node, ColumnOfExpression):
+        named = node.attribute in frame.columns  # else it is a slot
+        return named and isinstance(frame.schema[node.attribute].dataType, kinds.TimestampNTZType)
+    if not isinstance(node, Call):
+        return False
+    times = "TIMESTAMP" in (node.type, *(one.type for one in node.arguments))
+    return times and (node.function == "cast" or (node.function in KERNELS and node.function not in _ANY_ZONE))

@@ -1,0 +1,241 @@
+"""Row patterns by plain backtracking, from the text of the standard, independent of the engine.
+
+A pattern is a tuple: ("var", "A"), ("empty",), ("start",), ("end",), ("seq", [...]), ("alt", [...]),
+("permute", [...]), ("repeat", part, least, most, greedy), ("exclude", part). All ways to match it are walked
+in the order of preference; the first one is the match. A value is a tuple too, see `value`.
+
+Sources: ISO/IEC 19075-5, sections 4 (clauses), 5 (expressions) and 7 (pattern matching rules).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+Row = dict[str, Any]
+Path = tuple[tuple[str, bool], ...]  # of each row its variable, and whether it is excluded
+Term = tuple[Any, ...]
+
+
+class SkipError(Exception):
+    """``SKIP TO`` leads to no row, or to the first row of the match."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A clause over a table.
+
+    Attributes:
+        pattern: the pattern.
+        conditions: of each variable its condition, a list of terms that must all be true.
+        measures: of each measure its name and its term.
+        rows: "one", "show", "omit" or "unmatched".
+        skip: "past last row", "to next row", "to first" or "to last".
+        skip_to: the variable or union of these.
+        unions: of each union its variables.
+        within: a length; the last row of a match must be less than this behind the first.
+    """
+
+    pattern: Term
+    conditions: dict[str, list[Term]]
+    measures: list[tuple[str, Term]]
+    rows: str
+    skip: str
+    skip_to: str = ""
+    unions: dict[str, list[str]] = field(default_factory=dict)
+    within: int | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match of rows of a partition, or one that is being sought."""
+
+    case: Case
+    partition: list[Row]
+    start: int
+    path: Path
+    number: int
+
+    def rows_of(self, name: str | None, last: int) -> list[int]:
+        """The places in the path, up to `last`, of the rows of a variable or union; None: of all."""
+        names = [name] if name not in self.case.unions else self.case.unions[name]
+        return [at for at, (label, _) in enumerate(self.path[: last + 1]) if name is None or label in names]
+
+
+def result(case: Case, partitions: list[list[Row]]) -> list[Row]:
+    """The rows of the result, each with its partition as "@partition"; of all rows also their own values."""
+    found = []
+    for number, partition in enumerate(partitions):
+        found += [{"@partition": number, **row} for row in _of_partition(case, partition)]
+    return found
+
+
+def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
+    start, number, matches = 0, 0, []
+    while start < len(partition):
+        path = next(_walk(case, partition, start, case.pattern, (), number + 1), None)
+        if path is None:
+            start += 1
+            continue
+        number += 1
+        match = Match(case, partition, start, path, number)
+        matches.append(match)
+        start += _step(match)
+    if case.rows == "one":
+        return [_measured(one, len(one.path) - 1) for one in matches]
+    rows: list[tuple[int, Row]] = []
+    taken: set[int] = set()
+    for one in matches:
+        taken |= set(range(one.start, one.start + max(1, len(one.path))))
+        for place, (_, excluded) in enumerate(one.path):
+            if not excluded:
+                rows.append((one.start, partition[one.start + place] | _measured(one, place)))
+        if not one.path and case.rows != "omit":
+            rows.append((one.start, partition[one.start] | _measured(one, -1)))
+    if case.rows == "unmatched":
+        nulls = {name: None for name, _ in case.measures}
+        rows += [(at, row | nulls) for at, row in enumerate(partition) if at not in taken]
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
+
+def _measured(match: Match, last: int) -> Row:
+    return {name: value(match, term, last) for name, term in match.case.measures}
+
+
+def _step(match: Match) -> int:
+    case = match.case
+    if not match.path or case.skip == "to next row":
+        return 1
+    if case.skip == "past last row":
+        return len(match.path)
+    places = match.rows_of(case.skip_to, len(match.path))
+    place = places[0 if case.skip == "to first" else -1] if places else 0
+    if place == 0:
+        raise SkipError
+    return place
+
+
+def _walk(case: Case, partition: list[Row], start: int, node: Term, path: Path, number: int) -> Iterator[Path]:
+    """All ways to go on from a path by a part of the pattern, the preferred one first."""
+    kind = node[0]
+
+    def walk(part: Term, before: Path) -> Iterator[Path]:
+        return _walk(case, partition, start, part, before, number)
+
+    def iterate(count: int, before: Path) -> Iterator[Path]:
+        _, part, least, most, greedy = node
+        if not greedy and count >= least:
+            yield before
+        if most is None or count < most:
+            for after in walk(part, before):
+                if after == before and count + 1 >= least:
+                    yield after  # an empty iteration is the last one once the lower bound is reached
+                else:
+                    yield from iterate(count + 1, after)
+        if greedy and count >= least:
+            yield before
+
+    if kind == "var":
+        after = (*path, (node[1], False))
+        if _takes(Match(case, partition, start, after, number)):
+            yield after
+    elif kind == "empty":
+        yield path
+    elif kind in ("start", "end"):
+        if start + len(path) == (0 if kind == "start" else len(partition)):
+            yield path
+    elif kind == "seq":
+        ways = iter([path])
+        for part in node[1]:
+            ways = (after for before, part in _with(ways, part) for after in walk(part, before))
+        yield from ways
+    elif kind == "alt":
+        for part in node[1]:
+            yield from walk(part, path)
+    elif kind == "permute":
+        for order in permutations(node[1]):
+            yield from walk(("seq", list(order)), path)
+    elif kind == "exclude":
+        for after in walk(node[1], path):
+            yield path + tuple((label, True) for label, _ in after[len(path) :])
+    else:
+        yield from iterate(0, path)
+
+
+def _with(ways: Iterator[Path], part: Term) -> Iterator[tuple[Path, Term]]:
+    return ((way, part) for way in ways)
+
+
+def _takes(match: Match) -> bool:
+    """Tell whether the last row of a path may stand for its variable."""
+    last = len(match.path) - 1
+    if match.start + last >= len(match.partition):
+        return False
+    if match.case.within is not None and last:
+        times = [match.partition[match.start + place]["t"] for place in (0, last)]
+        if None in times or times[1] - times[0] >= match.case.within:
+            return False
+    terms = match.case.conditions.get(match.path[-1][0], [])
+    return all(value(match, term, last) is True for term in terms)
+
+
+def value(match: Match, term: Term, last: int) -> Any:
+    """The value of a term where the row with the place `last` in the path is at hand; -1: there is none."""
+    kind = term[0]
+    if kind == "const":
+        return term[1]
+    if kind == "number":
+        return match.number
+    if kind in ("nav", "classifier", "agg"):
+        final, name = term[1], term[2]
+        places = match.rows_of(name, len(match.path) - 1 if final else last)
+        if kind == "agg":
+            return _aggregate(match, places, term[3], term[4])
+        first, back = term[3], term[4]
+        at = back if first else len(places) - 1 - back
+        if not 0 <= at < len(places):
+            return None
+        if kind == "classifier":
+            return match.path[places[at]][0]
+        row = match.start + places[at] + term[5]
+        return _of_row(match.partition[row], term[6]) if 0 <= row < len(match.partition) else None
+    left, right = (value(match, one, last) for one in term[1:3])
+    return _combined(kind, left, right)
+
+
+def _combined(kind: str, left: Any, right: Any) -> Any:
+    if kind == "or":
+        return True if True in (left, right) else None if None in (left, right) else False
+    if left is None or right is None:
+        return None
+    return {
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+        "<": lambda: left < right,
+        "<=": lambda: left <= right,
+        "=": lambda: left == right,
+        "<>": lambda: left != right,
+    }[kind]()
+
+
+def _of_row(row: Row, of: str | Term) -> Any:
+    """A column of a row, or a sum of two."""
+    if isinstance(of, str):
+        return row[of]
+    return _combined(of[0], _of_row(row, of[1]), _of_row(row, of[2]))
+
+
+def _aggregate(match: Match, places: list[int], function: str, of: str | Term | None) -> Any:
+    if of is None:
+        return len(places)
+    values = [_of_row(match.partition[match.start + place], of) for place in places]
+    known = [one for one in values if one is not None]
+    if function == "count":
+        return len(known)
+    if not known:
+        return None
+    # all numbers are multiples of 1/4 and small, so that their sums are exact
+    return {"sum": sum, "avg": lambda all_: sum(all_) / len(all_), "min": min, "max": max}[function](known)
