@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/compiled_reader.py spark_pace/io/text/blocks.py $(wildcard spark_pace/core/match/compiled/*.py spark_pace/machine_code/*.py spark_pace/io/text/scan*.py)
+COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/compiled_reader.py spark_pace/io/text/blocks.py spark_pace/row_patterns/engine/compiled.py $(wildcard spark_pace/core/match/compiled/*.py spark_pace/machine_code/*.py spark_pace/io/text/scan*.py)
 
 # jars are fetched and their archive is made while searches are compiled
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test site browser chaos kills differential levels fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ browser: $(VENV)/.ready  ## Open pages with matches on a time axis in Chromium, 
 
 levels: $(VENV)/.ready  ## Compare random rules over rules, folds and panes with the oracle (GRAPHS=10000 SEED=0)
 	$(BIN)/python -m tests.long.levels --graphs $(or $(GRAPHS),10000) --seed $(or $(SEED),0)
+
+row-patterns: $(VENV)/.ready  ## Compare random clauses of MATCH_RECOGNIZE with the oracle (CLAUSES=50000 SEED=0)
+	$(BIN)/python -m tests.long.row_patterns --clauses $(or $(CLAUSES),50000) --seed $(or $(SEED),0)
 
 fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote (INPUTS=1000000)
 	$(BIN)/python -m tests.long.fuzz --inputs $(or $(INPUTS),1000000)

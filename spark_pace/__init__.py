@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EventSchema", "Matches", "Replay", "Rule", "Timeline", "Why", "__version__", "create_views", "detect",
-    "load_rules", "read_table", "replay", "timeline", "why",
+    "load_rules", "read_table", "replay", "sql", "timeline", "why",
 ]  # fmt: skip
 _TYPES = {
     "EventSchema": "spark_pace.core.plan.rule",
@@ -305,3 +305,45 @@ def detect(
     from spark_pace import api
 
     return api.detect(df, rules, delay_us, tie_break, slots)
+
+
+def sql(spark: SparkSession, query: str, *, dialect: str = "spark", most_steps: int = 1_000_000) -> DataFrame:
+    """Answer an SQL query in which MATCH_RECOGNIZE may stand: the row patterns of standard SQL.
+
+    Each MATCH_RECOGNIZE, over a table, a view or a subquery, is replaced by its rows; the rest of the query
+    is Spark's. docs/match_recognize.md has all that is taken.
+
+    Args:
+        spark: a session, in which the tables and views of the query are known.
+        query: the query.
+        dialect: how names and texts are quoted, and where nulls are sorted: ``spark``, ``trino``, ``oracle``,
+            ``snowflake``, ``flink`` or ``bigquery``. Functions are Spark's in all of them.
+        most_steps: how many steps the search for a match from one row may take where conditions read the
+            match so far; at more, the query fails.
+
+    Returns:
+        A DataFrame of the result; its columns and types are known before it is computed.
+
+    Raises:
+        ConfigError: with the line and column of what is wrong in a MATCH_RECOGNIZE; or an argument is of
+            another kind. What Spark finds wrong in the rest of the query, it raises itself.
+
+    Example:
+        With `spark` a session:
+
+        >>> import spark_pace
+        >>> rows = spark.createDataFrame([(1, 5), (2, 3), (3, 4), (4, 6)], "day INT, price INT")
+        >>> rows.createOrReplaceTempView("prices")
+        >>> found = spark_pace.sql(spark, '''
+        ...     SELECT * FROM prices MATCH_RECOGNIZE (
+        ...       ORDER BY day
+        ...       MEASURES FIRST(down.day) AS falls, LAST(up.day) AS risen
+        ...       PATTERN (down+ up+)
+        ...       DEFINE down AS price < PREV(price), up AS price > PREV(price))
+        ... ''')
+        >>> found.collect()
+        [Row(falls=2, risen=4)]
+    """
+    from spark_pace import api
+
+    return api.sql(spark, query, dialect, most_steps)

@@ -124,3 +124,16 @@ def detect(
     if slots is not None:
         require_number("slots", slots, 1, "Leave it out to have one for each shuffle partition.")
     return detect_in(df, checked(rules), delay_us=delay_us, tie_break=tie_break, slots=slots)
+
+
+def sql(spark: Any, query: object, dialect: object, most_steps: object) -> DataFrame:
+    """Do what `spark_pace.sql` says."""
+    from pyspark.sql import SparkSession
+
+    from spark_pace.spark.row_patterns import sql as sql_in
+
+    require("spark", spark, SparkSession, "a SparkSession", "Build one by SparkSession.builder.")
+    require("query", query, str, "a text", "Give the text of an SQL query.")
+    require("dialect", dialect, str, "the name of a dialect", "Leave it out for Spark's.")
+    require_number("most_steps", most_steps, 1, "Leave it out to have a million.")
+    return sql_in(spark, str(query), str(dialect), int(str(most_steps)))

@@ -19,10 +19,13 @@ from spark_pace.core.match.compiled import conjunctions, sequences, sets, state_
 from spark_pace.io.text import compiled_reader
 from spark_pace.machine_code.code_files import kept_code
 from spark_pace.machine_code.kernel import Kernel
+from spark_pace.row_patterns.engine import compiled as row_patterns
+from spark_pace.row_patterns.text.file_query import file_query
+from spark_pace.row_patterns.text.words import read_query
 
 KERNELS = tuple(
     one
-    for module in (conjunctions, sequences, sets, state_machine)
+    for module in (conjunctions, sequences, sets, state_machine, row_patterns)
     for one in vars(module).values()
     if isinstance(one, Kernel)
 )
@@ -66,6 +69,8 @@ rules:
     fold: {initial: low, moves: [{from: low, when: "x > 1", to: high}]}
 """
 
+_QUERY = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES MATCH_NUMBER() AS n PATTERN (A B))"
+
 
 def compile_searches() -> None:
     """Compile the searches for matches, or load those that are kept, by running rules on three events."""
@@ -76,6 +81,7 @@ def compile_searches() -> None:
     seconds = [pa.scalar(second * 1_000_000, pa.timestamp("us", "UTC")) for second in range(3)]
     events = pa.table({"t": seconds, "kind": ["a", "b", "c"], "x": [0, 1, 2]})
     replay(rules, events)
+    file_query(read_query(_QUERY, "query", "spark")).answer(events, 1)
 
 
 def failures() -> Iterator[str]:

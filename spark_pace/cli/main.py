@@ -213,6 +213,39 @@ def sql(out: str, query: str, form: str) -> None:
 
 
 @commands.command(
+    help="Run a query with MATCH_RECOGNIZE over files (JSON lines, CSV or Parquet) without Spark: QUERY is a "
+    "file with SELECT columns FROM table MATCH_RECOGNIZE (...) [ORDER BY columns] [LIMIT n]."
+)
+@click.argument("query", type=FILES)
+@click.option(
+    "--table", "tables", multiple=True, metavar="NAME=FILE", help="The file of the table that QUERY names."
+)
+@click.option("-o", "--out", type=FILES, help="Write the rows here (.json, .csv or .parquet).")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    help="The first rows as a table; all as CSV or JSON lines.",
+)
+@click.option("--dialect", default="spark", show_default=True, help="How QUERY is written, such as trino.")
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="The most steps of the search from one row where conditions read the match.",
+)
+def match(
+    query: Path, tables: tuple[str, ...], out: Path | None, form: str, dialect: str, steps: int
+) -> None:
+    """Print the rows, or write them."""
+    from spark_pace.cli.match_command import match_command
+
+    match_command(query, tables, out, form, dialect, steps)
+
+
+@commands.command(
     help="Say how many task slots the JOB needs so that no queue of selections becomes long, and whether it "
     "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
 )

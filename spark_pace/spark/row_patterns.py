@@ -68,7 +68,10 @@ def matched(frame: DataFrame, plan: Plan) -> DataFrame:
     # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
     numbered = frame.toDF(*map(str, range(len(names))))
     keys = [F.col(quoted(str(names.index(name)))) for name in plan.partition]
-    by = [_without_sign(key, frame.schema[name].dataType) for key, name in zip(keys, plan.partition, strict=True)]
+    by = [
+        _without_sign(key, frame.schema[name].dataType)
+        for key, name in zip(keys, plan.partition, strict=True)
+    ]
     shuffled = numbered.repartition(*by) if keys else numbered.repartition(1)
     order = [*(key.asc() for key in keys), *_order(plan, names)]
     arranged = shuffled.sortWithinPartitions(*order) if order else shuffled
@@ -148,14 +151,19 @@ def _require_usable(frame: DataFrame, plan: Plan) -> None:
         ConfigError: the input is one of these.
     """
     if frame.isStreaming:
-        must, do = "must be applied to rows at rest", "Read the input by spark.read, or find the matches by rules."
+        must, do = (
+            "must be applied to rows at rest",
+            "Read the input by spark.read, or find the matches by rules.",
+        )
         raise ConfigError.of(plan.where, f"MATCH_RECOGNIZE {must}", "a streaming DataFrame", do)
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
     if zone in UTC:
         return
     nodes = [node for expr in _computed(plan) for node in walk(expr)]
     if any(_depends_on_zone(node, frame) for node in nodes):
-        must = "must compute with days, hours, constants of times, and times without a zone, in a session in UTC"
+        must = (
+            "must compute with days, hours, constants of times, and times without a zone, in a session in UTC"
+        )
         do = "Set spark.sql.session.timeZone to UTC, or compute it in a subquery."
         raise ConfigError.of(plan.where, f"MATCH_RECOGNIZE {must}", f"a session in {zone}", do)
 
@@ -180,4 +188,6 @@ def _depends_on_zone(node: Expr, frame: DataFrame) -> bool:
     if not isinstance(node, Call):
         return False
     times = "TIMESTAMP" in (node.type, *(one.type for one in node.arguments))
-    return times and (node.function == "cast" or (node.function in KERNELS and node.function not in _ANY_ZONE))
+    return times and (
+        node.function == "cast" or (node.function in KERNELS and node.function not in _ANY_ZONE)
+    )

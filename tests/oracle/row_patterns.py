@@ -60,7 +60,7 @@ class Match:
 
     def rows_of(self, name: str | None, last: int) -> list[int]:
         """The places in the path, up to `last`, of the rows of a variable or union; None: of all."""
-        names = [name] if name not in self.case.unions else self.case.unions[name]
+        names = self.case.unions.get(name or "", [name or ""])
         return [at for at, (label, _) in enumerate(self.path[: last + 1]) if name is None or label in names]
 
 
@@ -117,7 +117,9 @@ def _step(match: Match) -> int:
     return place
 
 
-def _walk(case: Case, partition: list[Row], start: int, node: Term, path: Path, number: int) -> Iterator[Path]:
+def _walk(
+    case: Case, partition: list[Row], start: int, node: Term, path: Path, number: int
+) -> Iterator[Path]:
     """All ways to go on from a path by a part of the pattern, the preferred one first."""
     kind = node[0]
 

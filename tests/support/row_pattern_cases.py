@@ -133,13 +133,19 @@ class _Patterns:
 
     def node(self, depth: int) -> Term:
         random = self.random
-        kind = random.choice(["var", "var", "seq", "seq", "alt", "repeat", "repeat", "other"]) if depth else "var"
+        kind = (
+            random.choice(["var", "var", "seq", "seq", "alt", "repeat", "repeat", "other"])
+            if depth
+            else "var"
+        )
         if kind == "var":
             return random.choice([("var", random.choice(self.variables))] * 12 + [("empty",)])
         if kind in ("seq", "alt"):
             return kind, [self.node(depth - 1) for _ in range(random.randint(2, 3))]
         if kind == "repeat":
-            least, most = random.choice([(0, None), (1, None), (0, 1), (2, 2), (0, 2), (1, 3), (2, None), (2, 3)])
+            least, most = random.choice(
+                [(0, None), (1, None), (0, 1), (2, 2), (0, 2), (1, 3), (2, None), (2, 3)]
+            )
             return "repeat", self.node(depth - 1), least, most, random.random() < 0.6
         return self.other(depth)
 

@@ -49,7 +49,10 @@ def search_paths(plan: Plan, program: Program, rows: Rows, holds: Ints, reach: I
         ConfigError: the search from one row takes more than `Plan.most_steps`, or ``SKIP TO`` leads nowhere.
     """
     steps = Steps(
-        *(part.tolist() for part in program),
+        program.kind.tolist(),
+        program.follow.tolist(),
+        program.other.tolist(),
+        program.value.tolist(),
         _settled(plan, program) if plan.within_us is None else [False] * len(program.kind),
         holds.tolist(),
         reach.tolist(),

@@ -92,8 +92,10 @@ def forget_between(marks: npt.NDArray[np.uint8], first: int, last: int) -> None:
 
 
 @part
-def attempt(program: Program, given: Input, memory: Memory, output: Output, partition: int, start: int) -> int:
-    """The row behind the match that begins at `start`; `_FAILED`; `_FULL` or `_LONG` where arrays must grow."""
+def attempt(
+    program: Program, given: Input, memory: Memory, output: Output, partition: int, start: int
+) -> int:
+    """The row behind the match that begins at `start`; `_FAILED`; `_FULL` or `_LONG`: arrays must grow."""
     begin, end = given.bounds[partition], given.bounds[partition + 1]
     limit = given.reach[start] if len(given.reach) else end
     base = output.progress[LABELS] - start
@@ -128,7 +130,7 @@ def attempt(program: Program, given: Input, memory: Memory, output: Output, part
                 memory.height[height] = made
                 height += 1
                 at = program.follow[at]
-        elif kind == AT_START or kind == AT_END:
+        elif kind in (AT_START, AT_END):
             if row != (begin if kind == AT_START else end):
                 fails = 1
             at = program.follow[at]
@@ -175,7 +177,7 @@ def search(program: Program, given: Input, memory: Memory, output: Output) -> No
             progress[PARTITION] += 1
             continue
         behind = attempt(program, given, memory, output, partition, row)
-        if behind == _FULL or behind == _LONG:
+        if behind in (_FULL, _LONG):
             progress[STATUS] = NO_ROOM if behind == _FULL else NO_LABELS
         elif behind == _FAILED:
             progress[ROW] = row + 1

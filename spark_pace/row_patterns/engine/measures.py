@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import evaluate
-from spark_pace.core.ranges import folded, running
+from spark_pace.core.ranges import expand, folded, running
 from spark_pace.core.ranks import value_ranks
 from spark_pace.core.summaries.column_sums import sums_of
 from spark_pace.core.tables import bools
@@ -97,9 +97,8 @@ class Frames:
 
     def _rows_of_matches(self) -> Ints:
         """int64[], of each row of a match the row of the input."""
-        length = self.found.length
-        before = np.cumsum(length) - length
-        return np.arange(length.sum()) + np.repeat(self.found.first - before, length)
+        _, row = expand(self.found.first, self.found.first + self.found.length)
+        return row
 
     def _summary(self, slot: Summary) -> pa.Array:
         member = self._member(slot.variables)

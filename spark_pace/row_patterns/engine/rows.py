@@ -65,7 +65,9 @@ def partition_bounds(table: pa.Table, partition: Sequence[str]) -> Ints:
     new = np.zeros(max(rows - 1, 0), np.bool_)
     for name in partition:
         new |= np.diff(value_codes(typed(table, name))) != 0
-    return np.concatenate([np.zeros(min(rows, 1), np.int64), np.flatnonzero(new) + 1, [rows]]).astype(np.int64)
+    return np.concatenate([np.zeros(min(rows, 1), np.int64), np.flatnonzero(new) + 1, [rows]]).astype(
+        np.int64
+    )
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,9 @@ def search_bits(plan: Plan, program: Program, bounds: Ints, holds: Ints, reach: 
     given = Input(bounds, holds, reach, choices, SKIPS[plan.skip], targets)
     memory = _memory(np.zeros((marks >> 3) + 1, np.uint8), _FIRST_ROOM)
     progress = np.zeros(5, np.int64)
-    output = Output(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows + 1, np.int32), progress)
+    output = Output(
+        np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows + 1, np.int32), progress
+    )
     progress[ROW] = bounds[0]
     steps = float(rows) * len(program.kind)
     search(program, given, memory, output, steps=lambda: steps)

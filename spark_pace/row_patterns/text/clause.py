@@ -69,7 +69,7 @@ def read_clause(reader: Reader, opening: Word) -> Clause:
         ConfigError: it is not written as a clause is.
     """
     partition = tuple(_names(reader, "a column")) if reader.takes("PARTITION", "BY") else ()
-    order = tuple(_keys(reader)) if reader.takes("ORDER", "BY") else ()
+    order = tuple(read_keys(reader)) if reader.takes("ORDER", "BY") else ()
     measures = tuple(_measures(reader)) if reader.takes("MEASURES") else ()
     rows_word, rows = reader.word, _rows(reader)
     skip, skip_to = _skip(reader)
@@ -102,7 +102,8 @@ def _name_alone(reader: Reader, of: str) -> Word:
     return name
 
 
-def _keys(reader: Reader) -> list[Key]:
+def read_keys(reader: Reader) -> list[Key]:
+    """The columns of ``ORDER BY``, whose words are read."""
     keys = []
     while True:
         name = _name_alone(reader, "a column")

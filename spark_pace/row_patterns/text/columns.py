@@ -51,7 +51,7 @@ class Names:
         """The name of a variable or union as it is told apart; None if there is none."""
         return next((one for one in (name, name.upper()) if one in self.variables), None)
 
-    def variables_of(self, name: str | None) -> tuple[int, ...] | None | Wrong:
+    def variables_of(self, name: str | None) -> tuple[int, ...] | Wrong | None:
         """The variables of a name before a dot; None stands for all rows."""
         if name is None:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ def plan_of(query: Query, clause: Clause, schema: pa.Schema, most_steps: int = M
     primary = [word.folded for word in clause.variables]
     names = Names(schema, _variables(query, clause, primary))
     expressions = Expressions(names, tuple(primary))
-    order = tuple(_order_key(query, names, key) for key in clause.order)
+    order = tuple(order_key(query, names, key) for key in clause.order)
     skip_to = clause.skip_to
     plan = Plan(
         where=str(query.place(clause.opening.start)),
@@ -56,7 +56,7 @@ def plan_of(query: Query, clause: Clause, schema: pa.Schema, most_steps: int = M
 
 def _variables(query: Query, clause: Clause, primary: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The numbers of each variable and union."""
-    variables = {name: (number,) for number, name in enumerate(primary)}
+    variables: dict[str, tuple[int, ...]] = {name: (number,) for number, name in enumerate(primary)}
     for name, members in clause.subsets:
         if name.folded in variables:
             must, do = "must be a name that nothing in the pattern has", "Write another name."
@@ -86,10 +86,10 @@ def _sortable(query: Query, names: Names, word: Word, column: str) -> str:
     return column
 
 
-def _order_key(query: Query, names: Names, key: Key) -> OrderKey:
+def order_key(query: Query, names: Names, key: Key) -> OrderKey:
     """A column of ORDER BY, with the place of nulls that the dialect has where the query says none."""
     at = query.dialect.nulls
-    nulls_first = at == "least" and not key.descending or at == "greatest" and key.descending
+    nulls_first = (at == "least" and not key.descending) or (at == "greatest" and key.descending)
     if key.nulls_first is not None:
         nulls_first = key.nulls_first
     return OrderKey(_column(query, names, key.name), key.descending, nulls_first)
@@ -152,9 +152,9 @@ def _check_whole(query: Query, clause: Clause, plan: Plan, schema: pa.Schema) ->
         query.fail(clause.opening, must, "a larger pattern", "Write smaller bounds in {n,m}.")
 
 
-def _refuse_twice(query: Query, clause: Clause, columns: Iterable[str]) -> None:
-    known: set[str] = set()
-    twice = next((name for name in columns if name.lower() in known or known.add(name.lower())), None)
+def _refuse_twice(query: Query, clause: Clause, columns: Sequence[str]) -> None:
+    lower = [name.lower() for name in columns]
+    twice = next((name for name in columns if lower.count(name.lower()) > 1), None)
     if twice is not None:
         named = [one.name for one in clause.measures if one.name.text.lower() == twice.lower()]
         must = "must be the name of one column of the result"

@@ -63,7 +63,9 @@ class Calls:
             return self._classifier(inner, final)
         if name.upper in SUMMARIES:
             return self._summary(name, inner, final)
-        slot = self._counted(name, inner, final) if name.upper in COUNTED else self._shifted(name, inner, final)
+        slot = (
+            self._counted(name, inner, final) if name.upper in COUNTED else self._shifted(name, inner, final)
+        )
         return self._scope.slot(slot)
 
     def _final(self, reader: Reader) -> bool:
@@ -72,7 +74,9 @@ class Calls:
         if not reader.takes("FINAL"):
             reader.takes("RUNNING")
             if reader.word.upper in SHIFTED and word is not reader.word:
-                reader.fail("must be FIRST, LAST or an aggregate behind RUNNING", "Write PREV(RUNNING LAST(x)).")
+                reader.fail(
+                    "must be FIRST, LAST or an aggregate behind RUNNING", "Write PREV(RUNNING LAST(x))."
+                )
             return False
         if self._variable is not None:
             do = "A condition knows the match only up to its row: leave FINAL out."
@@ -142,8 +146,10 @@ class Calls:
         for at in range(reader.at, reader.end):
             if begins_call(reader, at):
                 word = reader.query.words[at]
-                do = "Only FIRST and LAST stand inside PREV and NEXT, and CLASSIFIER() alone inside FIRST and LAST."
-                reader.query.fail(word, "must not stand inside another navigation or aggregate", word.upper, do)
+                do = "FIRST and LAST alone stand inside PREV and NEXT, CLASSIFIER() inside FIRST and LAST."
+                reader.query.fail(
+                    word, "must not stand inside another navigation or aggregate", word.upper, do
+                )
         value = row_value(reader, self._scope.names)
         reader.at = reader.end
         return value
@@ -159,7 +165,9 @@ class Calls:
             elif len(words) == 1:
                 variables = None
             else:
-                query.fail(words[0], "must be COUNT(*) or COUNT(A.*)", query.shown(words), "Write one of these.")
+                query.fail(
+                    words[0], "must be COUNT(*) or COUNT(A.*)", query.shown(words), "Write one of these."
+                )
             return self._scope.slot(Summary("count", variables, final, None, "BIGINT"))
         found = self._value(inner)
         if found.expr.type == OPAQUE:
@@ -199,4 +207,6 @@ def _with_offset(inner: Reader, name: Word, otherwise: int) -> tuple[Reader, int
 def _need_end(value: Reader) -> None:
     if not value.is_done:
         got = quote(value.word.text)
-        value.query.fail(value.word, "must be nothing behind the inner navigation", got, "Compute outside of it.")
+        value.query.fail(
+            value.word, "must be nothing behind the inner navigation", got, "Compute outside of it."
+        )

@@ -48,7 +48,7 @@ def occurrences_in(query: Query) -> tuple[Occurrence, ...]:
 
 
 def _input_before(query: Query, at: int) -> tuple[int, int]:
-    """The numbers of the first word of an input, and of the word behind it, which may be followed by a name."""
+    """The numbers of the first word of an input, and of the word behind it; a name may follow."""
     behind = at
     if at >= 2 and query.words[at - 1].is_name and not query.words[at - 2].is_sign("."):
         aliased = query.words[at - 2].upper == "AS"

@@ -109,4 +109,4 @@ def closing(query: Query, opening: int) -> int:
         depth += query.words[at].is_sign("(") - query.words[at].is_sign(")")
         if depth == 0:
             return at
-    query.fail(query.words[opening], "must be a parenthesis that is closed", '"("', 'Write ")".')
+    raise query.error(query.words[opening], "must be a parenthesis that is closed", '"("', 'Write ")".')

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from spark_pace.errors import ConfigError, Problem
+from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.rules.document.report import Place, nearest, quote
 
 Kind = Literal["word", "name", "text", "number", "sign"]
@@ -116,14 +116,18 @@ class Query:
         line = bisect_right(ends, start)
         return Place(self.file, line + 1, start - ([0, *ends][line]) + 1)
 
+    def error(self, at: Word | int, must: str, got: str, do: str) -> ConfigError:
+        """The error for what stands at a word, or at a character."""
+        place = self.place(at.start if isinstance(at, Word) else at)
+        return ConfigError((Problem(str(place), must, one_line(got), do),))
+
     def fail(self, at: Word | int, must: str, got: str, do: str) -> NoReturn:
-        """Raise the error for what stands at a word, or at a character.
+        """Raise this error.
 
         Raises:
             ConfigError: always.
         """
-        place = self.place(at.start if isinstance(at, Word) else at)
-        raise ConfigError((Problem(str(place), must, got, do),))
+        raise self.error(at, must, got, do)
 
     def shown(self, words: Sequence[Word]) -> str:
         """Some neighbouring words as they are written, in quotation marks."""
@@ -167,7 +171,7 @@ def _behind_space(query: Query, at: int) -> int:
         behind = at + mark.end()
         if not depth:
             return behind
-    query.fail(at, "must be a comment that ends", quote(text[at : at + 20]), "Close it by */.")
+    raise query.error(at, "must be a comment that ends", quote(text[at : at + 20]), "Close it by */.")
 
 
 def _quoted(query: Query, at: int) -> Word | None:
@@ -181,16 +185,16 @@ def _quoted(query: Query, at: int) -> Word | None:
     escapes = dialect.escapes and kind == "text" and not raw
     behind = at + raw + 1
     while behind < len(text):
-        if text[behind] == "\\" and escapes:
-            behind += 2
-        elif text[behind] == mark and not raw and text[behind + 1 : behind + 2] == mark:
+        doubled = not raw and text.startswith(mark * 2, behind)
+        if doubled or (escapes and text[behind] == "\\"):
             behind += 2
         elif text[behind] == mark:
             held = text[at + raw + 1 : behind]
             return Word(kind, held if raw else held.replace(mark * 2, mark), at, behind + 1, raw)
         else:
             behind += 1
-    query.fail(at, f"must be a {kind} that ends", quote(text[at : at + 20]), "Close the quotation mark.")
+    must, do = f"must be a {kind} that ends", "Close the quotation mark."
+    raise query.error(at, must, quote(text[at : at + 20]), do)
 
 
 def _plain(text: str, at: int) -> Word:

@@ -41,7 +41,7 @@ def _parts(tree: exp.Expr) -> list[str]:
     return [part.name for part in tree.parts]
 
 
-def whole(found: Column | Aggregate, tree: exp.Expr) -> Wrong | None:
+def whole(found: Expr, tree: exp.Expr) -> Wrong | None:
     """What is wrong if a STRUCT or ARRAY is named where a single value must stand; None if nothing is.
 
     They may stand before ``is null``, and an ARRAY in the functions that take one.
@@ -50,6 +50,7 @@ def whole(found: Column | Aggregate, tree: exp.Expr) -> Wrong | None:
     asked = isinstance(around, exp.Is) and isinstance(around.expression, exp.Null)
     if is_single(found.type) or asked:
         return None
+    assert isinstance(found, Column | Aggregate), found
     name = found.attribute
     got = f"{quote(name or '')}, {found.type}"
     if found.type == STRUCT:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from spark_pace.core.expr import Aggregate, Column
+from spark_pace.core.expr import Aggregate, Column, Expr
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable
@@ -33,7 +33,7 @@ class Scope(Protocol):
     def is_prefix(self, name: str) -> bool:
         """Tell whether a name before a dot says which event is meant, whatever the attributes are."""
 
-    def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
+    def column(self, prefix: str | None, attribute: str) -> Expr | Wrong:
         """What ``prefix.attribute`` or ``attribute`` stands for."""
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:

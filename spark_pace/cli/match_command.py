@@ -1,0 +1,79 @@
+"""`spark-pace match`: a query with MATCH_RECOGNIZE over files, without Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from spark_pace.cli.sql import WRITERS
+from spark_pace.errors import ConfigError
+from spark_pace.row_patterns.text.file_query import file_query
+from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.document.report import nearest, quote
+
+_READERS: dict[str, Callable[[Any], pa.Table]] = {
+    ".csv": pa_csv.read_csv,
+    ".json": pa_json.read_json,
+    ".jsonl": pa_json.read_json,
+    ".parquet": pq.read_table,
+}
+_FORMS = {".csv": "csv", ".json": "json", ".jsonl": "json"}
+
+
+def match_command(
+    path: Path, tables: Sequence[str], out: Path | None, form: str, dialect: str, most_steps: int
+) -> None:
+    """Do what `spark_pace.cli.main.match` says."""
+    query = file_query(read_query(path.read_text(encoding="utf-8"), str(path), dialect))
+    if out is not None and out.suffix not in (*_FORMS, ".parquet"):
+        must = f"must end in {', '.join(_FORMS)} or .parquet"
+        raise ConfigError.of("--out", must, quote(out.name), "Name another file.")
+    files = dict(map(_named, tables))
+    name = next((one for one in files if one.lower() == query.table.lower()), None)
+    if name is None:
+        do = nearest(query.table, files) if files else f"Write --table {query.table}=FILE."
+        raise ConfigError.of(
+            "--table", f"must name the file of {query.table}", ", ".join(files) or "none", do
+        )
+    _write(query.answer(_read(files[name]), most_steps), out, form)
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise ConfigError.of(
+            "--table", "must be NAME=FILE", quote(text), "Write for example ticks=ticks.csv."
+        )
+    return name, Path(path)
+
+
+def _read(path: Path) -> pa.Table:
+    """The rows of a file."""
+    if path.suffix not in _READERS:
+        must = f"must be a file that ends in {', '.join(_READERS)}"
+        raise ConfigError.of(str(path), must, quote(path.name), "Rename it, or write it as one of these.")
+    try:
+        return _READERS[path.suffix](str(path))
+    except pa.ArrowInvalid as error:
+        must = f"must be {path.suffix.removeprefix('.')}"
+        raise ConfigError.of(str(path), must, str(error).split("\n")[0], "Correct the file.") from error
+
+
+def _write(answer: pa.Table, out: Path | None, form: str) -> None:
+    if out is None:
+        WRITERS[form](answer.to_reader())
+    elif out.suffix == ".parquet":
+        pq.write_table(answer, out)
+    else:
+        with out.open("w", encoding="utf-8", newline="") as file, redirect_stdout(file):
+            WRITERS[_FORMS[out.suffix]](answer.to_reader())
+    if out is not None:
+        print(f"{answer.num_rows:,} rows: {out}", file=sys.stderr)
