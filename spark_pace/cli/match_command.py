@@ -60,6 +60,7 @@ def _read(path: Path) -> pa.Table:
     if path.suffix not in _READERS:
         must = f"must be a file that ends in {', '.join(_READERS)}"
         raise ConfigError.of(str(path), must, quote(path.name), "Rename it, or write it as one of these.")
+    path.stat()  # fails with its name if it is not there
     try:
         return _READERS[path.suffix](str(path))
     except pa.ArrowInvalid as error:

@@ -78,7 +78,7 @@ def matched(frame: DataFrame, plan: Plan) -> DataFrame:
     columns = output_columns(plan, names)
     types = [_type(frame, name, one) for name, one in columns]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    return arranged.mapInArrow(_task(plan, names), schema).toDF(*(name for name, _ in columns))
+    return arranged.mapInArrow(task(plan, names), schema).toDF(*(name for name, _ in columns))
 
 
 def _order(plan: Plan, names: tuple[str, ...]) -> Iterator[Column]:
@@ -116,7 +116,7 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     return pa.schema([(field.name, arrow(field.dataType)) for field in frame.schema])
 
 
-def _task(plan: Plan, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
+def task(plan: Plan, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
     """What a task does with the sorted rows of some partitions: it searches whole ones, many at a time."""
 
     def searched(batches: Batches) -> Batches:

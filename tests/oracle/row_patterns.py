@@ -75,7 +75,7 @@ def result(case: Case, partitions: list[list[Row]]) -> list[Row]:
 def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
     start, number, matches = 0, 0, []
     while start < len(partition):
-        path = next(_walk(case, partition, start, case.pattern, (), number + 1), None)
+        path = next(Walk(case, partition, start, number + 1).ways(case.pattern, ()), None)
         if path is None:
             start += 1
             continue
@@ -117,57 +117,61 @@ def _step(match: Match) -> int:
     return place
 
 
-def _walk(
-    case: Case, partition: list[Row], start: int, node: Term, path: Path, number: int
-) -> Iterator[Path]:
-    """All ways to go on from a path by a part of the pattern, the preferred one first."""
-    kind = node[0]
+@dataclass(frozen=True)
+class Walk:
+    """The ways to match parts of a pattern from one row of a partition."""
 
-    def walk(part: Term, before: Path) -> Iterator[Path]:
-        return _walk(case, partition, start, part, before, number)
+    case: Case
+    partition: list[Row]
+    start: int
+    number: int
 
-    def iterate(count: int, before: Path) -> Iterator[Path]:
+    def ways(self, node: Term, path: Path) -> Iterator[Path]:
+        """All ways to go on from a path by a part of the pattern, the preferred one first."""
+        kind = node[0]
+        if kind == "var":
+            after = (*path, (node[1], False))
+            if _takes(Match(self.case, self.partition, self.start, after, self.number)):
+                yield after
+        elif kind == "empty":
+            yield path
+        elif kind in ("start", "end"):
+            if self.start + len(path) == (0 if kind == "start" else len(self.partition)):
+                yield path
+        elif kind == "seq":
+            yield from self.sequence(node[1], path)
+        elif kind == "alt":
+            for part in node[1]:
+                yield from self.ways(part, path)
+        elif kind == "permute":
+            for order in permutations(node[1]):
+                yield from self.sequence(list(order), path)
+        elif kind == "exclude":
+            for after in self.ways(node[1], path):
+                yield path + tuple((label, True) for label, _ in after[len(path) :])
+        else:
+            yield from self.iterations(node, 0, path)
+
+    def sequence(self, parts: list[Term], path: Path) -> Iterator[Path]:
+        if not parts:
+            yield path
+            return
+        for after in self.ways(parts[0], path):
+            yield from self.sequence(parts[1:], after)
+
+    def iterations(self, node: Term, count: int, path: Path) -> Iterator[Path]:
+        """The iterations from the one of this number on."""
         _, part, least, most, greedy = node
         if not greedy and count >= least:
-            yield before
+            yield path
         if most is None or count < most:
-            for after in walk(part, before):
-                if after == before and count + 1 >= least:
+            for after in self.ways(part, path):
+                if after == path and count + 1 >= least:
                     yield after  # an empty iteration is the last one once the lower bound is reached
                 else:
-                    yield from iterate(count + 1, after)
+                    yield from self.iterations(node, count + 1, after)
         if greedy and count >= least:
-            yield before
-
-    if kind == "var":
-        after = (*path, (node[1], False))
-        if _takes(Match(case, partition, start, after, number)):
-            yield after
-    elif kind == "empty":
-        yield path
-    elif kind in ("start", "end"):
-        if start + len(path) == (0 if kind == "start" else len(partition)):
             yield path
-    elif kind == "seq":
-        ways = iter([path])
-        for part in node[1]:
-            ways = (after for before, part in _with(ways, part) for after in walk(part, before))
-        yield from ways
-    elif kind == "alt":
-        for part in node[1]:
-            yield from walk(part, path)
-    elif kind == "permute":
-        for order in permutations(node[1]):
-            yield from walk(("seq", list(order)), path)
-    elif kind == "exclude":
-        for after in walk(node[1], path):
-            yield path + tuple((label, True) for label, _ in after[len(path) :])
-    else:
-        yield from iterate(0, path)
-
-
-def _with(ways: Iterator[Path], part: Term) -> Iterator[tuple[Path, Term]]:
-    return ((way, part) for way in ways)
 
 
 def _takes(match: Match) -> bool:

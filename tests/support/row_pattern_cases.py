@@ -78,21 +78,22 @@ def difference(seed: int) -> str | None:
 
 def trial_of(random: Random) -> Trial:
     """A random trial."""
-    variables = "ABCD"[: random.randint(1, 4)]
-    pattern = _Patterns(random, variables).node(random.randint(1, 3))
+    plain = random.random() < 0.5  # conditions about a value of the row, so that deep patterns are often met
+    variables = "ABCD"[: random.randint(1, 2 if plain else 4)]
+    pattern = _Patterns(random, variables, plain).node(3 if plain else random.randint(1, 3))
     used = sorted(_variables(pattern)) or ["A"]
     if not _variables(pattern):
         pattern = ("seq", [pattern, ("var", "A")])
     unions = {"U": random.sample(used, random.randint(1, len(used)))} if random.random() < 0.4 else {}
     terms = _Terms(random, [*used, *unions], {*unions})
-    conditions = {name: terms.conditions(name) for name in used if random.random() < 0.85}
+    conditions = {name: terms.conditions(name, plain) for name in used if random.random() < 0.85}
     measures = [(f"m{number}", terms.measure()) for number in range(random.randint(1, 4))]
     rows = random.choice(["one", "show", "omit", "unmatched"])
     if rows == "unmatched" and _excludes(pattern):
         rows = "show"
     skip = random.choice(["past last row", "past last row", "to next row", "to first", "to last"])
     skip_to = random.choice([*used, *unions]) if "row" not in skip else ""
-    within = random.randint(1, 6) if random.random() < 0.2 else None
+    within = random.randint(1, 6) if random.random() < (0.4 if plain else 0.2) else None
     case = Case(pattern, conditions, measures, rows, skip, skip_to, unions, within)
     partitions = _partitions(random)
     together = [row for partition in partitions for row in partition]
@@ -129,15 +130,13 @@ def _excludes(node: Term) -> bool:
 class _Patterns:
     random: Random
     variables: str
+    plain: bool
     excluded: bool = False
 
     def node(self, depth: int) -> Term:
         random = self.random
-        kind = (
-            random.choice(["var", "var", "seq", "seq", "alt", "repeat", "repeat", "other"])
-            if depth
-            else "var"
-        )
+        parts = ["seq", "seq", "alt", "repeat", "repeat", "other"]
+        kind = random.choice([*parts, *(["repeat"] if self.plain else ["var", "var"])]) if depth else "var"
         if kind == "var":
             return random.choice([("var", random.choice(self.variables))] * 12 + [("empty",)])
         if kind in ("seq", "alt"):
@@ -167,7 +166,10 @@ class _Terms:
     names: list[str]
     unions: set[str]
 
-    def conditions(self, variable: str) -> list[Term]:
+    def conditions(self, variable: str, plain: bool) -> list[Term]:
+        if plain:
+            of_row = ("nav", False, variable, False, 0, 0, "x")
+            return [(self.random.choice(["<=", "="]), of_row, ("const", self.random.randint(0, 2)))]
         return [self.condition(variable) for _ in range(self.random.choice([1, 1, 2]))]
 
     def condition(self, variable: str) -> Term:

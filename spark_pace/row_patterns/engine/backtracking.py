@@ -6,7 +6,7 @@ failed is remembered only where no such condition can come any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from spark_pace.core.columns import Ints
 from spark_pace.errors import ConfigError
 from spark_pace.row_patterns.engine.path import Path
 from spark_pace.row_patterns.engine.plan import Plan
-from spark_pace.row_patterns.engine.program import AT_END, AT_START, CHOOSE, DONE, TAKE, Program
+from spark_pace.row_patterns.engine.program import AT_START, CHOOSE, DONE, TAKE, Program
 from spark_pace.row_patterns.engine.rows import Rows
 from spark_pace.row_patterns.engine.search import Found, next_start
 
@@ -65,7 +65,8 @@ def search_paths(plan: Plan, program: Program, rows: Rows, holds: Ints, reach: I
         failed: set[tuple[int, int]] = set()
         path.number, row = 1, begin
         while row < end:
-            found = _attempt(plan, steps, path, failed, (begin, end, row))
+            path.begin(begin, end)
+            found = _attempt(plan, _Search(steps, path, failed, begin, end, row))
             if found is None:
                 row += 1
                 continue
@@ -99,46 +100,76 @@ def _lists(program: Program) -> tuple[list[int], list[int]]:
     return program.kind.tolist(), program.value.tolist()
 
 
-def _attempt(
-    plan: Plan, steps: Steps, path: Path, failed: set[tuple[int, int]], where: tuple[int, int, int]
-) -> list[int] | None:
-    """The labels of the match that begins at a row; None if there is none."""
-    begin, end, start = where
-    limit = steps.reach[start] if steps.reach else end
-    path.begin(begin, end)
-    labels: list[int] = []
-    ways: list[tuple[int, int, int]] = []  # instruction, rows taken, choices made
-    made: list[tuple[int, int]] = []
-    at = 0
+def _attempt(plan: Plan, search: _Search) -> list[int] | None:
+    """The labels of the match that begins at the start of a search; None if there is none."""
     for _ in range(plan.most_steps):
-        kind, row = steps.kind[at], start + len(labels)
-        if kind == DONE:
-            return labels
-        fails = False
-        if kind == TAKE:
-            label = steps.value[at]
-            if row < limit and steps.holds[row] >> (label >> 1) & 1 and path.take(label >> 1, row):
-                labels.append(label)
-                at = steps.follow[at]
-            else:
-                fails = True
-        elif kind == CHOOSE:
-            if steps.settled[at] and (at, row) in failed:
-                fails = True
-            else:
-                made.append((at, row))
-                ways.append((steps.other[at], len(labels), len(made)))
-                at = steps.follow[at]
-        else:
-            fails = not ((kind == AT_START and row == begin) or (kind == AT_END and row == end))
-            at = steps.follow[at]
-        if fails:
-            at, taken, kept = ways.pop() if ways else (-1, 0, 0)
-            failed.update(pair for pair in made[kept:] if steps.settled[pair[0]])
-            del made[kept:], labels[taken:]
-            path.go_back(taken)
-            if at < 0:
-                return None
+        if search.steps.kind[search.at] == DONE:
+            return search.labels
+        if not search.goes_on() and not search.goes_back():
+            return None
     must = f"the search for a match from one row must take at most {plan.most_steps:,} steps"
     do = "Bound the pattern or define its variables more narrowly, or allow more steps."
     raise ConfigError.of(plan.where, must, "more", do)
+
+
+@dataclass
+class _Search:
+    """The search from one row.
+
+    Attributes:
+        steps: the program.
+        path: the rows taken so far, for conditions.
+        failed: instructions with rows that have failed for any start.
+        begin: the first row of the partition.
+        end: the row behind its last one.
+        start: the row.
+        at: the next instruction.
+        labels: the labels of the rows taken so far.
+        ways: the ways that are left: an instruction, how many rows were taken and how many choices made.
+        made: the choices made, each with its row.
+    """
+
+    steps: Steps
+    path: Path
+    failed: set[tuple[int, int]]
+    begin: int
+    end: int
+    start: int
+    at: int = 0
+    labels: list[int] = field(default_factory=list)
+    ways: list[tuple[int, int, int]] = field(default_factory=list)
+    made: list[tuple[int, int]] = field(default_factory=list)
+
+    def goes_on(self) -> bool:
+        """Follow the next instruction; False if it fails."""
+        steps, at, row = self.steps, self.at, self.start + len(self.labels)
+        kind = steps.kind[at]
+        if kind == TAKE:
+            if not self._takes(steps.value[at], row):
+                return False
+        elif kind == CHOOSE:
+            if steps.settled[at] and (at, row) in self.failed:
+                return False
+            self.made.append((at, row))
+            self.ways.append((steps.other[at], len(self.labels), len(self.made)))
+        elif row != (self.begin if kind == AT_START else self.end):
+            return False
+        self.at = steps.follow[at]
+        return True
+
+    def _takes(self, label: int, row: int) -> bool:
+        limit = self.steps.reach[self.start] if self.steps.reach else self.end
+        variable = label >> 1
+        if row >= limit or not self.steps.holds[row] >> variable & 1 or not self.path.take(variable, row):
+            return False
+        self.labels.append(label)
+        return True
+
+    def goes_back(self) -> bool:
+        """Go back to the last choice, and the other way; False if no way is left."""
+        way, taken, kept = self.ways.pop() if self.ways else (-1, 0, 0)
+        self.failed.update(pair for pair in self.made[kept:] if self.steps.settled[pair[0]])
+        del self.made[kept:], self.labels[taken:]
+        self.path.go_back(taken)
+        self.at = way
+        return way >= 0

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import Ints
-from spark_pace.machine_code.kernel import Kernel, part
-from spark_pace.row_patterns.engine.program import AT_END, AT_START, CHOOSE, TAKE, Program
+from spark_pace.machine_code.kernel import Kernel, inlined, part
+from spark_pace.row_patterns.engine.program import AT_START, CHOOSE, DONE, TAKE, Program
 
 PARTITION, ROW, MATCHES, LABELS, STATUS = range(5)  # places in `Output.progress`
 ENDED, NO_ROOM, NO_LABELS, NO_TARGET, NO_MOVE = range(5)  # values of its `STATUS`
@@ -85,10 +85,34 @@ def forget(memory: Memory, count: int) -> None:
 
 
 @part
-def forget_between(marks: npt.NDArray[np.uint8], first: int, last: int) -> None:
+def forget_between(memory: Memory, first: int, last: int) -> None:
     """Remove all marks in a range, for they may not hold for another start."""
     for place in range(first >> 3, (last >> 3) + 1):
-        marks[place] = 0
+        memory.marks[place] = 0
+
+
+@inlined
+def take(given: Input, output: Output, place: int, row: int, label: int, limit: int) -> int:
+    """Take a row; `_FAILED` if it does not fit, `_LONG` if there is no room for its label."""
+    if row >= limit or (given.holds[row] >> (label >> 1)) & 1 == 0:
+        return _FAILED
+    if place >= len(output.labels):
+        return _LONG
+    output.labels[place] = label
+    return _SEARCHING
+
+
+@inlined
+def choose(memory: Memory, pair: int, way: int, row: int, height: int, made: int) -> int:
+    """Make a choice and note the other way; `_FAILED` if it has failed before, `_FULL` without room."""
+    if (memory.marks[pair >> 3] >> (pair & 7)) & 1:
+        return _FAILED
+    if height == len(memory.way) or made == len(memory.made):
+        return _FULL
+    memory.marks[pair >> 3] |= 1 << (pair & 7)
+    memory.made[made] = pair
+    memory.way[height], memory.row[height], memory.height[height] = way, row, made + 1
+    return _SEARCHING
 
 
 @part
@@ -101,52 +125,32 @@ def attempt(
     base = output.progress[LABELS] - start
     at, row, height, made, cut, found = 0, start, 0, 0, 0, _SEARCHING
     while found == _SEARCHING:
-        kind = program.kind[at]
-        fails = 0
+        kind, value = program.kind[at], program.value[at]
         if kind == TAKE:
-            label = program.value[at]
-            if row < limit and (given.holds[row] >> (label >> 1)) & 1:
-                if base + row >= len(output.labels):
-                    found = _LONG
-                else:
-                    output.labels[base + row] = label
-                    row += 1
-                    at = program.follow[at]
-            else:
-                if limit <= row < end:
-                    cut = 1
-                fails = 1
+            found = take(given, output, base + row, row, value, limit)
+            if found == _SEARCHING:
+                at, row = program.follow[at], row + 1
+                continue
+            cut |= limit <= row < end
         elif kind == CHOOSE:
-            pair = (row + partition) * given.choices + program.value[at]
-            if (memory.marks[pair >> 3] >> (pair & 7)) & 1:
-                fails = 1
-            elif height == len(memory.way) or made == len(memory.made):
-                found = _FULL
-            else:
-                memory.marks[pair >> 3] |= 1 << (pair & 7)
-                memory.made[made] = pair
-                made += 1
-                memory.way[height], memory.row[height] = program.other[at], row
-                memory.height[height] = made
-                height += 1
-                at = program.follow[at]
-        elif kind in (AT_START, AT_END):
-            if row != (begin if kind == AT_START else end):
-                fails = 1
+            pair = (row + partition) * given.choices + value
+            found = choose(memory, pair, program.other[at], row, height, made)
+            if found == _SEARCHING:
+                at, height, made = program.follow[at], height + 1, made + 1
+                continue
+        elif kind == DONE:
+            found = row
+        elif row == (begin if kind == AT_START else end):
             at = program.follow[at]
         else:
-            found = row
-        if fails:
-            if height == 0:
-                found = _FAILED
-                made = 0
-            else:
-                height -= 1
-                at, row, made = memory.way[height], memory.row[height], memory.height[height]
-    forget(memory, made)
+            found = _FAILED
+        if found == _FAILED and height > 0:
+            found, height = _SEARCHING, height - 1
+            at, row, made = memory.way[height], memory.row[height], memory.height[height]
+    if found != _FAILED:  # else all choices have failed
+        forget(memory, made)
     if cut:
-        first, last = (start + partition) * given.choices, (limit + partition + 1) * given.choices
-        forget_between(memory.marks, first, last)
+        forget_between(memory, (start + partition) * given.choices, (limit + partition + 1) * given.choices)
     return found
 
 

@@ -24,7 +24,8 @@ from spark_pace.row_patterns.text.navigation import Calls, begins_call
 from spark_pace.row_patterns.text.reader import Reader
 from spark_pace.row_patterns.text.row_values import plain_column
 from spark_pace.row_patterns.text.scopes import MatchScope
-from spark_pace.rules.document.report import Report
+from spark_pace.row_patterns.text.words import Query, Word
+from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.expressions.compile import compile_parts, compile_value
 
 
@@ -46,12 +47,12 @@ class Expressions:
         Raises:
             ConfigError: its expression is wrong.
         """
-        scope, report = MatchScope(self.names), Report()
+        scope, report, opening = MatchScope(self.names), Report(), one.text.word
         text = self._text(one.text, scope, None)
         alone = scope.placeholders.get(text.text.strip("`")) if text.text.startswith("`@") else None
         if isinstance(alone, Column) and (taken := self._taken(one.name.text, alone, scope)) is not None:
             return taken
-        self._refuse_opaque(one, scope)
+        self._refuse_opaque(one.text.query, opening, scope)
         expr = compile_value(text, scope, report)
         if expr is None:
             raise ConfigError(report.problems)
@@ -64,9 +65,9 @@ class Expressions:
         Raises:
             ConfigError: its expression is wrong.
         """
-        scope, report = MatchScope(self.names), Report()
+        scope, report, opening = MatchScope(self.names), Report(), one.text.word
         text = self._text(one.text, scope, variable)
-        self._refuse_opaque(one, scope)
+        self._refuse_opaque(one.text.query, opening, scope)
         parts = [_computed(expr, scope) for _, expr in compile_parts(text, scope, report)]
         if not report.clean:
             raise ConfigError(report.problems)
@@ -116,13 +117,13 @@ class Expressions:
             return Measure(name, value, None, kind)
         return None
 
-    def _refuse_opaque(self, one: Named, scope: MatchScope) -> None:
+    def _refuse_opaque(self, query: Query, opening: Word, scope: MatchScope) -> None:
         for slot in scope.slots:
             if slot.type == OPAQUE and isinstance(slot, Navigation) and isinstance(slot.of, Column):
                 kind = self.names.schema.field(slot.of.attribute).type
                 do = "It can stand alone in MEASURES; else take a part of it in a subquery."
                 must = "must be of columns of types that expressions can compute with"
-                one.text.query.fail(one.name, must, f"{slot.of.attribute} {kind}", do)
+                query.fail(opening, must, f"{quote(slot.of.attribute)}, {kind}", do)
 
 
 def _is_fixed(slot: object, variable: int) -> bool:

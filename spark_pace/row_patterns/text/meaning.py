@@ -82,7 +82,7 @@ def _sortable(query: Query, names: Names, word: Word, column: str) -> str:
     kind = names.schema.field(column).type
     if expression_type(kind) is None:
         must = "must be a column by which rows can be sorted"
-        query.fail(word, must, f"{column} {kind}", "Take a part of it in a subquery.")
+        query.fail(word, must, f"{quote(column)}, {kind}", "Take a part of it in a subquery.")
     return column
 
 
@@ -126,7 +126,7 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
     times = ("TIMESTAMP", "DATE")
     if not order or order[0].descending or names.type_of(order[0].column) not in times:
         must = "must stand beside an ORDER BY whose first column is a TIMESTAMP or DATE, ascending"
-        got = "none" if not order else f"{order[0].column} {names.schema.field(order[0].column).type}"
+        got = "none" if not order else f"{quote(order[0].column)}, {names.schema.field(order[0].column).type}"
         query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")
     tree = parse_expression(expression_text(clause.within, lambda _: None), report)
     if tree is None:

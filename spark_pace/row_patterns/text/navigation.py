@@ -18,7 +18,8 @@ from spark_pace.rules.expressions.digits import averaged
 from spark_pace.rules.expressions.types import Wrong
 
 COUNTED = ("FIRST", "LAST")
-SHIFTED = ("PREV", "NEXT")
+BEFORE, BEHIND = ("PREV", "LAG"), ("NEXT", "LEAD")
+SHIFTED = (*BEFORE, *BEHIND)
 SUMMARIES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 OF_MATCH = ("CLASSIFIER", "MATCH_NUMBER")
 CALLS = (*COUNTED, *SHIFTED, *SUMMARIES, *OF_MATCH)
@@ -140,7 +141,7 @@ class Calls:
         else:
             found = self._value(value)
             slot = Navigation(found.variables, False, 0, 0, False, found.expr, found.expr.type)
-        return replace(slot, shift=-offset if name.upper == "PREV" else offset)
+        return replace(slot, shift=-offset if name.upper in BEFORE else offset)
 
     def _value(self, reader: Reader) -> RowValue:
         for at in range(reader.at, reader.end):

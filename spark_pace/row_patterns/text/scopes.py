@@ -9,6 +9,7 @@ from spark_pace.core.expr import Column, Expr
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.row_patterns.engine.plan import Navigation, Slot, slot_column
 from spark_pace.row_patterns.text.columns import OPAQUE, Names
+from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.types import Wrong
 
 
@@ -19,7 +20,7 @@ def readable(names: Names, attribute: str) -> Column | Wrong:
         return column
     kind = names.type_of(column)
     if kind == OPAQUE:
-        got = f"{column} {names.schema.field(column).type}"
+        got = f"{quote(column)}, {names.schema.field(column).type}"
         do = "It can stand alone, as in LAST(A.x) AS x; else take a part of it in a subquery."
         return Wrong("must be a column of a type that expressions can compute with", got, do)
     return Column(None, column, kind)

@@ -33,6 +33,15 @@ ALLOWED = {
     "spark_pace.rules": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
+    "spark_pace.row_patterns": {"spark_pace.errors"},
+    "spark_pace.row_patterns.engine": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
+    "spark_pace.row_patterns.engine.compiled": {
+        *("spark_pace.core", "spark_pace.machine_code", "spark_pace.row_patterns.engine", "numpy"),
+    },
+    "spark_pace.row_patterns.text": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.rules", "spark_pace.row_patterns.engine"),
+        *("pyarrow", "sqlglot"),
+    },
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.text.compiled_reader": {
         "spark_pace.ways",
@@ -61,6 +70,10 @@ ALLOWED = {
         *("spark_pace.spark.checkpoint", "spark_pace.spark.java", "spark_pace.spark.stages"),
         "spark_pace.spark.internals",
         *PACKAGES_OF_SPARK,
+    },
+    "spark_pace.spark.row_patterns": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.row_patterns"),
+        *("spark_pace.spark.frame_columns", *PACKAGES_OF_SPARK),
     },
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
@@ -265,6 +278,7 @@ def test_a_circle_is_found():
         ("import spark_pace.core.local_run", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
         ("import spark_pace.cli.replay_command", ("pyspark", "pandas", "deltalake")),
         ("import spark_pace.job", ("spark_pace.alerts", "urllib3", "confluent_kafka", "prometheus_client")),
+        ("import spark_pace.row_patterns.engine.result", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
     ],
 )
 def test_an_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]):

@@ -39,7 +39,7 @@ TIMES = [datetime.fromisoformat(event["time"].replace("Z", "+00:00")) for event 
 
 
 EXPORTED = {name for name in spark_pace.__all__ if name != "__version__"}
-WITH_A_JOB = {"read_table", "create_views", "detect"}  # their examples run in tests/spark/test_examples.py
+WITH_SPARK = {"read_table", "create_views", "detect", "sql"}  # their examples run in tests/spark
 
 
 def as_table() -> pa.Table:
@@ -189,7 +189,7 @@ def test_wrong_rules_are_told_with_their_place() -> None:
 
 def test_the_examples_of_the_documentation_run() -> None:
     assert tried(spark_pace, {}) > 4
-    examples = {name: tried(getattr(spark_pace, name), {}) for name in EXPORTED - WITH_A_JOB}
+    examples = {name: tried(getattr(spark_pace, name), {}) for name in EXPORTED - WITH_SPARK}
     assert min(examples.values()) > 2
 
 

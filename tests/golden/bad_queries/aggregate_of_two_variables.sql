@@ -1,0 +1,6 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  ORDER BY t
+  MEASURES SUM(A.x + B.x) AS m
+  PATTERN (A B+)
+  DEFINE A AS x < 1
+)

@@ -1,0 +1,4 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  PATTERN (A)
+  ORDER BY t
+)

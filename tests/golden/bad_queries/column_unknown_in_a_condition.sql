@@ -1,0 +1,5 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  ORDER BY t
+  PATTERN (A)
+  DEFINE A AS z > 1
+)

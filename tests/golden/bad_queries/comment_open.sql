@@ -1,0 +1,2 @@
+SELECT * /* never ends
+FROM rows

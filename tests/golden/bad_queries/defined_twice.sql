@@ -1,0 +1,5 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  ORDER BY t
+  PATTERN (A)
+  DEFINE A AS x < 1, a AS x > 0
+)

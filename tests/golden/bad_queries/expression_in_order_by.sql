@@ -1,0 +1,5 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  ORDER BY rows.t
+  PATTERN (A B+)
+  DEFINE A AS x < 1
+)

@@ -1,0 +1,6 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  PARTITION BY upper(k)
+  ORDER BY t
+  PATTERN (A B+)
+  DEFINE A AS x < 1
+)

@@ -1,0 +1,6 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  ORDER BY t
+  MEASURES soundex(A.k) AS m
+  PATTERN (A B+)
+  DEFINE A AS x < 1
+)

@@ -1,0 +1,4 @@
+SELECT count(*) FROM rows MATCH_RECOGNIZE (
+  PATTERN (A B+)
+  DEFINE A AS x < 1
+)

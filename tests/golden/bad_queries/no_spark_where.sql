@@ -1,0 +1,4 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  PATTERN (A B+)
+  DEFINE A AS x < 1
+) WHERE m = 1

@@ -1,0 +1,6 @@
+SELECT * FROM rows MATCH_RECOGNIZE (
+  ORDER BY t
+  PATTERN (A)
+  DEFINE A AS x
+    = k
+)

@@ -1,0 +1,171 @@
+"""`spark_pace.sql`: queries with MATCH_RECOGNIZE give on Spark what the engine gives without it."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+import spark_pace
+from spark_pace.errors import ConfigError
+from spark_pace.row_patterns.text.meaning import plan_of
+from spark_pace.row_patterns.text.occurrences import occurrences_in
+from spark_pace.row_patterns.text.words import read_query
+from spark_pace.spark import row_patterns
+from tests.support.examples import tried
+from tests.support.row_pattern_cases import SKIPPED, trial_of
+from tests.support.row_pattern_examples import EXAMPLES, TICKER, V_SHAPE, Example
+
+pytestmark = pytest.mark.spark
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    return frame.toArrow().to_pylist()  # type: ignore[no-any-return]
+
+
+def lower(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name.lower(): cell for name, cell in row.items()} for row in rows]
+
+
+@pytest.fixture(autouse=True)
+def _ticker(spark: SparkSession) -> None:
+    spark.createDataFrame(TICKER).createOrReplaceTempView("ticker")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_well_known_examples_give_the_rows_of_their_documents(example: Example, spark: SparkSession) -> None:
+    name = re.search(r"FROM\s+(\w+)", example.query)
+    assert name is not None
+    spark.createDataFrame(example.table).createOrReplaceTempView(name[1])
+    found = spark_pace.sql(spark, example.query, dialect=example.dialect)
+    assert lower(rows_of(found)) == lower(example.rows)
+
+
+def test_the_example_of_the_documentation_runs(spark: SparkSession) -> None:
+    assert tried(spark_pace.sql, {"spark": spark}) > 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_clauses_give_the_rows_of_the_engine(seed: int, spark: SparkSession) -> None:
+    trial = trial_of(Random(10_000 + seed))
+    spark.createDataFrame(trial.table).createOrReplaceTempView("rows")
+    expected = trial.found()
+    found = spark_pace.sql(spark, trial.sql)
+    if expected == SKIPPED:
+        with pytest.raises(PythonException, match=SKIPPED):
+            found.collect()
+        return
+    table = found.toArrow()
+    kinds = [pa.int64() if pa.types.is_timestamp(one.type) else one.type for one in table.schema]
+    plain = table.cast(pa.schema(zip(table.column_names, kinds, strict=True))).to_pylist()
+    assert isinstance(expected, list)
+    assert sorted(plain, key=repr) == sorted(expected, key=repr)
+
+
+def test_the_rest_of_the_query_is_sparks(spark: SparkSession) -> None:
+    """Names of WITH, joins, a clause over a clause, and several clauses."""
+    v_shape = V_SHAPE.replace("ORDER BY symbol, start_tstamp", "").replace("FROM ticker", "FROM {}")
+    query = f"""
+        WITH early AS (SELECT * FROM ticker WHERE day(tstamp) < 15), -- MATCH_RECOGNIZE (
+             shapes AS ({v_shape.format("early")}),
+             long AS (SELECT * FROM shapes MATCH_RECOGNIZE (
+               ORDER BY start_tstamp MEASURES end_tstamp AS ended PATTERN (A)
+               DEFINE A AS datediff(end_tstamp, start_tstamp) > 3))
+        SELECT t.price, upper(s.symbol) AS sym, 'MATCH_RECOGNIZE (' AS text
+        FROM (SELECT * FROM ticker) AS other MATCH_RECOGNIZE (
+               PARTITION BY symbol ORDER BY tstamp MEASURES LAST(tstamp) AS tstamp PATTERN (A{{10}})) AS ten
+        JOIN long ON ten.tstamp = long.ended
+        JOIN ticker AS t ON t.tstamp = long.ended
+        JOIN shapes AS s ON s.end_tstamp = long.ended;
+    """
+    found = rows_of(spark_pace.sql(spark, query))
+    assert found == [{"price": 25, "sym": "ACME", "text": "MATCH_RECOGNIZE ("}]
+    assert [one.name for one in spark.catalog.listTables() if one.name.startswith("spark_pace_")] == []
+
+
+def test_a_query_without_the_clause_is_sparks(spark: SparkSession) -> None:
+    assert rows_of(spark_pace.sql(spark, "SELECT count(*) AS n FROM ticker")) == [{"n": 20}]
+
+
+def test_types_are_known_before_and_columns_of_any_type_come_through(spark: SparkSession) -> None:
+    query = """
+        SELECT * FROM (SELECT *, array(price) AS `a.b`, struct(price) AS s, CAST(price AS SMALLINT) AS small,
+                              CAST(price AS DECIMAL(10,2)) AS d FROM ticker)
+        MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY tstamp DESC
+          MEASURES FIRST(`a.b`) AS listed, s AS whole, MAX(small) AS most, SUM(d) AS total, AVG(d) AS mean,
+                   LAST(d * 2) AS twice, COUNT(*) AS n
+          ALL ROWS PER MATCH PATTERN (A A))
+    """
+    found = spark_pace.sql(spark, query)
+    assert found.columns == [
+        *("SYMBOL", "tstamp", "listed", "whole", "most", "total", "mean", "twice", "n"),
+        *("price", "a.b", "s", "small", "d"),
+    ]
+    types = {name: kind for name, kind in found.dtypes if name in found.columns[2:9]}
+    assert types == {
+        "listed": "array<int>", "whole": "struct<price:int>", "most": "smallint", "total": "decimal(20,2)",
+        "mean": "decimal(14,6)", "twice": "decimal(12,2)", "n": "bigint",
+    }  # fmt: skip
+    row = found.orderBy("tstamp").first()
+    assert row is not None
+    assert row.asDict(recursive=True)["whole"] == {"price": 12}
+    assert (row["listed"], row["most"], row["n"], str(row["mean"])) == ([17], 17, 2, "14.500000")
+
+
+@pytest.mark.parametrize("partition", ["PARTITION BY k", ""])
+def test_a_task_searches_its_partitions_in_parts(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clause = f"{partition} ORDER BY i MEASURES COUNT(*) AS n PATTERN (A B) DEFINE A AS x < NEXT(x)"
+    query = read_query(f"SELECT * FROM r MATCH_RECOGNIZE ({clause})", "query", "spark")
+    numbers = np.arange(3_000)
+    table = pa.table({"k": numbers // 40, "i": numbers, "x": numbers % 3})
+    plan = plan_of(query, occurrences_in(query)[0].clause, table.schema)
+    search = row_patterns.task(plan, tuple(table.column_names))
+    (whole,) = search(iter(table.to_batches()))
+    monkeypatch.setattr(row_patterns, "AT_ONCE_ROWS", 50)
+    parts = list(search(iter(table.to_batches(17))))
+    assert pa.Table.from_batches(parts).equals(pa.Table.from_batches([whole]))
+    assert (len(parts) > 20) == bool(partition)
+    assert whole.num_rows > 900
+    assert list(search(iter([]))) == []
+
+
+def test_times_are_read_in_utc_or_refused(spark: SparkSession) -> None:
+    query = """SELECT * FROM (SELECT CAST(tstamp AS TIMESTAMP) AS t FROM ticker)
+               MATCH_RECOGNIZE (ORDER BY t MEASURES {} AS m PATTERN (A B))"""
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        spark.sql("SELECT min(CAST(tstamp AS TIMESTAMP)) AS t FROM ticker").createOrReplaceTempView("least")
+        found = spark_pace.sql(spark, query.format("FIRST(t)"))
+        assert found.join(spark.table("least"), found.m == spark.table("least").t).count() == 1
+        with pytest.raises(ConfigError, match="got a session in America/New_York"):
+            spark_pace.sql(spark, query.format("hour(t)"))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+
+
+def test_what_cannot_be_answered_is_refused_before_it_runs(spark: SparkSession) -> None:
+    bad = "SELECT * FROM ticker MATCH_RECOGNIZE (\n  ORDER BY tstamp PATTERN (A) DEFINE A AS prize > 1)"
+    with pytest.raises(ConfigError, match=r'query:2:43 — must be a column of the input; got "prize"'):
+        spark_pace.sql(spark, bad)
+    stream = spark.readStream.format("rate").load()
+    stream.createOrReplaceTempView("stream")
+    with pytest.raises(ConfigError, match="must be applied to rows at rest"):
+        spark_pace.sql(spark, "SELECT * FROM stream MATCH_RECOGNIZE (ORDER BY timestamp PATTERN (A))")
+    with pytest.raises(ConfigError, match="dialect — must be a known dialect"):
+        spark_pace.sql(spark, "SELECT 1", dialect="sparc")
+    with pytest.raises(ConfigError, match="query — must be a text; got int"):
+        spark_pace.sql(spark, 1)  # type: ignore[arg-type]
+
+
+def test_a_search_that_takes_too_long_ends_with_its_reason(spark: SparkSession) -> None:
+    query = """SELECT * FROM ticker MATCH_RECOGNIZE (ORDER BY tstamp MEASURES COUNT(*) AS n
+               PATTERN (A+ A+ A+ B) DEFINE A AS COUNT(*) > 0, B AS COUNT(*) < 0)"""
+    with pytest.raises(PythonException, match=r"must take at most 1,000 steps; got more"):
+        spark_pace.sql(spark, query, most_steps=1_000).collect()
