@@ -11,6 +11,8 @@
 - `levels` (`make levels`) compares random rules over rules with the oracle, and kills jobs of
   them (`make kills`). `tests/property/test_levels_at_random.py` is a short run of the first, a test of
   `tests/integration/test_kills.py` a short round of the second.
+- `row_patterns` (`make row-patterns`) compares random clauses of MATCH_RECOGNIZE with their oracle.
+  `tests/property/test_row_patterns_at_random.py` is a short run of it.
 - `soak` (`make soak`) keeps a job under load, and looks for losses and for memory that grows.
   `tests/integration/test_soak.py` is a short round of it.
 

@@ -22,6 +22,7 @@ _CLAUSES: tuple[tuple[str, ...], ...] = (
     ("SUBSET",),
     ("DEFINE",),
 )
+_NO_VALUES = ("AND", "OR", "NOT", "IS", "IN", "LIKE", "BETWEEN", "ELSE", "THEN", "WHEN", "CASE", "DISTINCT")
 _ORDER = "The parts stand in this order: " + ", ".join(" ".join(one) for one in _CLAUSES) + "."
 
 
@@ -121,11 +122,23 @@ def _measures(reader: Reader) -> list[Named]:
     measures = []
     while True:
         text = reader.until("AS", ",", clauses=_CLAUSES)
-        if not reader.takes("AS"):
+        if reader.takes("AS"):
+            measures.append(Named(reader.name("a measure"), text))
+        elif _ends_with_a_name(text):
+            measures.append(Named(text.query.words[text.end - 1], Reader(text.query, text.at, text.end - 1)))
+        else:
             reader.fail("must be AS and the name of the measure", "Write for example LAST(A.x) AS last_x.")
-        measures.append(Named(reader.name("a measure"), text))
         if not reader.takes_sign(","):
             return measures
+
+
+def _ends_with_a_name(text: Reader) -> bool:
+    """Tell whether the name of a measure stands behind its expression without AS: ``LAST(x) last_x``."""
+    if text.end - text.at < 2:
+        return False
+    before, name = text.query.words[text.end - 2 : text.end]
+    ends = before.is_sign(")") or (before.kind != "sign" and before.upper not in _NO_VALUES)
+    return ends and name.is_name and name.upper not in ("NULL", "END", "TRUE", "FALSE")
 
 
 def _rows(reader: Reader) -> RowMode:

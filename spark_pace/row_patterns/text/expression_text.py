@@ -39,7 +39,14 @@ def expression_text(reader: Reader, replaced: Replace) -> ExpressionText:
         found = replaced(reader)
         if found is None:
             found = as_spark(query, word)
+            if word.kind == "word" and _is_beside_a_dot(reader):
+                found = f"`{found}`"  # so that a variable may have the name of a keyword
             reader.at += 1
         text += found
         behind = query.words[reader.at - 1].end
     return ExpressionText(first, text, text, None, tuple(starts), tuple(places))
+
+
+def _is_beside_a_dot(reader: Reader) -> bool:
+    words, at = reader.query.words, reader.at
+    return (at > 0 and words[at - 1].is_sign(".")) or (at + 1 < reader.end and words[at + 1].is_sign("."))

@@ -62,7 +62,7 @@ class Word:
 
     Attributes:
         kind: "word" without quotation marks, "name" with them, "text", "number", or "sign".
-        text: what it says, without quotation marks.
+        text: what it says, without quotation marks; of a text what stands between them.
         start: the place of its first character in the text.
         end: the place behind its last one.
         raw: whether it is a text in which backslashes stand for themselves, written r'…'.
@@ -189,8 +189,8 @@ def _quoted(query: Query, at: int) -> Word | None:
         if doubled or (escapes and text[behind] == "\\"):
             behind += 2
         elif text[behind] == mark:
-            held = text[at + raw + 1 : behind]
-            return Word(kind, held if raw else held.replace(mark * 2, mark), at, behind + 1, raw)
+            held = text[at + raw + 1 : behind].replace(mark * 2, mark)
+            return Word(kind, held, at, behind + 1, raw)
         else:
             behind += 1
     must, do = f"must be a {kind} that ends", "Close the quotation mark."
@@ -212,8 +212,9 @@ def as_spark(query: Query, word: Word) -> str:
         return "`" + word.text.replace("`", "``") + "`"
     if word.kind != "text" or word.raw or query.dialect.texts == "'\"":
         return written
-    held = word.text if query.dialect.escapes else word.text.replace("\\", "\\\\")
-    return "'" + held.replace("'", "\\'") + "'"
+    # each character with its backslash or second quotation mark, if it has one
+    units = re.findall(r"\\.|''|." if query.dialect.escapes else r"''|.", written[1:-1], re.DOTALL)
+    return "'" + "".join({"''": "\\'", "\\": "\\\\"}.get(one, one) for one in units) + "'"
 
 
 def in_spark(query: Query, start: int, end: int) -> str:

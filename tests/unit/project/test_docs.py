@@ -52,7 +52,7 @@ def test_the_snippets_of_the_readme_run(tmp_path: Path):
         elif fence.language == "python":
             subprocess.run([sys.executable, "-c", fence.text], cwd=tmp_path, check=True)
             commands += 1
-    assert commands == 2
+    assert commands == 3
 
 
 def test_the_sessions_of_the_rules_run(tmp_path: Path):
@@ -65,6 +65,16 @@ def test_the_sessions_of_the_rules_run(tmp_path: Path):
     for fence in shown:
         command, _, output = fence.text.partition("\n")
         assert run(command.removeprefix("$ "), tmp_path) == output
+
+
+def test_the_session_of_the_row_patterns_runs(tmp_path: Path):
+    shown = fences(ROOT / "docs" / "match_recognize.md")
+    for fence in shown:
+        if fence.file:
+            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+    (session,) = (fence for fence in shown if fence.language == "console")
+    command, _, output = session.text.partition("\n")
+    assert run(command.removeprefix("$ "), tmp_path) == output
 
 
 def test_the_job_of_the_readme_is_right(tmp_path: Path):

@@ -1,0 +1,108 @@
+"""What of a query is Spark's, and how it is written for Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_pace.errors import ConfigError
+from spark_pace.row_patterns.text.occurrences import Rewriting, occurrences_in, replaced
+from spark_pace.row_patterns.text.words import read_query
+from tests.support.row_pattern_cases import found_rows
+from tests.unit.row_patterns.test_bad_queries import ROWS
+
+CLAUSE = "MATCH_RECOGNIZE (ORDER BY t PATTERN (A))"
+
+
+def rewritten(text: str, dialect: str = "spark") -> tuple[str, list[str]]:
+    """The query around the views v0, v1, …, and the queries for their inputs."""
+    query = read_query(text, "query", dialect)
+    inputs: list[str] = []
+
+    def view(number: int, of_input: str) -> str:
+        inputs.append(" ".join(of_input.split()))
+        return f"v{number}"
+
+    outer = replaced(Rewriting(query, occurrences_in(query)), view)
+    return " ".join(outer.split()), inputs
+
+
+@pytest.mark.parametrize(
+    ("table", "alias"),
+    [
+        ("t", ""),
+        ("a.b.t", "AS m"),
+        ("`odd name`.t", "m"),
+        ("(SELECT * FROM u WHERE x IN (1, 2))", "m"),
+        ("range(5)", ""),
+        ("parquet.`/a/b`", "m"),
+    ],
+)
+@pytest.mark.parametrize("named", ["", " AS r", " r"])
+def test_the_input_is_what_stands_before_it(table: str, alias: str, named: str) -> None:
+    outer, inputs = rewritten(f"SELECT * FROM u JOIN {table}{named} {CLAUSE} {alias} ON m.x = u.x")
+    assert inputs == [f"SELECT * FROM {table}"]
+    assert outer == " ".join(f"SELECT * FROM u JOIN v0 {alias} ON m.x = u.x".split())
+
+
+def test_inner_clauses_come_before_those_around_them() -> None:
+    outer, inputs = rewritten(f"SELECT * FROM (SELECT x FROM t {CLAUSE}) {CLAUSE}, u {CLAUSE} AS w;")
+    assert inputs == ["SELECT * FROM t", "SELECT * FROM (SELECT x FROM v0 )", "SELECT * FROM u"]
+    assert outer == "SELECT * FROM v1 , v2 AS w"
+
+
+def test_names_of_with_are_known_to_the_clauses_behind_them() -> None:
+    outer, inputs = rewritten(
+        f"WITH a AS (SELECT 1 x), b (y) AS (SELECT * FROM a {CLAUSE}), c AS (SELECT 2) "
+        f"SELECT * FROM b {CLAUSE}"
+    )
+    assert inputs == [
+        "WITH a AS (SELECT 1 x) SELECT * FROM a",
+        "WITH a AS (SELECT 1 x), b (y) AS (SELECT * FROM v0 ), c AS (SELECT 2) SELECT * FROM b",
+    ]
+    assert outer == "WITH a AS (SELECT 1 x), b (y) AS (SELECT * FROM v0 ), c AS (SELECT 2) SELECT * FROM v1"
+
+
+def test_comments_and_texts_are_no_clauses() -> None:
+    text = "SELECT 'FROM t MATCH_RECOGNIZE (', \"it's\" -- MATCH_RECOGNIZE (\n/* a /* b */ c ( */ FROM t"
+    assert rewritten(text) == (" ".join(text.split()), [])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "expected"),
+    [
+        ("spark", "`a``b` \"c\" 'it\\'s' r'\\d'", "`a``b` \"c\" 'it\\'s' r'\\d'"),
+        ("trino", '"a`b" "say ""x""" \'it\'\'s\' \'a\\d\\\'', "`a``b` `say \"x\"` 'it\\'s' 'a\\\\d\\\\'"),
+        ("snowflake", "\"a\" 'it\\'s' 'it''s' 'a\\\\' 'b'", "`a` 'it\\'s' 'it\\'s' 'a\\\\' 'b'"),
+        ("flink", "`a` 'x\\y' '''' ''", "`a` 'x\\\\y' '\\'' ''"),
+        ("oracle", "x \"X\" 'q'", "x `X` 'q'"),
+    ],
+)
+def test_names_and_texts_are_written_as_spark_writes_them(dialect: str, text: str, expected: str) -> None:
+    assert rewritten(f"SELECT {text}", dialect)[0] == f"SELECT {expected}"
+
+
+def test_variables_may_have_the_names_of_keywords_and_quoted_names() -> None:
+    query = """SELECT * FROM r MATCH_RECOGNIZE (ORDER BY t
+        MEASURES END.x AS e, CASE WHEN END.x > 1 THEN LAST("is b".x + "is b".y) END + 1 AS c, CLASSIFIER() AS v
+        PATTERN (end+ "is b") SUBSET "or" = (END, "is b")
+        DEFINE end AS END.x < 3 AND "is b".k IS NULL AND "or".y < 1, "is b" AS k = 'it''s')"""
+    rows = ROWS.from_pylist(
+        [{"k": k, "x": x, "y": 0.5} for k, x in (("a", 1), ("a", 2), ("it's", 5))], schema=ROWS.schema
+    )
+    assert found_rows(query, rows, "trino") == [{"e": 2, "c": 6.5, "v": "is b"}]
+
+
+def test_a_condition_may_be_a_constant() -> None:
+    rows = ROWS.from_pylist([{"x": 1}, {"x": 2}], schema=ROWS.schema)
+    query = (
+        "SELECT * FROM r MATCH_RECOGNIZE (ORDER BY x MEASURES x AS m, 1 AS one PATTERN (A) DEFINE A AS {})"
+    )
+    assert found_rows(query.format("TRUE"), rows) == [{"m": 1, "one": 1}, {"m": 2, "one": 1}]
+    assert found_rows(query.format("NULL"), rows) == []
+
+
+@pytest.mark.parametrize("before", ["", "t,", "FROM t TABLESAMPLE (5 ROWS)", "FROM VALUES (1) AS t(a)"])
+def test_what_is_no_input_is_refused(before: str) -> None:
+    query = read_query(f"SELECT * {before} {CLAUSE}", "query", "spark")
+    with pytest.raises(ConfigError, match="must follow a table, a view or a subquery"):
+        occurrences_in(query)
