@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from spark_pace.errors import ConfigError, Problem
 from spark_pace.row_patterns.text.reader import Reader
 from spark_pace.row_patterns.text.words import as_spark
 from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place
+from spark_pace.rules.document.report import Place, Report, TooManyError
 
+Compiled = TypeVar("Compiled")
+_ELSEWHERE = "Spark's own functions can be computed of the input in a subquery, or in the query around."
 Replace = Callable[[Reader], "str | None"]  # reads words and gives what stands for them; None: it reads none
 
 
@@ -50,3 +55,23 @@ def expression_text(reader: Reader, replaced: Replace) -> ExpressionText:
 def _is_beside_a_dot(reader: Reader) -> bool:
     words, at = reader.query.words, reader.at
     return (at > 0 and words[at - 1].is_sign(".")) or (at + 1 < reader.end and words[at + 1].is_sign("."))
+
+
+def compiled(read: Callable[[Report], Compiled | None]) -> Compiled:
+    """What a compiler of expressions makes, which notes in a report what is wrong.
+
+    Raises:
+        ConfigError: something is.
+    """
+    report, found = Report(), None
+    with suppress(TooManyError):
+        found = read(report)
+    if found is None or not report.clean:
+        raise ConfigError(tuple(map(_advised, report.problems)))
+    return found
+
+
+def _advised(problem: Problem) -> Problem:
+    """Say of a function that is not known here that Spark may know it."""
+    known = problem.must != "must be a known function"
+    return problem if known else replace(problem, do=f"{problem.do} {_ELSEWHERE}")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, walk
-from spark_pace.errors import ConfigError
 from spark_pace.row_patterns.engine.plan import (
     Computed,
     Condition,
@@ -19,13 +18,13 @@ from spark_pace.row_patterns.engine.plan import (
 )
 from spark_pace.row_patterns.text.clause import Named
 from spark_pace.row_patterns.text.columns import OPAQUE, Names
-from spark_pace.row_patterns.text.expression_text import ExpressionText, expression_text
+from spark_pace.row_patterns.text.expression_text import ExpressionText, compiled, expression_text
 from spark_pace.row_patterns.text.navigation import Calls, begins_call
 from spark_pace.row_patterns.text.reader import Reader
 from spark_pace.row_patterns.text.row_values import plain_column
 from spark_pace.row_patterns.text.scopes import MatchScope
 from spark_pace.row_patterns.text.words import Query, Word
-from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.compile import compile_parts, compile_value
 
 
@@ -47,15 +46,13 @@ class Expressions:
         Raises:
             ConfigError: its expression is wrong.
         """
-        scope, report, opening = MatchScope(self.names), Report(), one.text.word
+        scope, opening = MatchScope(self.names), one.text.word
         text = self._text(one.text, scope, None)
         alone = scope.placeholders.get(text.text.strip("`")) if text.text.startswith("`@") else None
         if isinstance(alone, Column) and (taken := self._taken(one.name.text, alone, scope)) is not None:
             return taken
         self._refuse_opaque(one.text.query, opening, scope)
-        expr = compile_value(text, scope, report)
-        if expr is None:
-            raise ConfigError(report.problems)
+        expr: Expr = compiled(lambda report: compile_value(text, scope, report))
         kind = pa.timestamp("us", "UTC") if expr.type == "TIMESTAMP" else ARROW_TYPES[expr.type]
         return Measure(one.name.text, _computed(expr, scope), None, kind)
 
@@ -65,12 +62,11 @@ class Expressions:
         Raises:
             ConfigError: its expression is wrong.
         """
-        scope, report, opening = MatchScope(self.names), Report(), one.text.word
+        scope, opening = MatchScope(self.names), one.text.word
         text = self._text(one.text, scope, variable)
         self._refuse_opaque(one.text.query, opening, scope)
-        parts = [_computed(expr, scope) for _, expr in compile_parts(text, scope, report)]
-        if not report.clean:
-            raise ConfigError(report.problems)
+        found = compiled(lambda report: compile_parts(text, scope, report))
+        parts = [_computed(expr, scope) for _, expr in found]
         fixed = [all(_is_fixed(slot, variable) for slot in part.slots) for part in parts]
         return Condition(
             tuple(part for part, is_fixed in zip(parts, fixed, strict=True) if is_fixed),

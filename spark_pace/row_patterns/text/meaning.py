@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from spark_pace.core.expr import Literal
-from spark_pace.errors import ConfigError
+from spark_pace.errors import one_line
 from spark_pace.row_patterns.engine.plan import Condition, OrderKey, Plan, output_columns
 from spark_pace.row_patterns.engine.program import MOST_INSTRUCTIONS, TooLargeError, program_of
 from spark_pace.row_patterns.engine.rows import expression_type
 from spark_pace.row_patterns.text.clause import Clause, Key
 from spark_pace.row_patterns.text.columns import Names
-from spark_pace.row_patterns.text.expression_text import expression_text
+from spark_pace.row_patterns.text.expression_text import compiled, expression_text
 from spark_pace.row_patterns.text.expressions import Expressions
 from spark_pace.row_patterns.text.words import Query, Word
-from spark_pace.rules.document.report import Report, nearest, quote
+from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.intervals import Interval, constant_interval
 from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.types import Wrong
@@ -43,7 +43,7 @@ def plan_of(query: Query, clause: Clause, schema: pa.Schema, most_steps: int = M
         rows=clause.rows,
         skip=clause.skip,
         skip_variables=() if skip_to is None else _targets(query, names, skip_to),
-        skip_name="" if skip_to is None else skip_to.text,
+        skip_name="" if skip_to is None else one_line(skip_to.text),
         variables=tuple(primary),
         conditions=tuple(_conditions(query, clause, primary, expressions)),
         pattern=clause.pattern,
@@ -122,15 +122,14 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
     """The microseconds of WITHIN."""
     if clause.within is None:
         return None
-    word, report = clause.within.word, Report()
+    word = clause.within.word
     times = ("TIMESTAMP", "DATE")
     if not order or order[0].descending or names.type_of(order[0].column) not in times:
         must = "must stand beside an ORDER BY whose first column is a TIMESTAMP or DATE, ascending"
         got = "none" if not order else f"{quote(order[0].column)}, {names.schema.field(order[0].column).type}"
         query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")
-    tree = parse_expression(expression_text(clause.within, lambda _: None), report)
-    if tree is None:
-        raise ConfigError(report.problems)
+    text = expression_text(clause.within, lambda _: None)
+    tree = compiled(lambda report: parse_expression(text, report))
     length = constant_interval(tree) if tree.key == "interval" else None  # type: ignore[arg-type]
     if isinstance(length, Wrong):
         query.fail(word, length.must, length.got, length.do)

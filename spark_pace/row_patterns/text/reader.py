@@ -7,6 +7,8 @@ from typing import NoReturn
 
 from spark_pace.row_patterns.text.words import Query, Word
 
+_MOST_DIGITS = 18
+
 
 @dataclass
 class Reader:
@@ -67,11 +69,12 @@ class Reader:
         return self.query.words[self.at - 1]
 
     def number(self) -> int | None:
-        """Read a whole number if one comes next."""
+        """Read a whole number if one comes next; at most 10 ** 18."""
         if self.is_done or self.word.kind != "number" or not self.word.text.isdecimal():
             return None
         self.at += 1
-        return int(self.query.words[self.at - 1].text)
+        text = self.query.words[self.at - 1].text
+        return int(text) if len(text) <= _MOST_DIGITS else 10**_MOST_DIGITS
 
     def fail(self, must: str, do: str) -> NoReturn:
         """Raise the error for what comes next."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_pace.core.expr import Column, Expr
-from spark_pace.errors import ConfigError
 from spark_pace.row_patterns.text.columns import Names
-from spark_pace.row_patterns.text.expression_text import expression_text
+from spark_pace.row_patterns.text.expression_text import compiled, expression_text
 from spark_pace.row_patterns.text.reader import Reader
 from spark_pace.row_patterns.text.scopes import RowScope
-from spark_pace.rules.document.report import Report
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.types import Wrong
 
@@ -51,10 +49,9 @@ def plain_column(reader: Reader, names: Names) -> RowValue | None:
 
 
 def _computed(reader: Reader, names: Names) -> RowValue:
-    report, scope, opening = Report(), RowScope(names), reader.word
-    expr = compile_value(expression_text(reader, lambda _: None), scope, report)
-    if expr is None:
-        raise ConfigError(report.problems)
+    scope, opening = RowScope(names), reader.word
+    text = expression_text(reader, lambda _: None)
+    expr: Expr = compiled(lambda report: compile_value(text, scope, report))
     if len(scope.prefixes) != 1:
         told = " and ".join(sorted("all rows" if one is None else one for one in scope.prefixes))
         must = "must be about the rows of one variable inside a navigation or an aggregate"

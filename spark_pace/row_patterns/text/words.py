@@ -119,7 +119,7 @@ class Query:
     def error(self, at: Word | int, must: str, got: str, do: str) -> ConfigError:
         """The error for what stands at a word, or at a character."""
         place = self.place(at.start if isinstance(at, Word) else at)
-        return ConfigError((Problem(str(place), must, one_line(got), do),))
+        return ConfigError((Problem(one_line(str(place)), *map(one_line, (must, got, do))),))
 
     def fail(self, at: Word | int, must: str, got: str, do: str) -> NoReturn:
         """Raise this error.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +25,12 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.plan.structs import json_rows
-from spark_pace.errors import Problem, counted
+from spark_pace.errors import ConfigError, Problem, counted
 from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import check_files
+from spark_pace.row_patterns.text.file_query import file_query
+from spark_pace.row_patterns.text.words import DIALECTS, read_query
 from spark_pace.rules import explain
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError
@@ -37,6 +40,7 @@ from spark_pace.rules.rule_file import read_rules
 from spark_pace.spark.spark_filter import to_spark_filter
 from tests.support import expression_cases
 from tests.support.expression_texts import texts
+from tests.support.row_pattern_cases import trial_of
 
 ROOT = Path(__file__).parents[3]
 CORPUS = Path(__file__).parent / "corpus"
@@ -56,6 +60,7 @@ _EVENTS = EventSchema(
     ),
     "t",
 )
+_ROWS = trial_of(Random(3)).table
 _ONE_COLUMN = EventSchema((Field("t", "BIGINT"),), "t", time_unit="s")
 _LINES = replace(
     _EVENTS,
@@ -252,6 +257,18 @@ rules:
 """
 
 
+def answer_match_query(text: bytes, folder: Path) -> str:
+    """A query with MATCH_RECOGNIZE, in one dialect or another."""
+    dialect = list(DIALECTS)[len(text) % len(DIALECTS)]
+    try:
+        query = file_query(read_query(text.decode("utf-8", "replace"), "query.sql", dialect))
+        answer = query.answer(_ROWS, 1_000)
+    except ConfigError as error:
+        return _kinds(error.problems)
+    answer.validate(full=True)
+    return f"{counted(answer.num_rows, 'row')}, {counted(answer.num_columns, 'column')}"
+
+
 def _words(*names: str) -> tuple[bytes, ...]:
     """Words of a language: one a line, spaces counted, with Python's escapes."""
     lines = [
@@ -260,6 +277,12 @@ def _words(*names: str) -> tuple[bytes, ...]:
         for line in (Path(__file__).parent / "words" / f"{name}.txt").read_bytes().splitlines()
     ]
     return tuple(line.decode("unicode_escape").encode("latin-1") for line in lines)
+
+
+def _query_seeds() -> list[bytes]:
+    paths = sorted((ROOT / "tests" / "golden" / "bad_queries").glob("*.sql"))
+    trials = [trial_of(Random(seed)).sql.encode() for seed in range(60)]
+    return [*trials, *(path.read_bytes() for path in paths)]
 
 
 def _rule_seeds() -> list[bytes]:
@@ -282,7 +305,8 @@ def _expression_seeds() -> list[bytes]:
 TARGETS = (
     Target("rules", 0.09, read_rule_file, _rule_seeds, _words("yaml", "rules")),
     Target("jobs", 0.04, read_job_file, _job_seeds, _words("yaml", "jobs")),
-    Target("expressions", 0.69, evaluate_expression, _expression_seeds, _words("expressions")),
+    Target("queries", 0.06, answer_match_query, _query_seeds, _words("queries", "expressions")),
+    Target("expressions", 0.63, evaluate_expression, _expression_seeds, _words("expressions")),
     Target("json", 0.06, read_json_records, list, _words("json"), most_bytes=600),
     Target("csv", 0.06, read_csv_records, list, _words("csv"), most_bytes=600),
     Target("text", 0.03, read_text_records, list, _words("text"), most_bytes=600),

@@ -83,13 +83,14 @@ def test_names_and_texts_are_written_as_spark_writes_them(dialect: str, text: st
 
 def test_variables_may_have_the_names_of_keywords_and_quoted_names() -> None:
     query = """SELECT * FROM r MATCH_RECOGNIZE (ORDER BY t
-        MEASURES END.x AS e, CASE WHEN END.x > 1 THEN LAST("is b".x + "is b".y) END + 1 AS c, CLASSIFIER() AS v
+        MEASURES END.x AS e, CLASSIFIER() AS v,
+                 CASE WHEN END.x > 1 THEN LAST("is b".x + "is b".y) END + 1 AS c
         PATTERN (end+ "is b") SUBSET "or" = (END, "is b")
         DEFINE end AS END.x < 3 AND "is b".k IS NULL AND "or".y < 1, "is b" AS k = 'it''s')"""
     rows = ROWS.from_pylist(
         [{"k": k, "x": x, "y": 0.5} for k, x in (("a", 1), ("a", 2), ("it's", 5))], schema=ROWS.schema
     )
-    assert found_rows(query, rows, "trino") == [{"e": 2, "c": 6.5, "v": "is b"}]
+    assert found_rows(query, rows, "trino") == [{"e": 2, "v": "is b", "c": 6.5}]
 
 
 def test_a_condition_may_be_a_constant() -> None:
