@@ -151,21 +151,17 @@ def _require_usable(frame: DataFrame, plan: Plan) -> None:
         ConfigError: the input is one of these.
     """
     if frame.isStreaming:
-        must, do = (
-            "must be applied to rows at rest",
-            "Read the input by spark.read, or find the matches by rules.",
-        )
-        raise ConfigError.of(plan.where, f"MATCH_RECOGNIZE {must}", "a streaming DataFrame", do)
+        must = "MATCH_RECOGNIZE must be applied to rows at rest"
+        do = "Read the input by spark.read, or find the matches by rules."
+        raise ConfigError.of(plan.where, must, "a streaming DataFrame", do)
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
     if zone in UTC:
         return
     nodes = [node for expr in _computed(plan) for node in walk(expr)]
     if any(_depends_on_zone(node, frame) for node in nodes):
-        must = (
-            "must compute with days, hours, constants of times, and times without a zone, in a session in UTC"
-        )
-        do = "Set spark.sql.session.timeZone to UTC, or compute it in a subquery."
-        raise ConfigError.of(plan.where, f"MATCH_RECOGNIZE {must}", f"a session in {zone}", do)
+        must = "hours, days, constants of times and times without a zone must be computed in UTC"
+        do = "Set spark.sql.session.timeZone to UTC, or compute them in a subquery."
+        raise ConfigError.of(plan.where, must, f"a session in {zone}", do)
 
 
 def _computed(plan: Plan) -> Iterator[Expr]:

@@ -16,7 +16,7 @@ from spark_pace.row_patterns.engine.path import Path
 from spark_pace.row_patterns.engine.plan import Plan
 from spark_pace.row_patterns.engine.program import AT_START, CHOOSE, DONE, TAKE, Program
 from spark_pace.row_patterns.engine.rows import Rows
-from spark_pace.row_patterns.engine.search import Found, next_start
+from spark_pace.row_patterns.engine.search import Found, next_start, require_few
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ def search_paths(plan: Plan, program: Program, rows: Rows, holds: Ints, reach: I
             first.append(row)
             length.append(len(found))
             labels += found
+            require_few(plan, len(labels))
             path.number += 1
             row += next_start(plan, found)
     return Found(np.array(first, np.int64), np.array(length, np.int64), np.array(labels, np.int32))
@@ -81,9 +82,10 @@ def search_paths(plan: Plan, program: Program, rows: Rows, holds: Ints, reach: I
 def _settled(plan: Plan, program: Program) -> list[bool]:
     """Of each instruction whether no condition that reads the match can follow it."""
     reads = [bool(one.of_match) for one in plan.conditions]
-    open_ = [kind == TAKE and reads[value >> 1] for kind, value in zip(*_lists(program), strict=True)]
+    kinds, values = program.kind.tolist(), program.value.tolist()
+    open_ = [kind == TAKE and reads[value >> 1] for kind, value in zip(kinds, values, strict=True)]
     before: list[list[int]] = [[] for _ in open_]
-    for at, kind in enumerate(program.kind.tolist()):
+    for at, kind in enumerate(kinds):
         ways = [] if kind == DONE else [program.follow[at], *([program.other[at]] if kind == CHOOSE else [])]
         for way in ways:
             before[way].append(at)
@@ -94,10 +96,6 @@ def _settled(plan: Plan, program: Program) -> list[bool]:
                 open_[at] = True
                 waiting.append(at)
     return [not one for one in open_]
-
-
-def _lists(program: Program) -> tuple[list[int], list[int]]:
-    return program.kind.tolist(), program.value.tolist()
 
 
 def _attempt(plan: Plan, search: _Search) -> list[int] | None:

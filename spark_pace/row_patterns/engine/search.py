@@ -122,9 +122,18 @@ def _memory(marks: npt.NDArray[np.uint8], room: int) -> Memory:
     return Memory(marks, *(np.zeros(room, np.int64) for _ in range(4)))
 
 
-def _longer(plan: Plan, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    if len(labels) > MOST_LABELS:
+def require_few(plan: Plan, labels: int) -> None:
+    """Refuse matches that have too many rows together.
+
+    Raises:
+        ConfigError: they have.
+    """
+    if labels > MOST_LABELS:
         must = f"the matches of a task must have at most {MOST_LABELS:,} rows together"
         do = "Write AFTER MATCH SKIP PAST LAST ROW, so that matches do not overlap."
         raise ConfigError.of(plan.where, must, "more", do)
+
+
+def _longer(plan: Plan, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    require_few(plan, len(labels))
     return np.concatenate([labels, np.zeros(len(labels), np.int32)])

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.row_patterns.text.reader import Reader
@@ -14,7 +14,6 @@ from spark_pace.row_patterns.text.words import as_spark
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError
 
-Compiled = TypeVar("Compiled")
 _ELSEWHERE = "Spark's own functions can be computed of the input in a subquery, or in the query around."
 Replace = Callable[[Reader], "str | None"]  # reads words and gives what stands for them; None: it reads none
 
@@ -57,7 +56,7 @@ def _is_beside_a_dot(reader: Reader) -> bool:
     return (at > 0 and words[at - 1].is_sign(".")) or (at + 1 < reader.end and words[at + 1].is_sign("."))
 
 
-def compiled(read: Callable[[Report], Compiled | None]) -> Compiled:
+def compiled(read: Callable[[Report], Any]) -> Any:
     """What a compiler of expressions makes, which notes in a report what is wrong.
 
     Raises:

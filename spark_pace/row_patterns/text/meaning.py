@@ -57,6 +57,10 @@ def plan_of(query: Query, clause: Clause, schema: pa.Schema, most_steps: int = M
 def _variables(query: Query, clause: Clause, primary: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The numbers of each variable and union."""
     variables: dict[str, tuple[int, ...]] = {name: (number,) for number, name in enumerate(primary)}
+    for word in clause.variables:
+        if word.kind == "name" and any(word.text != name and word.text.upper() == name for name in primary):
+            must, do = "must differ from other variables in more than capitals", "Write another name."
+            query.fail(word, must, quote(word.text), do)
     for name, members in clause.subsets:
         if name.folded in variables:
             must, do = "must be a name that nothing in the pattern has", "Write another name."
@@ -130,7 +134,7 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
         query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")
     text = expression_text(clause.within, lambda _: None)
     tree = compiled(lambda report: parse_expression(text, report))
-    length = constant_interval(tree) if tree.key == "interval" else None  # type: ignore[arg-type]
+    length = constant_interval(tree) if tree.key == "interval" else None
     if isinstance(length, Wrong):
         query.fail(word, length.must, length.got, length.do)
     if not isinstance(length, Interval) or not isinstance(length.micros, Literal) or not length.micros.value:
@@ -154,7 +158,9 @@ def _check_whole(query: Query, clause: Clause, plan: Plan, schema: pa.Schema) ->
 def _refuse_twice(query: Query, clause: Clause, columns: Sequence[str]) -> None:
     lower = [name.lower() for name in columns]
     twice = next((name for name in columns if lower.count(name.lower()) > 1), None)
-    if twice is not None:
-        named = [one.name for one in clause.measures if one.name.text.lower() == twice.lower()]
-        must = "must be the name of one column of the result"
-        query.fail(named[-1] if named else clause.opening, must, quote(twice), "Name the measure otherwise.")
+    if twice is None:
+        return
+    must = "must be the name of one column of the result"
+    named = next((one.name for one in clause.measures if one.name.text.lower() == twice.lower()), None)
+    do = "Rename columns of the input in a subquery." if named is None else "Name the measure otherwise."
+    query.fail(named or clause.opening, must, quote(twice), do)
