@@ -15,7 +15,7 @@ from spark_pace.core.expr import Column as ColumnOfExpression
 from spark_pace.core.expr.time_functions import KERNELS
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
-from spark_pace.row_patterns.engine.plan import Measure, Plan, output_columns
+from spark_pace.row_patterns.engine.plan import Measure, Plan, final_columns, output_columns
 from spark_pace.row_patterns.engine.result import result_of
 from spark_pace.row_patterns.engine.rows import partition_bounds
 from spark_pace.row_patterns.text.meaning import plan_of
@@ -49,7 +49,8 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
 
     def view(number: int, of_input: str) -> str:
         frame = spark.sql(of_input)
-        plan = plan_of(query, rewriting.occurrences[number].clause, _arrow_schema(frame), most_steps)
+        clause = rewriting.occurrences[number].clause
+        plan = plan_of(query, clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
         views.append(f"spark_pace_{uuid4().hex}")
         matched(frame, plan).createOrReplaceTempView(views[-1])
@@ -78,7 +79,9 @@ def matched(frame: DataFrame, plan: Plan) -> DataFrame:
     columns = output_columns(plan, names)
     types = [_type(frame, name, one) for name, one in columns]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    return arranged.mapInArrow(task(plan, names), schema).toDF(*(name for name, _ in columns))
+    found = arranged.mapInArrow(task(plan, names), schema).toDF(*(name for name, _ in columns))
+    final = final_columns(plan, names)
+    return found.select(*(F.expr(one.sql if one else quoted(name)).alias(name) for name, one in final))
 
 
 def _order(plan: Plan, names: tuple[str, ...]) -> Iterator[Column]:

@@ -118,6 +118,33 @@ def test_types_are_known_before_and_columns_of_any_type_come_through(spark: Spar
     assert (row["listed"], row["most"], row["n"], str(row["mean"])) == ([17], 17, 2, "14.500000")
 
 
+def test_functions_and_types_that_are_sparks_are_computed_by_spark(spark: SparkSession) -> None:
+    """In measures; what they read of matches is computed first."""
+    query = """
+        SELECT * FROM (SELECT *, struct(price + 1 AS p) AS s FROM ticker)
+        MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY tstamp
+          MEASURES format_string('%s %d', lower(A.symbol), COUNT(*)) AS text, price AS last,
+                   A.s.p + s.p AS parts, LAST(B.s).p AS part,
+                   substring_index(CLASSIFIER() || '.x', '.', 1) AS `a``b`,
+                   timestampdiff(DAY, FIRST(tstamp), tstamp) || initcap(FINAL LAST(symbol))
+                   || CAST(AVG(price) AS STRING) AS named
+          PATTERN (A B) DEFINE A AS price < NEXT(price))
+        WHERE last = 17
+    """
+    found = spark_pace.sql(spark, query)
+    assert found.columns == ["SYMBOL", "text", "last", "parts", "part", "a`b", "named"]
+    assert dict(found.dtypes)["parts"] == "int"
+    assert [list(row.values()) for row in rows_of(found)] == [
+        ["ACME", "acme 2", 17, 31, 18, "B", "1Acme14.5"]
+    ]
+    with pytest.raises(ConfigError, match='query:4:20 — must be a known function; got "formatt_string"'):
+        spark_pace.sql(spark, query.replace("format_string", "formatt_string"))
+    with pytest.raises(ConfigError, match='must be a column of the input; got "prize"'):
+        spark_pace.sql(spark, query.replace("AVG(price)", "repeat(prize, 2)"))
+    with pytest.raises(ConfigError, match='must be the name of one column of the result; got "text"'):
+        spark_pace.sql(spark, query.replace("AS parts", "AS TEXT"))
+
+
 @pytest.mark.parametrize("partition", ["PARTITION BY k", ""])
 def test_a_task_searches_its_partitions_in_parts(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clause = f"{partition} ORDER BY i MEASURES COUNT(*) AS n PATTERN (A B) DEFINE A AS x < NEXT(x)"

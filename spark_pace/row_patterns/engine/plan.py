@@ -98,6 +98,21 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Outside:
+    """A measure that Spark computes of others, which have no other use and are in its place.
+
+    Attributes:
+        name: its name.
+        sql: Spark SQL over the columns that `reads` names.
+        reads: these measures, one at least, in the order of `Plan.measures`.
+    """
+
+    name: str
+    sql: str
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Condition:
     """When a row may be taken for a variable: all parts hold.
 
@@ -129,6 +144,7 @@ class Plan:
         partition: the columns of ``PARTITION BY``.
         order: the columns of ``ORDER BY``.
         measures: the measures.
+        outside: the measures that are left to Spark.
         rows: which rows a match gives.
         skip: where the search goes on after a match.
         skip_variables: the variables that ``SKIP TO`` names.
@@ -145,6 +161,7 @@ class Plan:
     partition: tuple[str, ...]
     order: tuple[OrderKey, ...]
     measures: tuple[Measure, ...]
+    outside: tuple[Outside, ...]
     rows: RowMode
     skip: SkipMode
     skip_variables: tuple[int, ...]
@@ -180,3 +197,11 @@ def output_columns(plan: Plan, columns: tuple[str, ...]) -> list[tuple[str, Meas
     ahead = list(dict.fromkeys([*partition, *(key.column for key in plan.order)]))
     rest = [name for name in columns if name not in ahead]
     return [*((name, None) for name in ahead), *measures, *((name, None) for name in rest)]
+
+
+def final_columns(plan: Plan, columns: tuple[str, ...]) -> list[tuple[str, Outside | None]]:
+    """The columns that are left when Spark has computed its measures, each with what it computes."""
+    at = {one.reads[0]: one for one in plan.outside}
+    hidden = {name for one in plan.outside for name in one.reads[1:]}
+    names = [name for name, _ in output_columns(plan, columns) if name not in hidden]
+    return [(at[name].name, at[name]) if name in at else (name, None) for name in names]

@@ -37,7 +37,12 @@ class Key:
 
 @dataclass(frozen=True)
 class Named:
-    """An expression with its name: a measure, or the condition of a variable."""
+    """An expression with its name: a measure, or the condition of a variable.
+
+    Attributes:
+        name: its name.
+        text: stands before its first word; a copy of it is read.
+    """
 
     name: Word
     text: Reader

@@ -14,6 +14,7 @@ from spark_pace.row_patterns.text.words import as_spark
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError
 
+UNKNOWN_FUNCTION = "must be a known function"  # what the compiler of expressions says
 _ELSEWHERE = "Spark's own functions can be computed of the input in a subquery, or in the query around."
 Replace = Callable[[Reader], "str | None"]  # reads words and gives what stands for them; None: it reads none
 
@@ -72,5 +73,5 @@ def compiled(read: Callable[[Report], Any]) -> Any:
 
 def _advised(problem: Problem) -> Problem:
     """Say of a function that is not known here that Spark may know it."""
-    known = problem.must != "must be a known function"
+    known = problem.must != UNKNOWN_FUNCTION
     return problem if known else replace(problem, do=f"{problem.do} {_ELSEWHERE}")

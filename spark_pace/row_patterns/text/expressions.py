@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, walk
+from spark_pace.errors import ConfigError
 from spark_pace.row_patterns.engine.plan import (
     Computed,
     Condition,
     Measure,
     Navigation,
+    Outside,
     Summary,
     slot_column,
     slot_name,
 )
 from spark_pace.row_patterns.text.clause import Named
 from spark_pace.row_patterns.text.columns import OPAQUE, Names
-from spark_pace.row_patterns.text.expression_text import ExpressionText, compiled, expression_text
+from spark_pace.row_patterns.text.expression_text import (
+    ExpressionText,
+    compiled,
+    expression_text,
+)
 from spark_pace.row_patterns.text.navigation import Calls, begins_call
+from spark_pace.row_patterns.text.outside import read_outside
 from spark_pace.row_patterns.text.reader import Reader
 from spark_pace.row_patterns.text.row_values import plain_column
-from spark_pace.row_patterns.text.scopes import MatchScope
+from spark_pace.row_patterns.text.scopes import NOT_READABLE, MatchScope
 from spark_pace.row_patterns.text.words import Query, Word
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.compile import compile_parts, compile_value
@@ -35,26 +43,54 @@ class Expressions:
     Attributes:
         names: what names mean.
         variables: the names of the variables, by their numbers.
+        in_spark: tells whether Spark has a function; None where there is no Spark.
     """
 
     names: Names
     variables: tuple[str, ...]
+    in_spark: Callable[[str], bool] | None
 
-    def measure(self, one: Named) -> Measure:
-        """A measure.
+    def measure(self, one: Named) -> tuple[tuple[Measure, ...], Outside | None]:
+        """A measure; or those that it is computed of, and how, where Spark computes it.
 
         Raises:
             ConfigError: its expression is wrong.
         """
         scope, opening = MatchScope(self.names), one.text.word
-        text = self._text(one.text, scope, None)
+        text = self._text(replace(one.text), scope, None)
         alone = scope.placeholders.get(text.text.strip("`")) if text.text.startswith("`@") else None
-        if isinstance(alone, Column) and (taken := self._taken(one.name.text, alone, scope)) is not None:
+        if alone is not None:
+            return (self._measure(one.name.text, alone, scope),), None
+        try:
+            self._refuse_opaque(one.text.query, opening, scope)
+            expr: Expr = compiled(lambda report: compile_value(text, scope, report))
+        except ConfigError:
+            found = self._by_spark(one.name.text, text, scope)
+            if found is None:
+                raise
+            return found
+        return (self._measure(one.name.text, expr, scope),), None
+
+    def _by_spark(
+        self, name: str, text: ExpressionText, scope: MatchScope
+    ) -> tuple[tuple[Measure, ...], Outside] | None:
+        """A measure that Spark computes; None if it cannot."""
+        found = None if self.in_spark is None else read_outside(text, scope, self.in_spark)
+        if not found:
+            return None
+        sql, measures = text.text, []
+        for number, (start, end, expr) in enumerate(found):
+            measures.append(self._measure(f"@{name}.{number}", expr, scope))
+            sql = f"{sql[:start]}`@{name.replace('`', '``')}.{number}`{sql[end:]}"
+        return tuple(measures), Outside(name, sql, tuple(one.name for one in measures))
+
+    def _measure(self, name: str, expr: Expr, scope: MatchScope) -> Measure:
+        """A measure that is computed here, or is a value of a column."""
+        taken = self._taken(name, expr, scope) if isinstance(expr, Column) else None
+        if taken is not None:
             return taken
-        self._refuse_opaque(one.text.query, opening, scope)
-        expr: Expr = compiled(lambda report: compile_value(text, scope, report))
         kind = pa.timestamp("us", "UTC") if expr.type == "TIMESTAMP" else ARROW_TYPES[expr.type]
-        return Measure(one.name.text, _computed(expr, scope), None, kind)
+        return Measure(name, _computed(expr, scope), None, kind)
 
     def condition(self, one: Named, variable: int) -> Condition:
         """The condition of a variable.
@@ -63,7 +99,7 @@ class Expressions:
             ConfigError: its expression is wrong.
         """
         scope, opening = MatchScope(self.names), one.text.word
-        text = self._text(one.text, scope, variable)
+        text = self._text(replace(one.text), scope, variable)
         self._refuse_opaque(one.text.query, opening, scope)
         found = compiled(lambda report: compile_parts(text, scope, report))
         parts = [_computed(expr, scope) for _, expr in found]
@@ -118,8 +154,7 @@ class Expressions:
             if slot.type == OPAQUE and isinstance(slot, Navigation) and isinstance(slot.of, Column):
                 kind = self.names.schema.field(slot.of.attribute).type
                 do = "It can stand alone in MEASURES; else take a part of it in a subquery."
-                must = "must be of columns of types that expressions can compute with"
-                query.fail(opening, must, f"{quote(slot.of.attribute)}, {kind}", do)
+                query.fail(opening, NOT_READABLE, f"{quote(slot.of.attribute)}, {kind}", do)
 
 
 def _is_fixed(slot: object, variable: int) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from spark_pace.core.expr import Literal
 from spark_pace.errors import one_line
-from spark_pace.row_patterns.engine.plan import Condition, OrderKey, Plan, output_columns
+from spark_pace.row_patterns.engine.plan import Condition, OrderKey, Plan, final_columns
 from spark_pace.row_patterns.engine.program import MOST_INSTRUCTIONS, TooLargeError, program_of
 from spark_pace.row_patterns.engine.rows import expression_type
 from spark_pace.row_patterns.text.clause import Clause, Key
@@ -24,22 +25,37 @@ from spark_pace.rules.expressions.types import Wrong
 MOST_STEPS = 1_000_000
 
 
-def plan_of(query: Query, clause: Clause, schema: pa.Schema, most_steps: int = MOST_STEPS) -> Plan:
+def plan_of(
+    query: Query,
+    clause: Clause,
+    schema: pa.Schema,
+    most_steps: int = MOST_STEPS,
+    in_spark: Callable[[str], bool] | None = None,
+) -> Plan:
     """The plan of a clause over rows of this schema.
+
+    Args:
+        query: the query.
+        clause: one of its clauses.
+        schema: the columns of the input.
+        most_steps: see `Plan`.
+        in_spark: tells whether Spark has a function; None where there is no Spark.
 
     Raises:
         ConfigError: names, types or parts of the clause do not go together.
     """
     primary = [word.folded for word in clause.variables]
     names = Names(schema, _variables(query, clause, primary))
-    expressions = Expressions(names, tuple(primary))
+    expressions = Expressions(names, tuple(primary), in_spark)
+    measures = [expressions.measure(one) for one in clause.measures]
     order = tuple(order_key(query, names, key) for key in clause.order)
     skip_to = clause.skip_to
     plan = Plan(
         where=str(query.place(clause.opening.start)),
         partition=tuple(_column(query, names, word) for word in clause.partition),
         order=order,
-        measures=tuple(expressions.measure(one) for one in clause.measures),
+        measures=tuple(one for found, _ in measures for one in found),
+        outside=tuple(one for _, one in measures if one is not None),
         rows=clause.rows,
         skip=clause.skip,
         skip_variables=() if skip_to is None else _targets(query, names, skip_to),
@@ -132,7 +148,7 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
         must = "must stand beside an ORDER BY whose first column is a TIMESTAMP or DATE, ascending"
         got = "none" if not order else f"{quote(order[0].column)}, {names.schema.field(order[0].column).type}"
         query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")
-    text = expression_text(clause.within, lambda _: None)
+    text = expression_text(replace(clause.within), lambda _: None)
     tree = compiled(lambda report: parse_expression(text, report))
     length = constant_interval(tree) if tree.key == "interval" else None
     if isinstance(length, Wrong):
@@ -146,7 +162,7 @@ def _check_whole(query: Query, clause: Clause, plan: Plan, schema: pa.Schema) ->
     if clause.excludes and plan.rows == "unmatched":
         must = "must not stand beside {- -}, whose rows would be neither matched nor unmatched"
         query.fail(clause.rows_word, must, "WITH UNMATCHED ROWS", "Leave one of them out.")
-    columns = [name for name, _ in output_columns(plan, tuple(schema.names))]
+    columns = [name for name, _ in final_columns(plan, tuple(schema.names))]
     _refuse_twice(query, clause, columns)
     try:
         program_of(plan.pattern)

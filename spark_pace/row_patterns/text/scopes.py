@@ -12,6 +12,8 @@ from spark_pace.row_patterns.text.columns import OPAQUE, Names
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.types import Wrong
 
+NOT_READABLE = "must be a column of a type that expressions can compute with"
+
 
 def readable(names: Names, attribute: str) -> Column | Wrong:
     """A column whose values can be computed with."""
@@ -22,7 +24,7 @@ def readable(names: Names, attribute: str) -> Column | Wrong:
     if kind == OPAQUE:
         got = f"{quote(column)}, {names.schema.field(column).type}"
         do = "It can stand alone, as in LAST(A.x) AS x; else take a part of it in a subquery."
-        return Wrong("must be a column of a type that expressions can compute with", got, do)
+        return Wrong(NOT_READABLE, got, do)
     return Column(None, column, kind)
 
 

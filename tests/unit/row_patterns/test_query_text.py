@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spark_pace.errors import ConfigError
+from spark_pace.row_patterns.engine.plan import final_columns
+from spark_pace.row_patterns.text.meaning import plan_of
 from spark_pace.row_patterns.text.occurrences import Rewriting, occurrences_in, replaced
 from spark_pace.row_patterns.text.words import read_query
 from tests.support.row_pattern_cases import found_rows
@@ -91,6 +93,23 @@ def test_variables_may_have_the_names_of_keywords_and_quoted_names() -> None:
         [{"k": k, "x": x, "y": 0.5} for k, x in (("a", 1), ("a", 2), ("it's", 5))], schema=ROWS.schema
     )
     assert found_rows(query, rows, "trino") == [{"e": 2, "v": "is b", "c": 6.5}]
+
+
+def test_what_spark_computes_reads_measures_in_its_place() -> None:
+    text = """SELECT * FROM r MATCH_RECOGNIZE (ORDER BY t
+        MEASURES x AS m, soundex(A.k) || k || AVG(y) AS `s``1`, COUNT(*) AS n
+        ALL ROWS PER MATCH PATTERN (A))"""
+    query = read_query(text, "query", "spark")
+    (one,) = occurrences_in(query)
+    schema = ROWS.schema
+    plan = plan_of(query, one.clause, schema, in_spark=lambda name: name == "soundex")
+    assert [measure.name for measure in plan.measures] == ["m", "@s`1.0", "@s`1.1", "@s`1.2", "n"]
+    (outside,) = plan.outside
+    assert outside.sql == "soundex(`@s``1.2`) || `@s``1.1` || `@s``1.0`"
+    names = [name for name, _ in final_columns(plan, tuple(ROWS.column_names))]
+    assert names == ["t", "m", "s`1", "n", "k", "x", "y", "a"]
+    with pytest.raises(ConfigError, match='must be a known function; got "soundex"'):
+        plan_of(query, one.clause, schema, in_spark=lambda name: False)
 
 
 def test_a_condition_may_be_a_constant() -> None:
