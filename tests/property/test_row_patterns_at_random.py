@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from spark_pace import ways
 from spark_pace.core.expr import Call, Column, Expr, Literal, evaluate
 from spark_pace.row_patterns.engine import search as search_module
-from spark_pace.row_patterns.engine.compiled import search
 from spark_pace.row_patterns.engine.measures import summary_of
 from spark_pace.row_patterns.engine.plan import Summary, slot_name
 from spark_pace.row_patterns.engine.rows import SlotColumns
@@ -27,14 +25,6 @@ from tests.support.row_pattern_cases import difference, trial_of
 def test_random_clauses_give_the_rows_of_the_oracle(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
     assert [found for seed in range(chunk * 100, chunk * 100 + 100) if (found := difference(seed))] == []
-
-
-def test_the_source_of_the_search_gives_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def plain(*arguments: Any, steps: Callable[[], float]) -> None:
-        search.function(*arguments)
-
-    monkeypatch.setattr(search_module, "search", plain)
-    assert [found for seed in range(2000, 2200) if (found := difference(seed))] == []
 
 
 def test_arrays_grow_where_a_search_needs_more(monkeypatch: pytest.MonkeyPatch) -> None:

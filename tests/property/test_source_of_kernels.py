@@ -11,6 +11,7 @@ from spark_pace.cli.kernels import KERNELS
 from spark_pace.machine_code import kernel
 from tests.long.differential.chunk import KINDS, Tally, run_chunk
 from tests.support.golden_cases import golden_cases
+from tests.support.row_pattern_cases import difference
 from tests.unit.core import test_golden_cases
 
 
@@ -27,6 +28,7 @@ def test_the_source_of_kernels_gives_the_oracles_matches(
     for case in golden_cases():  # three steps within an hour in earliest, selected are rarely drawn
         if case.name.startswith("three_steps"):
             test_golden_cases.test_the_core_gives_the_golden_matches(case, tmp_path)
+    assert [found for seed in range(200) if (found := difference(seed))] == []  # row patterns
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
     assert not any(one.is_machine_code for one in KERNELS)

@@ -46,11 +46,17 @@ def plan_of(
     """
     primary = [word.folded for word in clause.variables]
     names = Names(schema, _variables(query, clause, primary))
-    expressions = Expressions(names, tuple(primary), in_spark)
+    plan = _plan(query, clause, Expressions(names, tuple(primary), in_spark), most_steps)
+    _check_whole(query, clause, plan, schema)
+    return plan
+
+
+def _plan(query: Query, clause: Clause, expressions: Expressions, most_steps: int) -> Plan:
+    names, primary = expressions.names, expressions.variables
     measures = [expressions.measure(one) for one in clause.measures]
     order = tuple(order_key(query, names, key) for key in clause.order)
     skip_to = clause.skip_to
-    plan = Plan(
+    return Plan(
         where=str(query.place(clause.opening.start)),
         partition=tuple(_column(query, names, word) for word in clause.partition),
         order=order,
@@ -60,14 +66,12 @@ def plan_of(
         skip=clause.skip,
         skip_variables=() if skip_to is None else _targets(query, names, skip_to),
         skip_name="" if skip_to is None else one_line(skip_to.text),
-        variables=tuple(primary),
+        variables=primary,
         conditions=tuple(_conditions(query, clause, primary, expressions)),
         pattern=clause.pattern,
         within_us=_within(query, clause, names, order),
         most_steps=most_steps,
     )
-    _check_whole(query, clause, plan, schema)
-    return plan
 
 
 def _variables(query: Query, clause: Clause, primary: Sequence[str]) -> dict[str, tuple[int, ...]]:
