@@ -12,13 +12,21 @@ import pytest
 
 from spark_pace import ways
 from spark_pace.core.expr import Call, Column, Expr, Literal, evaluate
+from spark_pace.errors import ConfigError
 from spark_pace.row_patterns.engine import search as search_module
 from spark_pace.row_patterns.engine.measures import summary_of
 from spark_pace.row_patterns.engine.plan import Summary, slot_name
 from spark_pace.row_patterns.engine.rows import SlotColumns
 from spark_pace.row_patterns.engine.running import result_of, step_of
 from spark_pace.row_patterns.engine.scalars import scalar_function
-from tests.support.row_pattern_cases import difference, trial_of
+from tests.support.row_pattern_cases import (
+    SKIPPED,
+    difference,
+    found_rows,
+    many_rows,
+    reading_the_match,
+    trial_of,
+)
 
 
 @pytest.mark.parametrize("chunk", range(10))
@@ -30,6 +38,22 @@ def test_random_clauses_give_the_rows_of_the_oracle(chunk: int, monkeypatch: pyt
 def test_arrays_grow_where_a_search_needs_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "_FIRST_ROOM", 1)
     assert [found for seed in range(3000, 3200) if (found := difference(seed))] == []
+
+
+def test_both_searches_find_the_same_in_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
+    rows = 0
+    for seed in range(100):
+        random = Random(seed)
+        trial, table = trial_of(random, plain=True), many_rows(random)
+        try:
+            slow = found_rows(reading_the_match(trial.sql), table)
+        except ConfigError as error:  # too many steps, or a match cannot be skipped
+            assert "steps" in str(error) or SKIPPED in str(error)
+            continue
+        assert found_rows(trial.sql, table) == slow, trial.sql
+        rows += len(slow)
+    assert rows > 10_000
 
 
 def test_random_clauses_find_something() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -76,9 +77,9 @@ def difference(seed: int) -> str | None:
     return f"seed {seed}\n{trial.sql}\n{rows}\nin the oracle: {expected}\nhere: {found}"
 
 
-def trial_of(random: Random) -> Trial:
-    """A random trial."""
-    plain = random.random() < 0.5  # conditions about a value of the row, so that deep patterns are often met
+def trial_of(random: Random, plain: bool | None = None) -> Trial:
+    """A random trial; if it is plain, conditions are about a value of the row, and patterns are deep."""
+    plain = random.random() < 0.5 if plain is None else plain
     variables = "ABCD"[: random.randint(1, 2 if plain else 4)]
     pattern = _Patterns(random, variables, plain).node(3 if plain else random.randint(1, 3))
     used = sorted(_variables(pattern)) or ["A"]
@@ -99,6 +100,24 @@ def trial_of(random: Random) -> Trial:
     together = [row for partition in partitions for row in partition]
     random.shuffle(together)
     return Trial(case, partitions, sql_of(random, case), pa.Table.from_pylist(together, SCHEMA))
+
+
+def many_rows(random: Random) -> pa.Table:
+    """Hundreds of rows in three partitions; often the conditions of plain trials hold in them."""
+    rows = []
+    for key in (None, "a", "b"):
+        time = 0
+        for number in range(random.randint(1, 400)):
+            time += random.choice([0, 1, 1, 2])
+            x = random.choices([0, 1, 2, 3, None], [5, 5, 2, 1, 1])[0]
+            rows.append({"k": key, "t": time, "i": number, "x": x, "y": random.randint(-8, 8) / 4})
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def reading_the_match(sql: str) -> str:
+    """The same clause, with conditions that must be searched path by path."""
+    head, define, conditions = sql.partition(" DEFINE ")
+    return head + define + re.sub(r"\b([ABCD]) AS \(", r"\1 AS COUNT(*) > 0 AND (", conditions)
 
 
 def _partitions(random: Random) -> list[list[Row]]:
