@@ -117,7 +117,7 @@ def test_a_batch_that_runs_again_reads_the_same_tick(tmp_path: Path, monkeypatch
     ticking = replace(spec, trigger_us=100_000, events=replace(spec.events, clock=CLOCK))
     write_files(tmp_path, random_events(33), 2)
     with monkeypatch.context() as patched, pytest.raises(SparkPaceError, match="the disk is full"):
-        stop_at(patched, "matches", batch_id=2)
+        stop_at(patched, "matches", batch_id=1)
         run_job(ticking)
     run_job(spec)
     read = as_read(spec)
