@@ -39,7 +39,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Failure:
-    """The last failure of a target: when it began (text, UTC), what it was, and whether it is over."""
+    """The last failure of a target: since when it is this one (UTC), what it was, and whether it is over."""
 
     at: str
     text: str

@@ -174,6 +174,10 @@ class Forwarder:
         while refused and not self._tried(partial(self._target.refused.add, self._target.name, refused)):
             if self._ended.is_set():
                 return False
+        if refused and not self.counts.refused:
+            got = f"{refused[0].status} {one_line(refused[0].reply)}".rstrip()
+            told = "refuses alerts, which go to the table alerts_refused; the first with"
+            _LOG.warning("alerts.%s — %s: %s", self._target.name, told, self._target.masked(got))
         self.counts.sent += count - len(refused)
         self.counts.refused += len(refused)
         self._well()
@@ -192,12 +196,15 @@ class Forwarder:
     def _failed(self, got: str, asked_seconds: float | None) -> None:
         """Note a failure, say it if it is the first, and wait."""
         text = one_line(self._target.masked(got))
+        known = self._cursor.failure
         self.counts.failures += 1
         self.counts.failure = text
-        if not self.counts.is_failing:
-            self.counts.is_failing, self._failing_since = True, time.monotonic()
-            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        begins = not self.counts.is_failing
+        if begins or known is None or known.text != text:
+            now = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%SZ}"
             self._noted(replace(self._cursor, failure=Failure(now, text)))
+        if begins:
+            self.counts.is_failing, self._failing_since = True, time.monotonic()
             must = "must accept what it is sent"
             do = f"Its alerts ({self.counts.waiting:,} so far) wait until it does."
             _LOG.warning("alerts.%s — %s; got %s. %s", self._target.name, must, text, do)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -142,6 +143,12 @@ def _sender_of(target: AlertTarget, secrets: Secrets) -> Sender:
     if isinstance(to, Command):
         from spark_pace.alerts.command_input import CommandInput
 
+        if shutil.which(to.words[0]) is None:
+            must, do = (
+                "must name a program that can be started",
+                "Correct the path, or the rights of the file.",
+            )
+            raise SetupError(f"{where}.command — {must}; got {to.words[0]}. {do}")
         return CommandInput(to, target.timeout_us)
     try:
         from spark_pace.alerts.kafka_topic import KafkaRecords

@@ -144,7 +144,7 @@ def line(batch: BatchReport) -> str:
     return (
         f"batch {batch.batch_id}: {counted(batch.events, 'event')}, {rate(batch):,}/s; "
         f"frontier {frontier(batch)}, lag {lag(batch)}; {waiting(batch)}{over_bound(batch)}"
-        f"late {batch.late:,}; carry {batch.carry:,}; matches: {found}"
+        f"late {batch.late:,}; {bad(batch)}carry {batch.carry:,}; matches: {found}"
     )
 
 
@@ -213,6 +213,11 @@ def waiting(batch: BatchReport) -> str:
 def over_bound(batch: BatchReport) -> str:
     """The reason why no cut of lanes could keep the latency bound, as text; empty if the bound was kept."""
     return f"latency_bound cannot be kept: {batch.over_bound}; " if batch.over_bound else ""
+
+
+def bad(batch: BatchReport) -> str:
+    """The number of rows that went to quarantine, as text; empty if none did."""
+    return f"quarantined {batch.quarantined:,}; " if batch.quarantined else ""
 
 
 def rate(batch: BatchReport) -> int:
