@@ -9,15 +9,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from spark_pace import __version__
 from spark_pace.errors import ConfigError, RuleError, counted, shown
-
-if TYPE_CHECKING:
-    from spark_pace.job_file import JobSpec
 
 FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
 
@@ -30,25 +27,23 @@ _OPERATORS = click.option(
 )
 
 
-def _job_at(text: str) -> JobSpec | None:
-    """The job of a job file; None of an address (``s3://…``) and of anything that is no file.
-
-    Raises:
-        ConfigError: the job file is wrong.
-    """
-    if "://" in text or not Path(text).is_file():
-        return None
-    from spark_pace.job_file import read_job
-
-    return read_job(text)
+def _is_file(text: str) -> bool:
+    """True for a file of this machine, which then is a job file; False for an address (``s3://…``)."""
+    return "://" not in text and Path(text).is_file()
 
 
 def _sink(text: str) -> str:
-    """The sink of a job file; else the text itself if it is an address, and the path as usual."""
-    job = _job_at(text)
-    if job is not None:
-        return job.sink_path
-    return text if "://" in text else str(Path(text))
+    """The sink of a job file, whatever else is wrong with it; else the address or path itself.
+
+    Raises:
+        ConfigError: the job file names no sink.
+    """
+    if not _is_file(text):
+        return text if "://" in text else str(Path(text))
+    from spark_pace.job_file.reader import places_of, read_job
+
+    sink, _ = places_of(text)
+    return read_job(text).sink_path if sink is None else sink
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -184,12 +179,12 @@ def run(job: Path, reset_rule: tuple[str, ...]) -> None:
 def status(out: str) -> None:
     """Show what a job has done and where it stands, from the tables in OUT: its folder, or the job file.
 
-    Of a job file it says too whether the job runs on this machine, and which alerts wait.
+    Of a job file it says too whether the job runs on this machine, and which alerts wait. What is wrong in
+    it and its rule files is told at the end.
     """
     from spark_pace.cli.status import status_command
 
-    job = _job_at(out)
-    status_command(_sink(out) if job is None else job.sink_path, job)
+    status_command(_sink(out), out if _is_file(out) else None)
 
 
 @commands.command(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +16,9 @@ from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import Counts
 from spark_pace.io.query import Tables, read_table
+from spark_pace.job_file.reader import places_of, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import holder
-
-if TYPE_CHECKING:
-    from spark_pace.job_file import JobSpec
 
 _SUMMED = ("seconds", *(counter.name for counter in fields(Counts)))
 _SHOWN = [
@@ -37,30 +36,45 @@ _SHOWN = [
 WIDTH = 120  # where the output is no terminal
 
 
-def status_command(out: str | Path, spec: JobSpec | None = None) -> None:
-    """Do what `spark_pace.cli.main.status` says; `spec` is the job if its file was named."""
+def status_command(out: str | Path, job_file: str | None = None) -> None:
+    """Do what `spark_pace.cli.main.status` says; `job_file` is the file that names the tables `out`."""
     metrics = read_table(out, "metrics", _SHOWN)
     console = console_of(WIDTH)
     now = datetime.now(timezone.utc)
-    state = [] if spec is None else [running(spec.checkpoint_folder, now)]
+    state = [] if job_file is None else running(job_file, now)
     for text in [*state, *standing(metrics, now)]:
         console.print(text, markup=False)
-    if spec is not None and spec.alerts:
+    try:
+        for text in [] if job_file is None else _alerts(job_file):
+            console.print(text, markup=False, soft_wrap=True)
+    finally:
+        console.print(found(Tables(out, ["matches"])))
+
+
+def _alerts(job_file: str) -> Iterator[str]:
+    """Lines about the alerts of a job.
+
+    Raises:
+        ConfigError: its files are wrong.
+    """
+    spec = read_job(job_file)
+    if spec.alerts:
         from spark_pace.cli.waiting_alerts import alert_lines
 
-        for text in alert_lines(spec):
-            console.print(text, markup=False, soft_wrap=True)
-    console.print(found(Tables(out, ["matches"])))
+        yield from alert_lines(spec)
 
 
-def running(checkpoint: Path, now: datetime) -> str:
-    """A line about whether the job with this checkpoint runs on this machine."""
+def running(job_file: str, now: datetime) -> list[str]:
+    """A line about whether the job runs on this machine; none if its file names no checkpoint."""
+    _, checkpoint = places_of(job_file)
+    if checkpoint is None:
+        return []
     holding = holder(Checkpoint(checkpoint))
     if holding is None:
-        return "does not run on this machine"
+        return ["does not run on this machine"]
     pid, began = holding
     since = datetime.fromtimestamp(began, timezone.utc)
-    return f"runs as process {pid} since {_shown(since)}, for {_age(since, now)}"
+    return [f"runs as process {pid} since {_shown(since)}, for {_age(since, now)}"]
 
 
 def _shown(time: datetime) -> str:

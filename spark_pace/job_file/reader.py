@@ -14,7 +14,7 @@ from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.events import declared_schema, open_events, read_events
-from spark_pace.job_file.paths import resolve
+from spark_pace.job_file.paths import local_path, resolve
 from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
 from spark_pace.job_file.spec import Endpoint, JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
@@ -76,6 +76,21 @@ def rule_paths_of(path: str | Path) -> list[str]:
         if isinstance(document, Mapping):
             return _rule_paths(Section(document, report, _JOB_KEYS), Path(path))
     return []
+
+
+def places_of(path: str | Path) -> tuple[str | None, Path | None]:
+    """(the sink, the folder of the checkpoint) of a job file, whatever else is wrong with it or its rules.
+
+    Each is None if it is not to be found.
+    """
+    report = Report()
+    with suppress(TooManyError):
+        document = read_document(path, report)
+        if isinstance(document, Mapping):
+            fields, folder = Section(document, report, _JOB_KEYS), Path(path).parent
+            sink, checkpoint = _read_sink(fields, folder), _read_checkpoint(fields, folder)
+            return sink, None if checkpoint is None else local_path(checkpoint, "checkpoint")
+    return None, None
 
 
 def check_files(paths: Iterable[str | Path]) -> list[Problem]:

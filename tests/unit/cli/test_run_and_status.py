@@ -188,6 +188,13 @@ def test_status_reads_the_tables(tmp_path: Path):
         r"slowest source: north\x1b/0; 2 idle",
     ]
     assert "│ r    │ 2       │ 2013-01-02 00:00:00Z │" in answer.stdout
+
+
+def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
+    write_deltalake(tmp_path / "metrics", METRICS_SCHEMA.empty_table())
+    matches = {"rule": ["r"], "opened_at": [JAN_2], "matched_at": [JAN_2]}
+    write_deltalake(tmp_path / "matches", pa.table(matches))
+    answer = spark_pace("status", tmp_path)
     rule = {"name": "r", "pattern": {"sequence": [{"a": "true"}]}}
     events = {"schema": "time TIMESTAMP", "event_time": "time"}
     (tmp_path / "rules.yaml").write_text(json.dumps({"events": events, "rules": [rule]}), encoding="utf-8")
@@ -198,7 +205,11 @@ def test_status_reads_the_tables(tmp_path: Path):
     }
     (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
     of_job = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
-    assert of_job[0] == "does not run on this machine" and of_job[2:] == answer.stdout.splitlines()[1:]
+    assert of_job[0] == "does not run on this machine" and of_job[1:] == answer.stdout.splitlines()
+    (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")
+    wrong = spark_pace("status", tmp_path / "job.yaml")
+    assert wrong.stdout.splitlines()[1:] == answer.stdout.splitlines()
+    assert wrong.returncode == 2 and "rules.yaml:1:" in wrong.stderr
     with checkpoint_lock(Checkpoint(tmp_path / "checkpoint")):
         state = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[0]
     assert re.fullmatch(rf"runs as process {os.getpid()} since \d{{4}}-[\d: -]+Z, for 0:00:\d\d", state)
