@@ -24,6 +24,7 @@ from spark_pace.row_patterns.text.words import read_query
 from spark_pace.spark.frame_columns import UTC
 
 Batches = Iterator[pa.RecordBatch]
+_FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
 AT_ONCE_ROWS = 1 << 20  # rows of whole partitions that a task searches at a time, about
 _PLAIN: list[tuple[kinds.DataType, pa.DataType]] = [
     (kinds.BooleanType(), pa.bool_()),
@@ -45,6 +46,7 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
     """Do what `spark_pace.sql` says."""
     query = read_query(text, "query", dialect)
     rewriting = Rewriting(query, occurrences_in(query))
+    _refuse_view(rewriting)
     views: list[str] = []
 
     def view(number: int, of_input: str) -> str:
@@ -61,6 +63,19 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
     finally:
         for name in views:  # the plan of the query does not need them any more
             spark.catalog.dropTempView(name)
+
+
+def _refuse_view(rewriting: Rewriting) -> None:
+    """Refuse a statement that keeps its text, in which the views are named that are dropped at its end.
+
+    Raises:
+        ConfigError: it makes a view.
+    """
+    words = rewriting.query.words
+    named = [word.upper for word in words[: _FIRST_WORDS if rewriting.occurrences else 0]]
+    if named[:1] == ["CREATE"] and "VIEW" in named:
+        must, do = "must be a query, not a view of one", "Call createOrReplaceTempView of the result."
+        rewriting.query.fail(words[named.index("VIEW")], must, "CREATE VIEW", do)
 
 
 def matched(frame: DataFrame, plan: Plan) -> DataFrame:

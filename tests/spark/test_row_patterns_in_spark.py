@@ -181,6 +181,11 @@ def test_what_cannot_be_answered_is_refused_before_it_runs(spark: SparkSession) 
     bad = "SELECT * FROM ticker MATCH_RECOGNIZE (\n  ORDER BY tstamp PATTERN (A) DEFINE A AS prize > 1)"
     with pytest.raises(ConfigError, match=r'query:2:43 — must be a column of the input; got "prize"'):
         spark_pace.sql(spark, bad)
+    view = (
+        "CREATE OR REPLACE TEMP VIEW v AS SELECT * FROM ticker MATCH_RECOGNIZE (ORDER BY tstamp PATTERN (A))"
+    )
+    with pytest.raises(ConfigError, match="query:1:24 — must be a query, not a view of one"):
+        spark_pace.sql(spark, view)
     stream = spark.readStream.format("rate").load()
     stream.createOrReplaceTempView("stream")
     with pytest.raises(ConfigError, match="must be applied to rows at rest"):

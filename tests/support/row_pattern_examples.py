@@ -96,6 +96,26 @@ FROM orders MATCH_RECOGNIZE (
 ) ORDER BY "customer_id"
 """
 
+RISES = [120, 100, 90, 95, 120, 130, 125]
+# C looks at another variable, and U is a union
+PAST_THE_START = """
+SELECT * FROM orders MATCH_RECOGNIZE(
+     ORDER BY order_date
+     MEASURES
+              A.price AS starting_price,
+              LAST(B.price) AS bottom_price,
+              LAST(U.price) AS top_price
+     ONE ROW PER MATCH
+     AFTER MATCH SKIP PAST LAST ROW
+     PATTERN (A B+ C+ D+)
+     SUBSET U = (C, D)
+     DEFINE
+              B AS price < PREV(price),
+              C AS price > PREV(price) AND price <= A.price,
+              D AS price > PREV(price)
+     )
+"""
+
 ABCD = [50, 36, 39, 42, 30, 47, 71, 80, 75, 63]
 XYZ = [89, 24, 37, 63, 65, 56, 50, 54, 30, 32]
 HISTORY = pa.table(
@@ -262,6 +282,13 @@ EXAMPLES = [
             {"customer_id": "cust_1", "starting_price": 200, "bottom_price": 50, "final_price": 100},
             {"customer_id": "cust_2", "starting_price": 8, "bottom_price": 4, "final_price": 6},
         ],
+    ),
+    Example(
+        "a fall, and a rise past its start (Trino, over other rows)",
+        "trino",
+        pa.table({"order_date": days(date(2020, 5, 1), RISES), "price": pa.array(RISES, pa.int64())}),
+        PAST_THE_START,
+        [{"starting_price": 120, "bottom_price": 90, "top_price": 130}],
     ),
     Example(
         "stocks with counts (Snowflake)",
