@@ -25,6 +25,13 @@ _OPERATORS = click.option(
     metavar="MODULE",
     help="Allow a module that rules name as Python operators; a job file names them itself.",
 )
+_FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    help="The first rows as a table; all as CSV or JSON lines.",
+)
 
 
 def _is_file(text: str) -> bool:
@@ -193,13 +200,7 @@ def status(out: str) -> None:
 )
 @click.argument("out", type=_sink)
 @click.argument("query")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    help="The first rows as a table; all as CSV or JSON lines.",
-)
+@_FORMAT
 def sql(out: str, query: str, form: str) -> None:
     """Print the answer to a query."""
     from spark_pace.cli.sql import sql_command
@@ -216,13 +217,7 @@ def sql(out: str, query: str, form: str) -> None:
     "--table", "tables", multiple=True, metavar="NAME=FILE", help="The file of the table that QUERY names."
 )
 @click.option("-o", "--out", type=FILES, help="Write the rows here (.json, .csv or .parquet).")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    help="The first rows as a table; all as CSV or JSON lines.",
-)
+@_FORMAT
 @click.option("--dialect", default="spark", show_default=True, help="How QUERY is written, such as trino.")
 @click.option(
     "--steps",

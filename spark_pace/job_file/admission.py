@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_pace.job_file.pace import Admission
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.lengths import read_duration
+from spark_pace.rules.lengths import read_bounded
 
 _EXAMPLE = "admission: {batch_seconds: 5 s, warm_up: 5, max_deviation: 0.25}"
 _SECOND_US = 1_000_000
@@ -36,13 +36,8 @@ def read_admission(fields: Section) -> Admission | None:
 
 
 def _seconds(keys: Section, usual: float) -> float:
-    node = keys.node("batch_seconds")
-    length_us = None if node is None else read_duration(node, keys.report, "a duration such as 5 s")
-    if node is None or length_us is None:
-        return usual
-    if not _SECOND_US <= length_us <= _LONGEST_US:
-        keys.report.add(node.place, "must be from 1 s to 1 h", describe(node), "Correct the duration.")
-    return length_us / _SECOND_US
+    length_us = read_bounded(keys, "batch_seconds", "5 s", (_SECOND_US, _LONGEST_US), "1 s to 1 h")
+    return usual if length_us is None else length_us / _SECOND_US
 
 
 def _part(keys: Section, key: str, usual: float) -> float:

@@ -21,7 +21,7 @@ from spark_pace.job_file.source import TOPIC, read_texts
 from spark_pace.rules.document.document import Listing, Mapping, Scalar, describe
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
-from spark_pace.rules.lengths import read_duration
+from spark_pace.rules.lengths import read_bounded
 
 _HTTP = "http: https://example.com/alerts"
 _KAFKA = "kafka: {servers: localhost:9092, topic: alerts}"
@@ -193,10 +193,6 @@ def _read_rules(keys: Section, tables: Sequence[AlertTable], rules: Sequence[Rul
 
 
 def _read_timeout(keys: Section) -> int:
-    node = keys.node("timeout")
-    length_us = None if node is None else read_duration(node, keys.report, "a duration such as 10 s")
-    if node is None or length_us is None:
-        return TIMEOUT_US
-    if not _SHORTEST_US <= length_us <= _LONGEST_US:
-        keys.report.add(node.place, "must be from 100 ms to 10 min", describe(node), "Correct the duration.")
-    return length_us
+    bounds = _SHORTEST_US, _LONGEST_US
+    timeout_us = read_bounded(keys, "timeout", "10 s", bounds, "100 ms to 10 min")
+    return TIMEOUT_US if timeout_us is None else timeout_us

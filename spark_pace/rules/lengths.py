@@ -31,6 +31,26 @@ def read_duration(
     return None if length is None else length.time_us
 
 
+def read_bounded(keys: Section, key: str, example: str, bounds: tuple[int, int], told: str) -> int | None:
+    """Read the duration under a key, in microseconds, if there is one within bounds (inclusive).
+
+    Args:
+        keys: the section.
+        key: the key.
+        example: a duration that may stand there.
+        bounds: the least and the greatest, in microseconds.
+        told: the bounds as the message has them, such as ``1 s to 1 h``.
+
+    Returns:
+        None if there is none, or one that cannot be read. One that is out of bounds is reported and returned.
+    """
+    node = keys.node(key)
+    length_us = None if node is None else read_duration(node, keys.report, f"a duration such as {example}")
+    if node is not None and length_us is not None and not bounds[0] <= length_us <= bounds[1]:
+        keys.report.add(node.place, f"must be from {told}", describe(node), "Correct the duration.")
+    return length_us
+
+
 def read_window(node: Node, report: Report) -> Within | None:
     """Read what `read_length` reads, or a mapping of both, ``{time: 5 min, events: 100}``."""
     if not isinstance(node, Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates)
     started.start()
     yield started
     started.kill()
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker for one test, which may kill it."""
+    broker = Broker(tmp_path / "broker")
+    broker.start()
+    yield broker
+    broker.kill()
 
 
 @pytest.fixture

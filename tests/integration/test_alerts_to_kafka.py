@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +32,6 @@ def records(broker: Broker, topic: str) -> list[tuple[str, int, dict[str, Any]]]
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "consumer_timeout_ms": 3000}
     with KafkaConsumer(topic, bootstrap_servers=broker.servers, **settings) as consumer:
         return [(one.key.decode(), one.partition, json.loads(one.value)) for one in consumer]
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Broker]:
-    """One that may be killed."""
-    broker = Broker(tmp_path / "broker")
-    broker.start()
-    yield broker
-    broker.kill()
 
 
 def late_events(*texts: str) -> pa.Table:

@@ -5,7 +5,6 @@ One reads a real broker, which is killed too. The other has random graphs of rul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,15 +42,6 @@ KILLS = [  # late and quarantine are written before matches and metrics; `make c
     Kill("driver", "end half written"),
     Kill("group", "end written"),
 ]
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Broker]:
-    """One that may be killed."""
-    broker = Broker(tmp_path / "broker")
-    broker.start()
-    yield broker
-    broker.kill()
 
 
 def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(

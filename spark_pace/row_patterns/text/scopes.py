@@ -35,18 +35,14 @@ def no_aggregate(function: str) -> Wrong:
 
 
 @dataclass
-class MatchScope:
-    """The rows of a match: names are values of its last row, or of a variable's last row, so far.
+class _Scope:
+    """What the scopes of row patterns share.
 
     Attributes:
         names: the columns and variables.
-        slots: what has been named so far.
-        placeholders: what stands for navigations and aggregates, by their names in the text.
     """
 
     names: Names
-    slots: list[Slot] = field(default_factory=list)
-    placeholders: dict[str, Expr] = field(default_factory=dict)
     looks_back: ClassVar[bool] = False
 
     @property
@@ -57,6 +53,27 @@ class MatchScope:
     def is_prefix(self, name: str) -> bool:
         """Tell whether a name before a dot is that of a variable."""
         return self.names.variable(name) is not None
+
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
+        """Refused: the known ones are slots by now, and any other would be nested or is not known."""
+        return no_aggregate(function)
+
+    def inside(self, function: str) -> Wrong:
+        """Refused likewise."""
+        return no_aggregate(function)
+
+
+@dataclass
+class MatchScope(_Scope):
+    """The rows of a match: names are values of its last row, or of a variable's last row, so far.
+
+    Attributes:
+        slots: what has been named so far.
+        placeholders: what stands for navigations and aggregates, by their names in the text.
+    """
+
+    slots: list[Slot] = field(default_factory=list)
+    placeholders: dict[str, Expr] = field(default_factory=dict)
 
     def slot(self, slot: Slot) -> Column:
         """The node that reads a slot."""
@@ -75,36 +92,16 @@ class MatchScope:
             return column
         return self.slot(Navigation(variables, False, 0, 0, False, column, column.type))
 
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: those that there are have been replaced by names of slots."""
-        return no_aggregate(function)
-
-    def inside(self, function: str) -> Wrong:
-        """Refused likewise."""
-        return no_aggregate(function)
-
 
 @dataclass
-class RowScope:
+class RowScope(_Scope):
     """One row: what navigations and aggregates read of it. All names have the same variable, or none.
 
     Attributes:
-        names: the columns and variables.
         prefixes: the names before dots that were met, None for names without one.
     """
 
-    names: Names
     prefixes: set[str | None] = field(default_factory=set)
-    looks_back: ClassVar[bool] = False
-
-    @property
-    def schema(self) -> EventSchema:
-        """The columns of the input."""
-        return self.names.events
-
-    def is_prefix(self, name: str) -> bool:
-        """Tell whether a name before a dot is that of a variable."""
-        return self.names.variable(name) is not None
 
     def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
         """A value of the row."""
@@ -113,11 +110,3 @@ class RowScope:
             return variables
         self.prefixes.add(None if prefix is None else self.names.variable(prefix))
         return readable(self.names, attribute)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: they would be nested."""
-        return no_aggregate(function)
-
-    def inside(self, function: str) -> Wrong:
-        """Refused likewise."""
-        return no_aggregate(function)
