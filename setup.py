@@ -64,7 +64,13 @@ setup(
     license="Apache-2.0",
     packages=find_packages(include=["spark_pace", "spark_pace.*", "spark_pace_bench"]),
     package_data={
-        "spark_pace": ["py.typed", "io/html/timeline.html", "spark/java/log4j2.properties"],
+        "spark_pace": [
+            "py.typed",
+            "io/html/timeline.html",
+            "watching/page.html",
+            "watching/page.js",
+            "spark/java/log4j2.properties",
+        ],
         "spark_pace_bench": ["report.html"],
     },
     python_requires=">=3.10,<3.14",

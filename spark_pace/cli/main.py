@@ -183,15 +183,46 @@ def run(job: Path, reset_rule: tuple[str, ...]) -> None:
 
 @commands.command()
 @click.argument("out")
-def status(out: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/operations.md has its keys.")
+def status(out: str, as_json: bool) -> None:
     """Show what a job has done and where it stands, from the tables in OUT: its folder, or the job file.
 
     Of a job file it says too whether the job runs on this machine, and which alerts wait. What is wrong in
     it and its rule files is told at the end.
     """
-    from spark_pace.cli.status import status_command
+    from spark_pace.cli.status import print_json, status_command
+    from spark_pace.watching.subject import subject_of
 
-    status_command(_sink(out), out if _is_file(out) else None)
+    sink, job_file = _sink(out), out if _is_file(out) else None
+    if as_json:
+        print_json(subject_of(sink, job_file))
+    else:
+        status_command(sink, job_file)
+
+
+@commands.command(
+    help="Write one HTML file about a job, running or not: how far and how fast it is, what it keeps, its "
+    "matches, what is late, bad or stands still. OUT is the folder of its tables, or the job file. "
+    "Needs: pip install 'spark-pace[html]'."
+)
+@click.argument("out")
+@click.option("-o", "--out", "page", type=FILES, default="report.html", show_default=True, help="The file.")
+def report(out: str, page: Path) -> None:
+    """Write the page."""
+    from spark_pace.cli.report_command import report_command
+    from spark_pace.watching.subject import subject_of
+
+    report_command(subject_of(_sink(out), out if _is_file(out) else None), page)
+
+
+@commands.command()
+@click.argument("out")
+def watch(out: str) -> None:
+    """Show on the terminal how a job does, again and again, until ctrl-C. OUT as of status."""
+    from spark_pace.cli.watch_command import watch_command
+    from spark_pace.watching.subject import subject_of
+
+    watch_command(subject_of(_sink(out), out if _is_file(out) else None))
 
 
 @commands.command(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import fields
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
@@ -19,6 +21,10 @@ from spark_pace.io.query import Tables, read_table
 from spark_pace.job_file.reader import places_of, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import holder
+from spark_pace.watching.seen import Seen
+from spark_pace.watching.status import status_of
+from spark_pace.watching.subject import Subject
+from spark_pace.watching.words import age, shown_time
 
 _SUMMED = ("seconds", *(counter.name for counter in fields(Counts)))
 _SHOWN = [
@@ -51,6 +57,18 @@ def status_command(out: str | Path, job_file: str | None = None) -> None:
         console.print(found(Tables(out, ["matches"])))
 
 
+def print_json(subject: Subject) -> None:
+    """Print what is known of a job as one JSON object.
+
+    Raises:
+        ConfigError: there are no tables; or, behind the object, the job's files are wrong.
+    """
+    told = status_of(subject, Seen(subject.sink), datetime.now(timezone.utc))
+    click.echo(json.dumps(told))
+    if subject.job_file is not None and subject.spec is None:
+        read_job(subject.job_file)  # says what is wrong
+
+
 def _alerts(job_file: str) -> Iterator[str]:
     """Lines about the alerts of a job.
 
@@ -59,9 +77,9 @@ def _alerts(job_file: str) -> Iterator[str]:
     """
     spec = read_job(job_file)
     if spec.alerts:
-        from spark_pace.cli.waiting_alerts import alert_lines
+        from spark_pace.watching.waiting_alerts import waiting_alerts
 
-        yield from alert_lines(spec)
+        yield from (f"alerts.{one.target}: {one.said}" for one in waiting_alerts(spec))
 
 
 def running(job_file: str, now: datetime) -> list[str]:
@@ -74,15 +92,7 @@ def running(job_file: str, now: datetime) -> list[str]:
         return ["does not run on this machine"]
     pid, began = holding
     since = datetime.fromtimestamp(began, timezone.utc)
-    return [f"runs as process {pid} since {_shown(since)}, for {_age(since, now)}"]
-
-
-def _shown(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%SZ}"
-
-
-def _age(time: datetime, now: datetime) -> str:
-    return str(timedelta(seconds=max(0, int((now - time).total_seconds()))))
+    return [f"runs as process {pid} since {shown_time(since)}, for {age(since, now)}"]
 
 
 def standing(metrics: pa.Table, now: datetime) -> list[str]:
@@ -91,9 +101,9 @@ def standing(metrics: pa.Table, now: datetime) -> list[str]:
         return ["no batch is done yet"]
     last: dict[str, Any] = metrics.sort_by("batch_id").slice(metrics.num_rows - 1).to_pylist()[0]
     sums = {name: pc.sum(metrics[name]).as_py() for name in _SUMMED}
-    frontier = "none yet" if last["frontier"] is None else _shown(last["frontier"])
+    frontier = "none yet" if last["frontier"] is None else shown_time(last["frontier"])
     frontier = "the end of the input" if last["finished"] else frontier
-    written_at = f"{_shown(last['written_at'])}, {_age(last['written_at'], now)} ago"
+    written_at = f"{shown_time(last['written_at'])}, {age(last['written_at'], now)} ago"
     lines = [
         f"{counted(metrics.num_rows, 'batch')}, the last ({last['batch_id']}) at {written_at}",
         f"{counted(sums['records'], 'record')} in {sums['seconds']:.1f} s: "
@@ -117,5 +127,5 @@ def found(tables: Tables) -> Table:
     columns = "rule, count(*), min(matched_at), max(matched_at)"
     rules = tables.query(f"SELECT {columns} FROM matches GROUP BY rule ORDER BY rule").read_all()
     for rule, matches, first, last in zip(*(column.to_pylist() for column in rules.columns), strict=True):
-        shown.add_row(rule, f"{matches:,}", _shown(first), _shown(last))
+        shown.add_row(rule, f"{matches:,}", shown_time(first), shown_time(last))
     return shown

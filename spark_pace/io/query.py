@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -39,6 +40,7 @@ class Tables:
         """
         self.schemas: dict[str, pa.Schema] = {}
         self.rules: list[str] = []
+        self._tables: dict[str, DeltaTable] = {}
         self._engine = QueryBuilder()
         self._engine.execute("SET datafusion.sql_parser.enable_ident_normalization = false")
         for name in names:
@@ -55,6 +57,7 @@ class Tables:
                 must, do = "must be where it can be read", "Check the address and the way to it."
                 raise StateError(f"{out}/{name} — {must}; got: {got}. {do}") from error
             self.schemas[name] = pa.schema(table.schema().to_arrow())
+            self._tables[name] = table
             self._engine.register(name, table)
 
     def add_rules(self, sql: str) -> None:
@@ -76,6 +79,28 @@ class Tables:
         counts = self.query(f"SELECT {counted} {rows}").read_all()
         columns = [*(name for name in names if counts[name][0].as_py()), "events"]
         self._engine.execute(f"CREATE VIEW {quoted(rule)} AS SELECT {', '.join(map(quoted, columns))} {rows}")
+
+    def version(self, name: str) -> int:
+        """The number of the table's last commit."""
+        return self._tables[name].version()
+
+    def newest(self, name: str, column: str, most: int, ties: Sequence[str] = ()) -> pa.Table:
+        """The rows with the greatest values of a column of times, the greatest first; then those of `ties`.
+
+        Where the table's log says what its files hold, only files that may have such rows are read.
+        """
+        files = pa.table(self._tables[name].get_add_actions(flatten=True))
+        least, greatest = f"min.{column}", f"max.{column}"
+        where = ""
+        if {"num_records", least, greatest} <= set(files.column_names):
+            files = files.select(["num_records", least, greatest]).sort_by([(greatest, "descending")])
+            enough = pc.cumulative_sum(pc.fill_null(files["num_records"], 0))
+            needed = files.slice(0, pc.sum(pc.less(enough, most)).as_py() + 1 if files.num_rows else 0)
+            bound = pc.min(needed[least]).as_py()
+            known = not files[least].null_count and not files[greatest].null_count
+            where = f"WHERE {quoted(column)} >= '{bound.isoformat()}'" if bound and known else ""
+        order = ", ".join(f"{quoted(one)} DESC NULLS LAST" for one in (column, *ties))
+        return self.query(f"SELECT * FROM {quoted(name)} {where} ORDER BY {order} LIMIT {most}").read_all()
 
     def query(self, sql: str) -> pa.RecordBatchReader:
         """Answer one statement. Text columns of the answer may have Arrow's type string_view.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.errors import ConfigError, one_line
+from spark_pace.errors import one_line
+from spark_pace.io.html.page import filled, json_in_script, plotly, write_page
 
 MOST_EVENTS = 200_000  # how many events of matches one page draws
 _MOST_CHARACTERS = 300  # of the text about a match
@@ -58,11 +57,7 @@ class Timeline:
             ConfigError: the file cannot be written, or plotly is not installed.
         """
         page, path = self.html(), Path(path)
-        try:
-            path.write_text(page, encoding="utf-8")
-        except OSError as error:
-            must, do = "must be a file that can be written", "Choose another."
-            raise ConfigError.of(f"timeline {path}", must, error.strerror or str(error), do) from error
+        write_page(page, path, "timeline")
         return path
 
     def html(self) -> str:
@@ -71,35 +66,13 @@ class Timeline:
         Raises:
             ConfigError: plotly is not installed.
         """
-        told = json.dumps(_told(self.matches, self.rules), ensure_ascii=True, separators=(",", ":"))
-        # where "<" is written so, no text from events can end the script that holds it
-        parts = {"title": escape(self.title), "told": told.replace("<", "\\u003c"), "plotly": _plotly()}
-        head, *rest = _PAGE.read_text(encoding="utf-8").split("{{ ")
-        texts = [head]
-        for piece in rest:
-            name, _, after = piece.partition(" }}")
-            texts += [parts[name], after]
-        return "".join(texts)
+        told = json_in_script(_told(self.matches, self.rules))
+        return filled(_PAGE, {"title": escape(self.title), "told": told, "plotly": plotly()})
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own, whose styles and scripts touch nothing else of the notebook."""
         page = escape(self.html(), quote=True)
         return f'<iframe srcdoc="{page}" width="100%" height="{_HEIGHT}" style="border: 0"></iframe>'
-
-
-def require_plotly() -> None:
-    """Raise ConfigError if plotly is not installed."""
-    if find_spec("plotly") is None:
-        must, do = "must be installed to draw a timeline", "Install it: pip install 'spark-pace[html]'."
-        raise ConfigError.of("plotly", must, "no such package", do)
-
-
-def _plotly() -> str:
-    """The source of plotly.js, which the package plotly brings."""
-    require_plotly()
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
 
 
 def _told(matches: pa.Table, rules_first: tuple[str, ...]) -> dict[str, Any]:

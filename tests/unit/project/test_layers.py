@@ -92,6 +92,10 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.alerts", "spark_pace.job_file", "confluent_kafka"),
     },
     "spark_pace.prometheus": {"spark_pace.errors", "spark_pace.io", "prometheus_client"},
+    "spark_pace.watching": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
+        *("spark_pace.alerts", "spark_pace.prometheus", "spark_pace.spark.checkpoint", "numpy", "pyarrow"),
+    },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
     "spark_pace_bench": {

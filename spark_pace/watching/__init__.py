@@ -1,0 +1,1 @@
+"""What people and machines that watch a job are told: the report, its live page, its health."""

@@ -1,0 +1,171 @@
+"""All that the report, the live page and the terminal show of a job, as one value that JSON can hold."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.plan.rule import Rule
+from spark_pace.errors import ConfigError, one_line
+from spark_pace.io.query import REFUSED
+from spark_pace.job_file import FilesSource
+from spark_pace.watching.figures import figures
+from spark_pace.watching.history import COUNTED
+from spark_pace.watching.rows import late_events, latest_matches, reasons, refused_alerts
+from spark_pace.watching.running import Running, running
+from spark_pace.watching.seen import Seen
+from spark_pace.watching.state import state_word
+from spark_pace.watching.subject import Subject
+from spark_pace.watching.troubles import idle_sources, troubles
+from spark_pace.watching.words import shown_length, shown_time, time_of
+
+_DRAWN = ("longest", "lag_us", "pending", "carry", "open", "state_bytes", *COUNTED, "seconds", "batches")
+_MOST_SOURCES = 50
+
+_TOLD = {
+    "runs": "on this machine",
+    "finished": "its input has ended",
+    "stopped": "does not run on this machine",
+    "unknown": "the job file tells whether a job runs; this is of its tables alone",
+}
+
+Facts = dict[str, Any]
+
+
+def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
+    """Look at the tables and the checkpoint of a job, and tell what there is.
+
+    Raises:
+        ConfigError: there are no tables.
+        StateError: a table or the checkpoint is damaged.
+    """
+    state = None if subject.checkpoint is None else running(subject.checkpoint)
+    seen.look()
+    wrong = troubles(seen, state, subject.spec, now)
+    alerts = [] if subject.spec is None else list(_alerts(subject, seen))
+    wrong += [
+        f"Alerts for {one['target']}: {one['said']}." for one in alerts if one["waiting"] and one["failing"]
+    ]
+    return {
+        "name": one_line(subject.name),
+        "at": shown_time(now),
+        "about": list(_about(subject)),
+        "state": _state(seen, state),
+        "wrong": subject.wrong,
+        "troubles": wrong,
+        "figures": figures(seen, now),
+        "batches": _batches(seen),
+        "rules": _rules(subject, seen),
+        "latest": [_match(subject, match) for match in seen.asked("matches", latest_matches)],
+        "late": seen.asked("late", late_events),
+        "reasons": seen.asked("quarantine", reasons),
+        "alerts": alerts,
+        "refused": _refused(seen),
+        "sources": [] if state is None else _sources(state, subject),
+        "ask": shlex.join(["spark-pace", "sql", subject.job_file or subject.sink]),
+    }
+
+
+def _about(subject: Subject) -> Iterator[tuple[str, str]]:
+    """What the job is: pairs of a name and a text."""
+    if subject.spec is not None:
+        spec = subject.spec
+        trigger = (
+            "available_now" if spec.trigger_us == "available_now" else shown_length(spec.trigger_us / 1e6)
+        )
+        yield "rules", f"{len(spec.rules):,}"
+        yield "source", f"{type(spec.source).__name__.removesuffix('Source').lower()}, {spec.source.format}"
+        yield "trigger", trigger
+    if subject.job_file is not None:
+        yield "job file", subject.job_file
+    yield "tables", subject.sink
+    if subject.checkpoint is not None:
+        yield "checkpoint", str(subject.checkpoint)
+
+
+def _state(seen: Seen, state: Running | None) -> dict[str, str]:
+    """One word, and what is known beyond it."""
+    word = state_word(seen, state)
+    told = _TOLD[word]
+    if state is not None and state.process is not None and state.since is not None:
+        told = f"as process {state.process} since {shown_time(state.since)}"
+        if state.batch is not None:
+            told += f"; batch {state.batch} is under way"
+    return {"word": word, "told": told}
+
+
+def _batches(seen: Seen) -> dict[str, list[Any]]:
+    """What is drawn over time: a list for each column of the history."""
+    rows = seen.history.batches
+    at = pc.divide(rows["written_at"].cast(pa.int64()), 1_000).to_pylist()
+    return {"at": at, **{name: rows[name].to_pylist() for name in _DRAWN}}
+
+
+def _rules(subject: Subject, seen: Seen) -> dict[str, Any]:
+    """All rules, those with the most matches first, with their matches over time."""
+    totals = seen.history.totals()
+    known: dict[str, Rule] = {} if subject.spec is None else {rule.name: rule for rule in subject.spec.rules}
+    names = sorted({**dict.fromkeys(known), **totals}, key=lambda name: -totals.get(name, (0, 0))[0])
+    begins, matches = seen.history.matrix(names)
+    return {
+        "names": names,
+        "about": [known[name].description if name in known else "" for name in names],
+        "matches": [totals[name][0] if name in totals else 0 for name in names],
+        "last": [shown_time(time_of(totals[name][1])) if name in totals else "" for name in names],
+        "begins": [at // 1_000 for at in begins],
+        "series": matches,
+    }
+
+
+def _match(subject: Subject, match: dict[str, Any]) -> dict[str, Any]:
+    """A match, and the command that explains the last of its events."""
+    events = match["events"]
+    if not events:
+        return {**match, "why": None}
+    last = events[-1]
+    source = subject.spec.source if subject.spec is not None else None
+    read = os.path.relpath(source.path) if isinstance(source, FilesSource) else "EVENTS"
+    job = os.path.relpath(subject.job_file) if subject.job_file is not None else "JOB.yaml"
+    at = f"{last['source']}:{last['offset']}"
+    asked = ["spark-pace", "why", job, read, "--rule", match["rule"], "--at", at]
+    return {**match, "why": shlex.join(asked)}
+
+
+def _alerts(subject: Subject, seen: Seen) -> Iterator[dict[str, Any]]:
+    assert subject.spec is not None
+    if subject.spec.alerts:
+        from spark_pace.watching.waiting_alerts import waiting_alerts
+
+        for one in waiting_alerts(subject.spec):
+            failing = one.failure is not None and not one.failure.over
+            yield {"target": one.target, "waiting": one.waiting, "failing": failing, "said": one.said}
+
+
+def _refused(seen: Seen) -> list[dict[str, Any]]:
+    try:
+        refused: list[dict[str, Any]] = seen.asked(REFUSED, refused_alerts)
+    except ConfigError:  # no alert was refused yet, so there is no table
+        return []
+    return refused
+
+
+def _sources(state: Running, subject: Subject) -> list[dict[str, Any]]:
+    """The sources that are furthest behind, with what they have reached."""
+    idle = set(idle_sources(state.reached, subject.spec))
+    fastest = max(state.reached.values(), default=0)
+    slowest = sorted(state.reached.items(), key=lambda source: source[1])[:_MOST_SOURCES]
+    return [
+        {
+            "source": one_line(name),
+            "reached": shown_time(time_of(at)),
+            "behind": shown_length((fastest - at) / 1e6),
+            "idle": name in idle,
+        }
+        for name, at in slowest
+    ]

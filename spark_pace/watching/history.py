@@ -1,0 +1,145 @@
+"""What the batches of a job did over time, in few rows however long the job runs.
+
+Time is cut into stretches of 2^n microseconds, and batches that were written in one stretch become one row. A
+longer run has longer stretches: two of them are joined to one exactly, so what was read before is never read
+again, and who looks often sees what one sees who looks once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import UTC_TIME
+from spark_pace.io.metrics import Counts
+
+MOST_POINTS = 512  # stretches of the history
+_COARSER = 3  # the stretches of rules are 2^3 times as long
+_SHORTEST = 20  # of 2^20 microseconds, about a second
+_SUMMED = {
+    "batches": pa.int64(),
+    "seconds": pa.float64(),
+    **{counter.name: pa.int64() for counter in fields(Counts)},
+    "matches": pa.int64(),
+}
+_GREATEST = {
+    "written_at": UTC_TIME,
+    "longest": pa.float64(),  # the seconds of a batch
+    "lag_us": pa.int64(),  # by which the frontier is behind the greatest event time of its batch
+    **{name: pa.int64() for name in ("pending", "carry", "open", "state_bytes", "idle_sources")},
+    "frontier": UTC_TIME,
+    "max_event_time": UTC_TIME,
+}
+_BY_RULE = pa.schema(
+    [("rule", pa.string()), ("begins_us", pa.int64()), ("matches", pa.int64()), ("last_us", pa.int64())]
+)
+_DERIVED = ("batches", "longest", "lag_us")
+COLUMNS = [name for name in (*_SUMMED, *_GREATEST) if name not in _DERIVED]  # of `metrics`, which are needed
+COUNTED = [counter.name for counter in fields(Counts)]
+
+
+@dataclass(frozen=True)
+class History:
+    """The history of a job up to some batch.
+
+    Attributes:
+        batches: a row for each stretch of time in which batches were written, in order: the sums and the
+            greatest values of their columns in `metrics`, and what this module adds to them.
+        matches: how many matches of each rule were written in each longer stretch, from `begins_us` on, and
+            when the last of them was; a row for each rule that has any there.
+    """
+
+    batches: pa.Table
+    matches: pa.Table
+
+    def after(self, rows: pa.Table) -> History:
+        """The history with further rows of `metrics`: `COLUMNS` and `matches_by_rule`."""
+        batches = pa.concat_tables([self.batches, _batches(rows)])
+        matches = pa.concat_tables([self.matches, _by_rule(rows)])
+        power = _power(batches)
+        return History(_joined(batches, power), _joined_by_rule(matches, power + _COARSER))
+
+    def sums(self) -> dict[str, float]:
+        """The sums over the whole history, by column."""
+        return {name: pc.sum(self.batches[name]).as_py() or 0 for name in _SUMMED}
+
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """Of each rule with matches: their number, and when the last was written, in us since 1970."""
+        found = self.matches.group_by("rule").aggregate([("matches", "sum"), ("last_us", "max")])
+        columns = (found[name].to_pylist() for name in ("rule", "matches_sum", "last_us_max"))
+        return {rule: (matches, at) for rule, matches, at in zip(*columns, strict=True)}
+
+    def stood_since(self) -> int | None:
+        """Since when, in microseconds since 1970, the frontier is where it is; None if it is nowhere."""
+        last = pc.max(self.batches["frontier"])
+        if not last.is_valid:
+            return None
+        there = self.batches.filter(pc.equal(self.batches["frontier"], last))
+        first: int = pc.min(there["written_at"]).cast(pa.int64()).as_py()
+        return first
+
+    def matrix(self, rules: list[str]) -> tuple[list[int], list[list[int]]]:
+        """When stretches begin, in microseconds since 1970, and the matches of each rule in each of them."""
+        begins = np.unique(self.matches["begins_us"].to_numpy())
+        step = 1 << (_power(self.batches) + _COARSER)
+        every = np.arange(begins[0], begins[-1] + step, step) if len(begins) else begins
+        counts = np.zeros((len(rules), len(every)), np.int64)
+        place = pc.index_in(self.matches["rule"], pa.array(rules, pa.string())).to_numpy()
+        counts[place, np.searchsorted(every, self.matches["begins_us"].to_numpy())] = self.matches["matches"]
+        return every.tolist(), counts.tolist()
+
+
+NOTHING = History(
+    pa.schema([*_SUMMED.items(), *_GREATEST.items()]).empty_table(), _BY_RULE.empty_table()
+)  # before the first batch
+
+
+def _batches(rows: pa.Table) -> pa.Table:
+    columns = {name: rows[name] for name in COLUMNS}
+    columns["batches"] = pa.array(np.ones(rows.num_rows, np.int64))
+    columns["longest"] = rows["seconds"]
+    times = (rows[name].cast(UTC_TIME).cast(pa.int64()) for name in ("max_event_time", "frontier"))
+    columns["lag_us"] = pc.max_element_wise(pc.subtract(*times), 0, skip_nulls=False)
+    schema = NOTHING.batches.schema
+    return pa.table({name: columns[name] for name in schema.names}).cast(schema)
+
+
+def _by_rule(rows: pa.Table) -> pa.Table:
+    """A row for each rule with matches in each batch."""
+    counted = rows["matches_by_rule"].combine_chunks()
+    counted = counted.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+    entries, parents = pc.list_flatten(counted), pc.list_parent_indices(counted)
+    written = rows["written_at"].cast(UTC_TIME).cast(pa.int64()).combine_chunks().take(parents)
+    found = [entries.field("key"), written, entries.field("value"), written]
+    return pa.table(found, schema=_BY_RULE)
+
+
+def _power(batches: pa.Table) -> int:
+    """The n of the shortest stretches, of 2^n microseconds, of which there are no more than `MOST_POINTS`."""
+    if not batches.num_rows:
+        return _SHORTEST
+    bounds = pc.min_max(batches["written_at"].cast(pa.int64()))
+    first, last = (value.as_py() for value in bounds.values())
+    power = _SHORTEST
+    while (last >> power) - (first >> power) >= MOST_POINTS:
+        power += 1
+    return power
+
+
+def _joined(batches: pa.Table, power: int) -> pa.Table:
+    stretch = pc.shift_right(batches["written_at"].cast(pa.int64()), power)
+    kinds = [*((name, "sum") for name in _SUMMED), *((name, "max") for name in _GREATEST)]
+    joined = batches.append_column("stretch", stretch).group_by("stretch").aggregate(kinds)
+    joined = joined.sort_by("stretch")
+    columns = [joined[f"{name}_{kind}"] for name, kind in kinds]
+    return pa.table(columns, schema=batches.schema)
+
+
+def _joined_by_rule(matches: pa.Table, power: int) -> pa.Table:
+    begins = pc.shift_left(pc.shift_right(matches["begins_us"], power), power)
+    cut = matches.set_column(1, "begins_us", begins)
+    joined = cut.group_by(["rule", "begins_us"]).aggregate([("matches", "sum"), ("last_us", "max")])
+    return joined.rename_columns(_BY_RULE.names).cast(_BY_RULE)

@@ -1,0 +1,88 @@
+"""What is shown of the rows of a job's tables: the latest matches and late events, the usual reasons.
+
+Texts from events are cut here; whoever shows them escapes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.errors import one_line
+from spark_pace.io.query import REFUSED, Tables
+from spark_pace.io.text.value_texts import as_cells
+
+MOST_MATCHES = 50
+_MOST_ROWS = 20
+_MOST_EVENTS = 100  # of a match
+_MOST_CHARACTERS = 300
+
+
+def latest_matches(tables: Tables) -> list[dict[str, Any]]:
+    """The matches with the greatest `matched_at`, the last first, each with its events."""
+    found = tables.newest("matches", "matched_at", MOST_MATCHES, ("rule", "out_seq"))
+    fields = [name for name in found.column_names if name not in FIXED_COLUMNS]
+    fields = [name for name in fields if found[name].null_count < found.num_rows]
+    cells = {name: cells_of(found, name) for name in fields}
+    texts = [
+        cut(" ".join(f"{name}={cells[name][row]}" for name in fields if cells[name][row] is not None))
+        for row in range(found.num_rows)
+    ]
+    shown = {name: cells_of(found, name) for name in FIXED_COLUMNS if name != "events"}
+    lists = found["events"].to_pylist()
+    return [
+        {name: shown[name][row] for name in shown}
+        | {"fields": text, "number": len(lists[row] or ()), "events": _events(lists[row] or [])}
+        for row, text in enumerate(texts)
+    ]
+
+
+def _events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = pa.Table.from_pylist(events[:_MOST_EVENTS], pa.schema(FIXED_COLUMNS["events"].value_type))
+    return records(rows)
+
+
+def late_events(tables: Tables) -> dict[str, Any]:
+    """The latest late events, and how many each source has."""
+    by_source = (
+        "SELECT source, count(*) AS events, max(lateness_us) / 1e6 AS most_seconds, max(event_time) AS last "
+        f"FROM late GROUP BY source ORDER BY events DESC, source LIMIT {_MOST_ROWS}"
+    )
+    return {
+        "by_source": records(tables.query(by_source).read_all()),
+        "latest": records(tables.newest("late", "event_time", _MOST_ROWS)),
+    }
+
+
+def reasons(tables: Tables) -> list[dict[str, Any]]:
+    """The most frequent reasons of rows in `quarantine`, each with the place of one of them."""
+    found = tables.query(
+        f"SELECT kind, rule, substr(reason, 1, {_MOST_CHARACTERS}) AS reason, count(*) AS rows, "
+        'min(concat(source, \':\', "offset")) AS "at" FROM quarantine GROUP BY 1, 2, 3 '
+        f"ORDER BY rows DESC, reason LIMIT {_MOST_ROWS}"
+    )
+    return records(found.read_all())
+
+
+def refused_alerts(tables: Tables) -> list[dict[str, Any]]:
+    """The alerts that targets have refused last."""
+    return records(tables.newest(REFUSED, "refused_at", _MOST_ROWS))
+
+
+def records(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows as objects of JSON, in which times are texts and long texts are cut."""
+    cells = [cells_of(rows, name) for name in rows.column_names]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def cells_of(rows: pa.Table, name: str) -> list[Any]:
+    """The values of a column as `as_cells` has them, with long texts cut."""
+    values = as_cells(rows[name].combine_chunks())
+    return [cut(value) if isinstance(value, str) else value for value in values]
+
+
+def cut(text: str) -> str:
+    """The text as one line of at most some hundred characters."""
+    return one_line(text, _MOST_CHARACTERS)

@@ -1,0 +1,72 @@
+"""Reads the tables of a job as often as somebody looks, each time only what is new in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.io.query import Tables, quoted
+from spark_pace.watching.history import COLUMNS, NOTHING, History
+
+_ROWS_AT_ONCE = 5_000
+_OF_THE_LAST = ("batch_id", "slowest_source", "finished", "over_bound", *COLUMNS)
+_READ = ", ".join(map(quoted, dict.fromkeys([*_OF_THE_LAST, "matches_by_rule"])))
+
+
+class Seen:
+    """What is known of the tables in a folder.
+
+    Attributes:
+        out: the folder.
+        history: of all batches.
+        last: the last batch's row in `metrics`, without what it is not needed for; None before the first.
+    """
+
+    def __init__(self, out: str) -> None:
+        """Read nothing yet."""
+        self.out = out
+        self.history: History = NOTHING
+        self.last: dict[str, Any] | None = None
+        self._answers: dict[tuple[str, str], tuple[int, Any]] = {}
+
+    def look(self) -> None:
+        """Read the batches that were written since the last look.
+
+        Raises:
+            ConfigError: there is no table yet.
+            StateError: a table is damaged.
+        """
+        after = -1 if self.last is None else self.last["batch_id"]
+        answer = Tables(self.out, ["metrics"]).query(f"SELECT {_READ} FROM metrics WHERE batch_id > {after}")
+        read: list[pa.RecordBatch] = []
+        for batch in answer:
+            read.append(batch)
+            if sum(one.num_rows for one in read) >= _ROWS_AT_ONCE:
+                self._add(pa.Table.from_batches(read))
+                read = []
+        if read:
+            self._add(pa.Table.from_batches(read))
+
+    def _add(self, rows: pa.Table) -> None:
+        """Add rows, which may come in any order."""
+        self.history = self.history.after(rows)
+        place = pc.index(rows["batch_id"], pc.max(rows["batch_id"])).as_py()
+        newest = rows.select(_OF_THE_LAST).slice(place, 1).to_pylist()[0]
+        if self.last is None or newest["batch_id"] > self.last["batch_id"]:
+            self.last = newest
+
+    def asked(self, table: str, ask: Callable[[Tables], Any]) -> Any:
+        """The answer of `ask` to a table in its present state; asked once for each state of it.
+
+        Raises:
+            ConfigError: there is no such table.
+            StateError: the table is damaged.
+        """
+        tables = Tables(self.out, [table])
+        version, name = tables.version(table), (table, ask.__name__)
+        if self._answers.get(name, (None,))[0] != version:
+            self._answers[name] = (version, ask(tables))
+        return self._answers[name][1]

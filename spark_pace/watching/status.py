@@ -1,0 +1,84 @@
+"""What `spark-pace status --json` says: one object, whose keys programs rely on."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+from spark_pace.io.query import Tables
+from spark_pace.io.text.value_texts import as_cells
+from spark_pace.watching.running import running
+from spark_pace.watching.seen import Seen
+from spark_pace.watching.state import state_word
+from spark_pace.watching.subject import Subject
+from spark_pace.watching.troubles import troubles
+
+SCHEMA = 1  # keys may be added to it; one that is removed, or gets another meaning, makes it 2
+_OF_THE_LAST = ("batch_id", "written_at", "seconds", "records")
+_STANDING = (
+    *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes"),
+    *("idle_sources", "slowest_source"),
+)
+_RULES = (
+    "SELECT rule, count(*) AS matches, min(matched_at) AS first, max(matched_at) AS last "
+    "FROM matches GROUP BY rule ORDER BY rule"
+)
+
+
+def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
+    """Look at the tables and the checkpoint of a job, and tell what there is.
+
+    Raises:
+        ConfigError: there are no tables.
+        StateError: a table or the checkpoint is damaged.
+    """
+    state = None if subject.checkpoint is None else running(subject.checkpoint)
+    seen.look()
+    last: dict[str, Any] = seen.last or {}
+    return {
+        "schema": SCHEMA,
+        "at": _text(now),
+        "job": None if subject.spec is None else subject.spec.name,
+        "sink": subject.sink,
+        "state": state_word(seen, state),
+        "process": None if state is None else state.process,
+        "since": None if state is None else _text(state.since),
+        "under_way": None if state is None else state.batch,
+        "last_batch": {name: _text(last[name]) for name in _OF_THE_LAST} if last else None,
+        "sums": seen.history.sums(),
+        **{name: _text(last.get(name)) for name in _STANDING},
+        "rules": _rules(subject.sink),
+        "alerts": [] if subject.spec is None else _alerts(subject),
+        "troubles": troubles(seen, state, subject.spec, now),
+    }
+
+
+def _rules(sink: str) -> list[dict[str, Any]]:
+    """Each rule with matches; they are counted while they are read, for there may be very many."""
+    rows = Tables(sink, ["matches"]).query(_RULES).read_all()
+    cells = [as_cells(column.combine_chunks()) for column in rows.columns]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _alerts(subject: Subject) -> list[dict[str, Any]]:
+    assert subject.spec is not None
+    if not subject.spec.alerts:
+        return []
+    from spark_pace.watching.waiting_alerts import waiting_alerts
+
+    return [
+        {
+            "target": one.target,
+            "waiting": one.waiting,
+            "failing_since": one.failure.at if one.failure is not None and not one.failure.over else None,
+            "last_failure": None if one.failure is None else one.failure.text,
+        }
+        for one in waiting_alerts(subject.spec)
+    ]
+
+
+def _text(value: Any) -> Any:
+    """A time as text in UTC; other values as they are."""
+    if not isinstance(value, datetime):
+        return value
+    return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")

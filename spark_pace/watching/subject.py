@@ -1,0 +1,50 @@
+"""What is watched: a folder of tables, and the job file if it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_pace.errors import ConfigError
+from spark_pace.job_file import JobSpec, read_job
+from spark_pace.job_file.reader import places_of
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is watched.
+
+    Attributes:
+        sink: the folder, or the address, of the tables.
+        job_file: the path of the job file; None: the tables alone are known.
+        spec: the job; None if it is not known, or its files are wrong.
+        checkpoint: the folder of its checkpoint; None if it is not known.
+        wrong: what is wrong in the job file or its rules; None if nothing is.
+    """
+
+    sink: str
+    job_file: str | None = None
+    spec: JobSpec | None = None
+    checkpoint: Path | None = None
+    wrong: str | None = None
+
+    @staticmethod
+    def of(spec: JobSpec) -> Subject:
+        """A job that was read already."""
+        return Subject(spec.sink_path, spec.path, spec, spec.checkpoint_folder)
+
+    @property
+    def name(self) -> str:
+        """The name of the job, else the path by which it is known."""
+        return self.sink if self.spec is None else self.spec.name
+
+
+def subject_of(sink: str, job_file: str | None) -> Subject:
+    """What is to be watched: a sink, and the job file that names it, even if it is wrong."""
+    if job_file is None:
+        return Subject(sink)
+    _, checkpoint = places_of(job_file)
+    try:
+        return Subject(sink, job_file, read_job(job_file), checkpoint)
+    except ConfigError as error:
+        return Subject(sink, job_file, None, checkpoint, str(error))

@@ -1,0 +1,115 @@
+"""What stands still in a job, or needs somebody's eye, and why: sentences for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow.compute as pc
+
+from spark_pace.errors import counted, one_line
+from spark_pace.job_file import JobSpec
+from spark_pace.watching.history import History
+from spark_pace.watching.running import Running
+from spark_pace.watching.seen import Seen
+from spark_pace.watching.words import age, shown_length, shown_time, time_of
+
+STANDS_AFTER_SECONDS = 30
+_SLOW_SECONDS = 60  # a batch that takes longer is told
+_LATELY = 10  # the last stretches of the history, in which late events count
+_MANY_LATE = 0.01  # of the records of these
+
+
+def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datetime) -> list[str]:
+    """What is wrong, the gravest first; empty where all is well.
+
+    Args:
+        seen: the tables of the job.
+        state: of its checkpoint; None if that is not known.
+        spec: the job; None if it is not known.
+        now: the time.
+    """
+    found = list[str]()
+    if seen.last is None:
+        found += (
+            [] if state is None or state.process else ["The job has done no batch, and does not run here."]
+        )
+    elif not seen.last["finished"]:
+        found += _stopped(seen, state, now)
+        found += _standing(seen, state, now)
+    if state is not None:
+        found += _slow(state, now)
+        found += _idle(state, spec)
+    if seen.last is not None:
+        found += _late(seen.history)
+        if seen.last["over_bound"] is not None:
+            found.append(f"latency_bound cannot be kept: {one_line(seen.last['over_bound'])}.")
+    return found
+
+
+def _stopped(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
+    if state is not None and state.process is None:
+        assert seen.last is not None
+        at = seen.last["written_at"]
+        yield (
+            f"The job does not run on this machine. Its last batch was written {age(at, now)} ago, at "
+            f"{shown_time(at)}; the next start goes on from there."
+        )
+
+
+def _standing(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
+    last, since_us = seen.last, seen.history.stood_since()
+    runs = state is None or state.process is not None
+    if last is None or not runs or not last["pending"] or since_us is None:
+        return
+    since = time_of(since_us)
+    if (now - since).total_seconds() < STANDS_AFTER_SECONDS:
+        return
+    mover = "a later event"
+    if last["slowest_source"] is not None:
+        mover += f" of the source {one_line(last['slowest_source'])}"
+    yield (
+        f"The frontier stands at {shown_time(pc.max(seen.history.batches['frontier']).as_py())} since "
+        f"{shown_time(since)}, and {counted(last['pending'], 'event')} wait for it. Only {mover} moves it, "
+        "or a clock in events."
+    )
+
+
+def _slow(state: Running, now: datetime) -> Iterator[str]:
+    if state.batch is None or state.began is None:
+        return
+    if state.process is None:
+        yield f"Batch {state.batch} was interrupted: the next start does it again."
+    elif (now - state.began).total_seconds() > _SLOW_SECONDS:
+        yield f"Batch {state.batch} is under way for {age(state.began, now)}."
+
+
+def _idle(state: Running, spec: JobSpec | None) -> Iterator[str]:
+    idle = idle_sources(state.reached, spec)
+    if idle:
+        names = ", ".join(map(one_line, idle[:3])) + (" and others" if len(idle) > 3 else "")
+        yield (
+            f"{counted(len(idle), 'source')} left out, for they are too far behind the fastest: {names}. "
+            "What they still send may be late."
+        )
+
+
+def idle_sources(reached: dict[str, int], spec: JobSpec | None) -> Sequence[str]:
+    """The sources that are so far behind the fastest that they are not waited for, by `idle_after`."""
+    most_us = None if spec is None else spec.events.order.idle_after_us
+    fastest = max(reached.values(), default=0)
+    return [] if most_us is None else [name for name, at in reached.items() if fastest - at > most_us]
+
+
+def _late(history: History) -> Iterator[str]:
+    last: dict[str, Any] = {
+        name: pc.sum(history.batches[name].slice(max(0, history.batches.num_rows - _LATELY))).as_py()
+        for name in ("late", "records", "seconds")
+    }
+    if last["late"] > _MANY_LATE * last["records"]:
+        yield (
+            f"{last['late']:,} of the last {counted(last['records'], 'record')} "
+            f"({shown_length(last['seconds'])}) came late: they are in the table late, and rules did not see "
+            "them. delay is too short, or one source is slower than the others."
+        )

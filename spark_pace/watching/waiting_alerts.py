@@ -1,0 +1,58 @@
+"""How the alerts of a job stand, target by target, whether the job runs or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_pace.alerts.cursor import Cursor, Failure, read_cursor
+from spark_pace.alerts.table_rows import TableRows
+from spark_pace.errors import one_line
+from spark_pace.job_file import JobSpec
+from spark_pace.job_file.alert_targets import AlertTarget
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class WaitingAlerts:
+    """What waits for a target, None if it has not started yet, and its last failure, None if it had none."""
+
+    target: str
+    waiting: int | None
+    failure: Failure | None
+
+    @property
+    def said(self) -> str:
+        """All of it, but the target's name, in one line."""
+        if self.waiting is None:
+            return "not started yet"
+        waiting, failure = f"{self.waiting:,} wait", self.failure
+        if failure is None:
+            return waiting
+        since = "the last failure, now over, began at" if failure.over else "failing since"
+        return f"{waiting}; {since} {failure.at}: {one_line(failure.text)}"
+
+
+def waiting_alerts(spec: JobSpec) -> list[WaitingAlerts]:
+    """How the targets of a job stand.
+
+    Raises:
+        StateError: a cursor is damaged, or a table cannot be read.
+    """
+    checkpoint = Checkpoint(spec.checkpoint_folder)
+    found = []
+    for target in spec.alerts:
+        cursor = read_cursor(checkpoint.alert_cursor(target.name))
+        if cursor is None:
+            found.append(WaitingAlerts(target.name, None, None))
+        else:
+            found.append(WaitingAlerts(target.name, _waiting(spec, target, cursor), cursor.failure))
+    return found
+
+
+def _waiting(spec: JobSpec, target: AlertTarget, cursor: Cursor) -> int:
+    count = 0
+    for table in target.tables:
+        if table in cursor.places:
+            rows = TableRows(f"{spec.sink_path}/{table}", table, target.rules)
+            count += rows.waiting(cursor.places[table], max(rows.log.versions(), default=-1))
+    return count

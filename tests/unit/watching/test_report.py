@@ -1,0 +1,158 @@
+"""The report of a job: what it tells of ten rules and of a thousand; no text of events acts in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_pace.errors import ConfigError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import checkpoint_lock
+from spark_pace.watching.facts import facts
+from spark_pace.watching.seen import Seen
+from spark_pace.watching.subject import Subject, subject_of
+from tests.support.commands import spark_pace
+from tests.support.watched import BEGAN, HOSTILE, Watched, pairs_of_events, watched_job
+
+SOON = BEGAN + timedelta(minutes=1)
+
+
+def told_of(watched: Watched, seen: Seen | None = None) -> dict[str, Any]:
+    return facts(Subject.of(watched.spec), seen or Seen(watched.spec.sink_path), SOON)
+
+
+def told_in(page: str) -> dict[str, Any]:
+    found = re.search(r'<script id="told" type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    told: dict[str, Any] = json.loads(found[1])
+    return told
+
+
+def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 10, pairs_of_events(20))
+    watched.batch({"rule_3": 4, "rule_0": 1})
+    watched.batch({"rule_3": 2}, seconds=4.0, slowest_source=f"north{HOSTILE}", idle_sources=1)
+    late = {
+        "event_time": BEGAN,
+        "lateness_us": 90_000_000,
+        "source": HOSTILE,
+        "offset": 7,
+        "reason": "was late",
+    }
+    watched.rows("late", {**late, "event": json.dumps({"k": HOSTILE})})
+    bad = {"kind": "record", "reason": f"no JSON: {HOSTILE}", "source": "in.json", "raw": b"\xff"}
+    watched.rows("quarantine", {**bad, "offset": 3}, {**bad, "offset": 4})
+    done = spark_pace("report", tmp_path / "job.yaml", "-o", tmp_path / "page.html")
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/page.html: written\n"), done.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    told = told_in(page)
+    assert told["name"] == "watched" and told["state"]["word"] == "stopped"
+    assert told["rules"]["names"][:3] == ["rule_3", "rule_0", "rule_1"] and len(told["rules"]["names"]) == 10
+    assert told["rules"]["matches"][:3] == [6, 1, 0] and told["rules"]["last"][0] == "2026-11-01 00:00:02Z"
+    assert sum(told["rules"]["series"][0]) == 6
+    assert told["batches"]["longest"] == [2.0, 4.0] and told["batches"]["late"] == [3, 3]
+    figures = dict(told["figures"])
+    assert figures["matches"] == "7" and figures["slowest source"] == f"north{HOSTILE}; 1 left out"
+    assert figures["records"].startswith("2,000 records: 1,980 events, 6 late, 2 bad")
+    assert told["late"]["by_source"] == [
+        {"source": HOSTILE, "events": 1, "most_seconds": 90.0, "last": "2026-11-01T00:00:00Z"}
+    ]
+    assert told["late"]["latest"][0]["reason"] == "was late"
+    (reason,) = told["reasons"]
+    assert (reason["rows"], reason["at"]) == (2, "in.json:3") and reason["reason"] == f"no JSON: {HOSTILE}"
+    latest = told["latest"][0]
+    assert latest["matched_at"] == "2026-11-01T00:00:19Z" and f"told={HOSTILE}" in latest["fields"]
+    assert [event["component"] for event in latest["events"]] == ["a", "b"]
+    assert "spark-pace why " in latest["why"] and latest["why"].endswith("--at in.json:19")
+    assert "does not run" in told["troubles"][0]
+
+
+def test_no_text_of_events_or_rules_leaves_the_data_of_the_page(tmp_path: Path) -> None:
+    watched_job(tmp_path, 1, pairs_of_events(8)).batch({"rule_0": 4})
+    assert spark_pace("report", tmp_path / "job.yaml", "-o", tmp_path / "page.html").returncode == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert HOSTILE not in page and "<img src=x" not in page and "<script>document" not in page
+    assert "<title>watched &lt;/script&gt;" in page
+    told = told_in(page)
+    assert (
+        HOSTILE in told["name"]
+        and HOSTILE in told["rules"]["about"][0]
+        and any(HOSTILE in match["key"] for match in told["latest"])
+    )
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None and policy[1].startswith("default-src 'none';")
+    assert not re.findall(r'(?:src|href)="[^"]+"', page.split("<script>")[0])
+
+
+def test_the_report_of_a_thousand_rules_has_them_all_the_first_ones_first(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1_000)
+    for number in range(3):
+        watched.batch({f"rule_{rule}": rule + 1 for rule in range(number, 1_000, 3)})
+    told = told_of(watched)
+    assert told["rules"]["names"] == [f"rule_{rule}" for rule in reversed(range(1_000))]
+    assert told["rules"]["matches"] == list(range(1_000, 0, -1))
+    assert len(json.dumps(told)) < 1_000_000
+
+
+def test_a_job_without_a_batch_is_told_to_have_none(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    told = told_of(watched)
+    assert told["figures"] == [("batches", "no batch is done yet")]
+    assert told["troubles"] == ["The job has done no batch, and does not run here."]
+    assert told["rules"]["names"] == ["rule_0"] and told["latest"] == [] and told["batches"]["at"] == []
+    assert spark_pace("report", watched.spec.sink_path, "-o", tmp_path / "page.html").returncode == 0
+
+
+def test_who_looks_again_reads_what_is_new_and_sees_what_one_sees_who_looks_once(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 2)
+    often = Seen(watched.spec.sink_path)
+    for number in range(6):
+        watched.batch({f"rule_{number % 2}": number})
+        told = told_of(watched, often)
+    assert told == told_of(watched)
+    assert told["rules"]["matches"] == [9, 6]
+    assert often.last is not None and often.last["batch_id"] == 5
+
+
+def test_what_stands_still_is_told_with_the_reason(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    standing = {"frontier_us": int(BEGAN.timestamp() * 1e6), "slowest_source": "north", "pending": 3}
+    for _ in range(3):
+        watched.batch({}, **standing, late=0)
+    with checkpoint_lock(Checkpoint(watched.spec.checkpoint_folder)):
+        told = told_of(watched)
+    assert told["state"]["word"] == "runs"
+    assert told["troubles"] == [
+        "The frontier stands at 2026-11-01 00:00:00Z since 2026-11-01 00:00:00Z, and 3 events wait for it. "
+        "Only a later event of the source north moves it, or a clock in events."
+    ]
+
+
+def test_many_late_events_and_a_bound_that_is_not_kept_are_told(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    watched.batch({}, late=500, pending=0, over_bound="3 s predicted")
+    with checkpoint_lock(Checkpoint(watched.spec.checkpoint_folder)):
+        late, bound = told_of(watched)["troubles"]
+    assert late.startswith("500 of the last 1,000 records (0:00:02) came late: ")
+    assert bound == "latency_bound cannot be kept: 3 s predicted."
+
+
+def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    watched.batch({"rule_0": 4})
+    (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")
+    subject = subject_of(watched.spec.sink_path, str(tmp_path / "job.yaml"))
+    told = facts(subject, Seen(watched.spec.sink_path), SOON)
+    assert "rules.yaml:1:" in told["wrong"] and told["rules"]["matches"] == [4]
+
+
+def test_what_cannot_be_reported_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no Delta table metrics there"):
+        facts(Subject(str(tmp_path)), Seen(str(tmp_path)), SOON)
+    done = spark_pace("report", tmp_path, "-o", tmp_path / "no" / "page.html")
+    assert done.returncode == 2 and done.stderr.startswith("--out — must lie in a folder that is there; got ")
