@@ -49,6 +49,7 @@ from spark_pace.spark.sources.throttle import Throttle
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.side_table_copies import SideTables
 from spark_pace.spark.summary import Summary
+from spark_pace.watching.answering import answering
 
 if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
     from spark_pace.alerts.targets import Alerts
@@ -74,7 +75,8 @@ def run_job(
 
     Raises:
         ConfigError: `reset_rules` names a rule that the job does not have.
-        SetupError: Java, jars, the input or the port of `metrics` are not there for it, or it runs already.
+        SetupError: Java, jars, the input or the ports of `metrics` and `page` are not there for it, or it
+            runs already.
         StateError: the checkpoint does not fit the job, or its state is too large.
         EventError: a bad record, where the job says to stop at one; or all records of an ended input.
         OperatorError: an operator failed, where the job says to stop then.
@@ -84,7 +86,7 @@ def run_job(
     summary = Summary({rule.name: 0 for rule in spec.rules})
     _check(spec, reset_rules)
     secrets = Secrets()
-    with secrets.kept(), _alerts(spec, secrets, summary) as alerts, _answering(spec, alerts) as offer:
+    with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as offer:
 
         def report(batch: BatchReport) -> None:
             summary.add(batch)
@@ -134,30 +136,6 @@ def _sending(
         alerts.wait(stop.event)
     finally:
         alerts.end()
-
-
-@contextmanager
-def _answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Callable[[BatchReport], None]]:
-    """Let Prometheus ask for the counters while the block runs, if the job says where; only then load for it.
-
-    Gives the function that adds a batch to the counters, and lets alerts of it be sent at once.
-    """
-    look: Callable[[], None] = (lambda: None) if alerts is None else alerts.look
-    if spec.metrics is None:
-        yield lambda _: look()
-        return
-    from spark_pace.prometheus import Offered, served
-
-    offered = Offered(spec.name, [rule.name for rule in spec.rules])
-    if alerts is not None:
-        offered.alerts = lambda: alerts.counts
-
-    def heard(batch: BatchReport) -> None:
-        offered.after(batch, time.time())
-        look()
-
-    with served(offered, spec.metrics.host, spec.metrics.port):
-        yield heard
 
 
 def _require_events(spec: JobSpec, summary: Summary) -> None:

@@ -12,6 +12,7 @@ from spark_pace.job_file.spec import (
     JobSpec,
     KafkaFormat,
     KafkaSource,
+    Page,
 )
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "JobSpec",
     "KafkaFormat",
     "KafkaSource",
+    "Page",
     "as_planned",
     "check_files",
     "is_job",

@@ -13,10 +13,11 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.alerts import read_alerts
+from spark_pace.job_file.endpoints import read_metrics, read_page
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import local_path, resolve
 from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
-from spark_pace.job_file.spec import Endpoint, JobSpec
+from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
@@ -41,6 +42,7 @@ _JOB_KEYS = (
         "parallelism",
         "spark",
         "metrics",
+        "page",
         "rules_refresh",
         "alerts",
     ),
@@ -186,7 +188,8 @@ def _read_running(fields: Section, trigger: int | Literal["available_now"]) -> d
         "finish": _read_finish(fields, trigger),
         "admission": read_admission(fields),
         "spark": _read_settings(fields),
-        "metrics": _read_metrics(fields),
+        "metrics": read_metrics(fields),
+        "page": read_page(fields),
         "rules_refresh_us": _read_refresh(fields, trigger),
     }
 
@@ -309,19 +312,6 @@ def _found_by_splitter(rule: Rule) -> bool:
     """True if the splitter finds the rule's matches, so that operators only compute their fields."""
     pattern = rule.pattern
     return rule.span is None and pattern is not None and context_of(pattern).way.work == "matched"
-
-
-def _read_metrics(fields: Section) -> Endpoint | None:
-    """Read where the counters of the job are offered; None if they are not."""
-    mapping = fields.mapping("metrics", "{port: 9464}")
-    if mapping is None:
-        return None
-    keys = Section(mapping, fields.report, ("port", "host"))
-    keys.require("port", "port: 9464")
-    port, host = keys.whole("port", 1, 65_535), keys.text("host", "host: 127.0.0.1")
-    if port is None:
-        return None
-    return Endpoint(port) if host is None else Endpoint(port, host.text)
 
 
 def _read_settings(fields: Section) -> dict[str, str]:

@@ -16,6 +16,8 @@ from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.paths import local_path
 from spark_pace.job_file.secrets import Secrets
 
+HEALTHY_WITHIN_US = 300 * 1_000_000  # of a batch; what ends an unhealthy job makes it do that batch again
+
 Format = Literal["json", "csv", "text", "parquet"]
 KafkaFormat = Literal["json", "csv", "text", "columns"]
 
@@ -201,10 +203,18 @@ class Events:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a job offers its counters to Prometheus."""
+    """Where a job answers by HTTP: its counters to Prometheus, or its page to people."""
 
     port: int
     host: str = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of a running job: where it is, and for how long a batch of a healthy job may be under way."""
+
+    at: Endpoint
+    healthy_within_us: int = HEALTHY_WITHIN_US
 
 
 @dataclass(frozen=True)
@@ -227,6 +237,7 @@ class JobSpec:
     spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
     latency_bound_us: int | None = None  # the time operators may take for a lane; None: any
     metrics: Endpoint | None = None  # where Prometheus finds the job's counters; None: nowhere
+    page: Page | None = None  # what shows the running job to people; None: nothing
     path: str = ""  # of the job file
     rules_refresh_us: int | None = None  # how often rules are read anew; None: they are not
     alerts: tuple[AlertTarget, ...] = ()  # who hears of new rows of the tables

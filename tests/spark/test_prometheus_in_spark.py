@@ -1,11 +1,13 @@
-"""A running job tells Prometheus what it has done so far."""
+"""A running job tells Prometheus and its page what it has done so far."""
 
 from __future__ import annotations
 
+import json
 import socket
 from dataclasses import replace
 from pathlib import Path
-from urllib.error import URLError
+from typing import Any
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import pytest
@@ -13,29 +15,49 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
-from spark_pace.job_file import Endpoint
+from spark_pace.job_file import Endpoint, Page
 from tests.spark.jobs import job, random_events, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
-def test_a_running_job_answers_prometheus_and_an_ended_one_does_not(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    spec, address = replace(job(tmp_path), metrics=Endpoint(port)), f"http://127.0.0.1:{port}/metrics"
+def free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def test_a_running_job_answers_and_an_ended_one_does_not(tmp_path: Path) -> None:
+    port, of_page = free_ports()
+    spec = replace(job(tmp_path), metrics=Endpoint(port), page=Page(Endpoint(of_page)))
+    address, page = f"http://127.0.0.1:{port}/metrics", f"http://127.0.0.1:{of_page}"
     write_files(tmp_path, random_events(5), 3)
     told: list[dict[str, float]] = []
+    shown: list[Any] = []
+    health: list[Any] = []
 
     def ask(_: BatchReport) -> None:
         with urlopen(address, timeout=10) as answer:
             families = list(text_string_to_metric_families(answer.read().decode()))
         samples = [sample for family in families for sample in family.samples]
         told.append({sample.labels.get("rule", sample.name): sample.value for sample in samples})
+        for path, answers in (("told.json", shown), ("healthz", health)):
+            with urlopen(f"{page}/{path}", timeout=30) as answer:
+                answers.append(json.loads(answer.read()))
+        with urlopen(page, timeout=10) as answer:
+            assert b'<script src="page.js">' in answer.read()
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"{page}/checkpoint", timeout=10)
 
     summary = run_job(spec, on_progress=ask)
     assert [one["spark_pace_batches_total"] for one in told] == list(range(1, summary.batches + 1))
     assert told[-1]["spark_pace_events_total"] == summary.events == 200
     assert {name: told[-1][name] for name in summary.matches} == summary.matches
-    with pytest.raises(URLError):
-        urlopen(address, timeout=10)
+    assert [one["batch"] for one in health] == list(range(summary.batches))
+    assert {one["state"] for one in health} == {"works"}
+    assert shown[0]["state"]["word"] == "runs" and shown[0]["wrong"] is None
+    assert sorted(shown[0]["rules"]["names"]) == sorted(summary.matches)
+    for closed in (address, page):
+        with pytest.raises(URLError):
+            urlopen(closed, timeout=10)

@@ -83,7 +83,7 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
         *("name", "lanes", "latency_bound_us", "spark", "options", "operators"),  # of the work
         *("on_bad_record", "max_bad_records_per_file", "on_operator_error", "operator_timeout_us"),
         *("path", "rules_refresh_us"),  # of the job file
-        *("source", "events", "schema", "order", "metrics", "alerts"),  # parts
+        *("source", "events", "schema", "order", "metrics", "page", "alerts"),  # parts
     ]
     kinds = (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource, DeltaSource)
     assert {field.name for kind in kinds for field in fields(kind)} == set(known)

@@ -53,7 +53,7 @@ def test_the_status_of_wrong_rules_tells_what_is_wrong_behind_the_object(tmp_pat
 
 
 def test_without_a_terminal_watch_shows_once_how_the_job_does(tmp_path: Path) -> None:
-    watched = watched_job(tmp_path, 1, pairs_of_events(8))
+    watched = watched_job(tmp_path, 2, pairs_of_events(8))
     watched.batch({"rule_0": 4}, slowest_source="north\x1b[2J")
     done = spark_pace("watch", tmp_path / "job.yaml")
     assert done.returncode == 0, done.stderr
