@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
+from statistics import median
 
 import pytest
 
+from spark_pace.io.query import Tables
 from tests.support.documents import fences
+from tests.support.watched import pairs_of_events, watched_job
 from tests.unit.project.test_docs import ROOT, run
 
 EXAMPLES = sorted((ROOT / "examples" / "cookbook").iterdir())
@@ -35,3 +38,16 @@ def test_the_cookbook_shows_every_example_as_it_is() -> None:
     assert len(commands) == len(EXAMPLES)
     for command, _, output in commands:
         assert run(command.removeprefix("$ "), ROOT) == output
+
+
+def test_the_query_for_latencies_gives_each_match_the_batch_that_has_written_it(tmp_path: Path) -> None:
+    """The matches of both rules come every two seconds from second 1 on, and batches end every two seconds."""
+    watched = watched_job(tmp_path, 2, pairs_of_events(12))
+    for matches in [{}] * 9 + [{"rule_0": 1}, {"rule_1": 4, "rule_0": 2}, {}, {"rule_0": 3, "rule_1": 2}]:
+        watched.batch(matches)
+    (query,) = (fence.text for fence in fences(COOKBOOK) if fence.language == "sql")
+    found = Tables(watched.spec.sink_path).query(query).read_all().to_pylist()
+    seconds = {"rule_0": [17, 17, 15, 17, 15, 13], "rule_1": [19, 17, 15, 13, 15, 13]}
+    assert [(one["rule"], one["matches"], one["p50"], one["longest"]) for one in found] == [
+        (rule, 6, median(seconds[rule]), max(seconds[rule])) for rule in ("rule_1", "rule_0")
+    ]
