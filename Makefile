@@ -73,7 +73,7 @@ site: $(VENV)/.ready  ## Make a site of the documents in site/ (to read it with 
 differential: $(VENV)/.ready  ## Compare the core with the oracle on random rules and streams, whichever ways it takes (PAIRS=100000 SEED=0)
 	$(BIN)/python -m tests.long.differential --pairs $(or $(PAIRS),100000) --seed $(or $(SEED),0)
 
-browser: $(VENV)/.ready  ## Open pages with matches on a time axis in Chromium, and check what it draws
+browser: $(VENV)/.ready  ## Open pages with matches, and pages of jobs, in Chromium, and check what it draws
 	$(BIN)/python -m tests.long.browser
 
 levels: $(VENV)/.ready  ## Compare random rules over rules, folds and panes with the oracle (GRAPHS=10000 SEED=0)

@@ -1,6 +1,6 @@
 """What can run for as long as you like, each part by a command of its own.
 
-- `browser` (`make browser`) opens pages with matches on a time axis in Chromium. No part of it is in CI,
+- `browser` (`make browser`) opens pages with matches and pages of jobs in Chromium. No part of it is in CI,
   which has no browser; `tests/unit/io/html/test_timeline.py` checks what the pages are given.
 - `chaos` (`make chaos`) kills a job on Kafka again and again, and compares its tables with those of an
   undisturbed run. `tests/integration/test_kills.py` is a short round of it.

@@ -1,7 +1,9 @@
-"""Opens pages with matches on a time axis in Chromium, and checks what it makes of them: ``make browser``.
+"""Opens pages in Chromium, and checks what it makes of them: ``make browser``.
 
-One page has a few matches whose keys are scripts, the other ten thousand; every one must be drawn and no
-script of an event run. Chromium must be on the path (of Debian: the package `chromium`).
+Pages with matches on a time axis, one with a few matches whose keys are scripts, one with ten thousand; the
+report of a job with ten rules and with a thousand, and the live page of a job. Everything must be drawn, no
+script of an event run, and no script of ours fail. Chromium must be on the path (of Debian: the package
+`chromium`).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +21,15 @@ from tempfile import TemporaryDirectory
 import click
 
 import spark_pace
+from spark_pace.io.html.page import write_page
+from spark_pace.job_file import Endpoint, Page
+from spark_pace.watching.answering import answering
+from spark_pace.watching.facts import facts
+from spark_pace.watching.page import report
+from spark_pace.watching.seen import Seen
+from spark_pace.watching.subject import Subject
+from tests.support.watched import pairs_of_events, watched_job
+from tests.unit.test_prometheus import free_port
 
 RULES = """
 events: {schema: "time TIMESTAMP, type STRING, k STRING", event_time: time}
@@ -31,6 +43,7 @@ MANY = 20_000
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync", "--disable-quic"),
     *("--disable-background-networking", "--disable-component-update"),
+    *("--enable-logging=stderr", "--v=0", "--virtual-time-budget=20000"),
 ]
 
 
@@ -41,16 +54,20 @@ def events(number: int) -> list[dict[str, str]]:
     return [{"time": at, "type": "ab"[place % 2], "k": HOSTILE} for place, at in enumerate(times)]
 
 
-def dom_of(page: Path, chromium: str) -> str:
-    """What the browser has made of a page once its scripts have run."""
-    command = [chromium, *FLAGS, f"--user-data-dir={page.parent}/profile", "--dump-dom", page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+def dom_of(address: str, folder: Path, chromium: str) -> str:
+    """What the browser has made of a page once its scripts have run; none of them may have failed."""
+    command = [chromium, *FLAGS, f"--user-data-dir={folder}/profile", "--dump-dom", address]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    failed = [line for line in done.stderr.splitlines() if ":CONSOLE" in line and "WebGL" not in line]
+    assert not failed, "\n".join(failed)
+    return done.stdout
 
 
 def check(number: int, folder: Path, chromium: str) -> None:
     """Draw the matches of so many events, half of them of each rule, and check the page."""
     found, began = spark_pace.replay(RULES, events(number)), time.monotonic()
-    dom = dom_of(found.timeline("two & <more>").write(folder / "page.html"), chromium)
+    page = found.timeline("two & <more>").write(folder / "page.html")
+    dom = dom_of(page.as_uri(), folder, chromium)
     assert "<title>two &amp; &lt;more&gt;</title>" in dom, "a text of an event has run as a script"
     drawn = f'<span id="count">{len(found):,} of {len(found):,} matches</span>'
     assert len(found) == number and drawn in dom, f"not all of {len(found)} matches are drawn"
@@ -60,15 +77,42 @@ def check(number: int, folder: Path, chromium: str) -> None:
     print(f"{len(found):,} matches drawn {time.monotonic() - began:.1f} s after they were found")
 
 
+def check_job(rules: int, folder: Path, chromium: str) -> None:
+    """Draw the report and the live page of a job with so many rules, and check both."""
+    watched, began = watched_job(folder, rules, pairs_of_events(60)), time.monotonic()
+    for number in range(60):
+        watched.batch({f"rule_{rule}": rule + 1 for rule in range(number % 3, rules, 3)})
+    told = facts(Subject.of(watched.spec), Seen(watched.spec.sink_path), datetime.now(timezone.utc))
+    write_page(report(told), folder / "report.html", "report")
+    check_drawn(dom_of((folder / "report.html").as_uri(), folder, chromium), rules)
+    port = free_port()
+    with answering(replace(watched.spec, page=Page(Endpoint(port))), None):
+        check_drawn(dom_of(f"http://127.0.0.1:{port}/", folder, chromium), rules)
+    print(f"{rules:,} rules: the report and the live page drawn in {time.monotonic() - began:.1f} s")
+
+
+def check_drawn(dom: str, rules: int) -> None:
+    """Check the page of a job whose last rule has the most matches, and whose first is called by a script."""
+    seen = re.sub(r"<script.*?</script>", "", dom, flags=re.DOTALL)
+    assert f'data-drawn="{rules}"' in seen, "not all rules are drawn"
+    assert f'<td class="plain">rule_{rules - 1}</td>' in seen, "the first rule is not the one with the most"
+    assert seen.count('class="bars"') + seen.count('class="trace scatter') > 10, "plots are missing"
+    assert "<title>watched" in seen and "taken</title>" not in seen, "a text of an event has run as a script"
+    assert "<b>finds" not in seen and "&lt;b&gt;finds" in seen, "a description has become part of the page"
+
+
 @click.command()
 def main() -> None:
-    """Open both pages in Chromium, and check them."""
+    """Open all pages in Chromium, and check them."""
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("chromium — must be on the path; got none. Install it (of Debian: the package chromium).")
     for number in (20, MANY):
         with TemporaryDirectory() as folder:
             check(number, Path(folder), chromium)
+    for rules in (1, 10, 1_000):
+        with TemporaryDirectory() as folder:
+            check_job(rules, Path(folder), chromium)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def test_the_cookbook_shows_every_example_as_it_is() -> None:
 
 
 def test_the_query_for_latencies_gives_each_match_the_batch_that_has_written_it(tmp_path: Path) -> None:
-    """The matches of both rules come every two seconds from second 1 on, and batches end every two seconds."""
+    """The matches of both rules come every two seconds from second 1 on; batches end every two seconds."""
     watched = watched_job(tmp_path, 2, pairs_of_events(12))
     for matches in [{}] * 9 + [{"rule_0": 1}, {"rule_1": 4, "rule_0": 2}, {}, {"rule_0": 3, "rule_1": 2}]:
         watched.batch(matches)
