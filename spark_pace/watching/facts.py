@@ -130,8 +130,8 @@ def _match(subject: Subject, match: dict[str, Any]) -> dict[str, Any]:
         return {**match, "why": None}
     last = events[-1]
     source = subject.spec.source if subject.spec is not None else None
-    read = os.path.relpath(source.path) if isinstance(source, FilesSource) else "EVENTS"
-    job = os.path.relpath(subject.job_file) if subject.job_file is not None else "JOB.yaml"
+    read = os.path.abspath(source.path) if isinstance(source, FilesSource) else "EVENTS"
+    job = os.path.abspath(subject.job_file) if subject.job_file is not None else "JOB.yaml"
     at = f"{last['source']}:{last['offset']}"
     asked = ["spark-pace", "why", job, read, "--rule", match["rule"], "--at", at]
     return {**match, "why": shlex.join(asked)}

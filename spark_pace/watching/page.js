@@ -70,7 +70,7 @@ function drawRules(shown) {
     // they would hide the first ones; a click shows them
     traces.push({ ...bar(`${count(rest.length)} others`, sum, "#ccc"), visible: "legendonly" });
   }
-  if (told.batches.at.length) plot("matches", "Matches by rule", "matches", traces, { barmode: "stack", hovermode: "closest", bargap: 0.05, legend: {}, showlegend: true });
+  if (told.batches.at.length) plot("matches", "Matches by rule", "matches", traces, { barmode: "stack", hovermode: "closest", bargap: 0.05, legend: {}, showlegend: true, xaxis: { type: "date", tickangle: 0, nticks: 12 } });
   fill("rules", [["rule", "plain"], ["matches", "number"], ["last", "plain"], ["description"]], shown.slice(0, MOST_RULES).map(at =>
     [rules.names[at], rules.matches[at], rules.last[at], rules.about[at]]));
   const left = shown.length - MOST_RULES;
@@ -94,7 +94,8 @@ function drawLatest() {
     lines.push(element("tr", [match.rule, match.matched_at, match.key, match.fields, button].map((cell, at) => element("td", cell, heads[at][1]))), below);
   });
   fill("latest", heads, lines);
-  byId("no-latest").textContent = told.latest.length ? "" : "There is no match yet.";
+  byId("no-latest").textContent = !told.latest.length ? "There is no match yet."
+    : lines.length ? "" : `None of the latest ${count(told.latest.length)} matches fits. Of one rule: ${told.ask} "SELECT * FROM RULE ORDER BY out_seq DESC LIMIT 20"`;
 }
 
 function eventsOf(match) {
