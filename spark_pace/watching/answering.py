@@ -74,5 +74,9 @@ def _page(spec: JobSpec) -> Iterator[Hear]:
         return facts(subject, seen, datetime.now(timezone.utc))
 
     pages = Pages(spec.name, look, lambda: health.told(time.time()))
-    with page_served(pages, spec.page.at.host, spec.page.at.port):
-        yield lambda batch: health.after(batch, time.time())
+    try:
+        with page_served(pages, spec.page.at.host, spec.page.at.port):
+            yield lambda batch: health.after(batch, time.time())
+    finally:
+        seen.end()
+        pages.end()

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.errors import StateError
 from spark_pace.io.query import Tables, quoted
 from spark_pace.watching.history import COLUMNS, NOTHING, History
 
@@ -30,6 +31,7 @@ class Seen:
         self.out = out
         self.history: History = NOTHING
         self.last: dict[str, Any] | None = None
+        self._ended = False
         self._answers: dict[tuple[str, str], tuple[int, Any]] = {}
 
     def look(self) -> None:
@@ -43,12 +45,19 @@ class Seen:
         answer = Tables(self.out, ["metrics"]).query(f"SELECT {_READ} FROM metrics WHERE batch_id > {after}")
         read: list[pa.RecordBatch] = []
         for batch in answer:
+            if self._ended:
+                must, do = "must be looked at while the job runs", "Start the job again."
+                raise StateError(f"{self.out} — {must}; got its end. {do}")
             read.append(batch)
             if sum(one.num_rows for one in read) >= _ROWS_AT_ONCE:
                 self._add(pa.Table.from_batches(read))
                 read = []
         if read:
             self._add(pa.Table.from_batches(read))
+
+    def end(self) -> None:
+        """Let a look that another thread takes end early, in an error."""
+        self._ended = True
 
     def _add(self, rows: pa.Table) -> None:
         """Add rows, which may come in any order."""

@@ -50,6 +50,13 @@ class Looks:
         assert self._told is not None
         return self._told
 
+    def end(self) -> None:
+        """Wait for the end of a look, and look no more.
+
+        A thread that is inside another language when Python ends would abort the process.
+        """
+        self._lock.acquire()
+
 
 class Pages:
     """What there is to get, by path.
@@ -70,6 +77,10 @@ class Pages:
             "/told.json": lambda: (200, "json", "no-store", self._looks.told()),
             "/healthz": self._healthz,
         }
+
+    def end(self) -> None:
+        """Look at the job no more; wait for the end of a look."""
+        self._looks.end()
 
     def answer(self, path: str) -> tuple[int, str, str, bytes]:
         """(the code, the kind of the content, how long it may be kept, the content)."""

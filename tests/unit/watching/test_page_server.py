@@ -21,6 +21,7 @@ from spark_pace.job_file import Endpoint, JobSpec, Page
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.watching.answering import answering
 from spark_pace.watching.health import Health
+from spark_pace.watching.seen import Seen
 from spark_pace.watching.server import Looks, Pages, page_served
 from tests.support.watched import HOSTILE, pairs_of_events, watched_job
 from tests.unit.test_prometheus import HOST, batch, free_port
@@ -115,6 +116,38 @@ def test_however_many_ask_the_tables_are_looked_at_once() -> None:
     for thread in threads:
         thread.join()
     assert told.told() == b"[1]" and looks == [1]
+
+
+def test_the_end_of_a_job_ends_a_look_and_waits_for_that(tmp_path: Path) -> None:
+    looking, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def look() -> str:
+        looking.set()
+        go_on.wait(30)
+        return "all"
+
+    told = Looks(look)
+    asking = threading.Thread(target=told.told)
+    asking.start()
+    assert looking.wait(30)
+
+    def end() -> None:
+        told.end()
+        ended.set()
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    assert not ended.is_set()
+    go_on.set()
+    ending.join(30)
+    asking.join(30)
+    assert ended.is_set() and told.told() == b'"all"'
+    watched = watched_job(tmp_path, 1)
+    watched.batch({"rule_0": 4})
+    seen = Seen(watched.spec.sink_path)
+    seen.end()
+    with pytest.raises(StateError, match="must be looked at while the job runs; got its end"):
+        seen.look()
 
 
 def test_who_asks_nothing_costs_nothing(tmp_path: Path) -> None:
