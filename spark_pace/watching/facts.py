@@ -17,7 +17,7 @@ from spark_pace.io.query import REFUSED
 from spark_pace.job_file import FilesSource
 from spark_pace.watching.figures import figures
 from spark_pace.watching.history import COUNTED
-from spark_pace.watching.rows import late_events, latest_matches, reasons, refused_alerts
+from spark_pace.watching.rows import cut, late_events, latest_matches, reasons, refused_alerts
 from spark_pace.watching.running import Running, running
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.state import state_word
@@ -115,7 +115,7 @@ def _rules(subject: Subject, seen: Seen) -> dict[str, Any]:
     begins, matches = seen.history.matrix(names)
     return {
         "names": names,
-        "about": [known[name].description if name in known else "" for name in names],
+        "about": [cut(known[name].description) if name in known else "" for name in names],
         "matches": [totals[name][0] if name in totals else 0 for name in names],
         "last": [shown_time(time_of(totals[name][1])) if name in totals else "" for name in names],
         "begins": [at // 1_000 for at in begins],

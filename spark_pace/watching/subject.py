@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, one_line
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.job_file.reader import places_of
 
@@ -47,4 +47,5 @@ def subject_of(sink: str, job_file: str | None) -> Subject:
     try:
         return Subject(sink, job_file, read_job(job_file), checkpoint)
     except ConfigError as error:
-        return Subject(sink, job_file, None, checkpoint, str(error))
+        wrong = "\n".join(map(one_line, str(error).splitlines()))
+        return Subject(sink, job_file, None, checkpoint, wrong)

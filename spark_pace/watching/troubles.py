@@ -90,7 +90,7 @@ def _idle(state: Running, spec: JobSpec | None) -> Iterator[str]:
     if idle:
         names = ", ".join(map(one_line, idle[:3])) + (" and others" if len(idle) > 3 else "")
         yield (
-            f"{counted(len(idle), 'source')} left out, for they are too far behind the fastest: {names}. "
+            f"Not waited for, because they are too far behind the fastest source: {names}. "
             "What they still send may be late."
         )
 

@@ -53,8 +53,10 @@ class Watched:
         self.tables.append(table, pa.Table.from_pylist(list(rows), schema), self.batches)
 
 
-def watched_job(folder: Path, rules: int, events: Sequence[dict[str, Any]] = ()) -> Watched:
-    """A job with so many rules, and tables with the matches of these events."""
+def watched_job(
+    folder: Path, rules: int, events: Sequence[dict[str, Any]] = (), keys: dict[str, Any] | None = None
+) -> Watched:
+    """A job with so many rules and these further keys, and tables with the matches of these events."""
     of_rule = [
         {
             "name": f"rule_{number}",
@@ -78,6 +80,7 @@ def watched_job(folder: Path, rules: int, events: Sequence[dict[str, Any]] = ())
         "sink": {"kind": "delta", "path": "out"},
         "checkpoint": "checkpoint",
         "trigger": "2 s",
+        **(keys or {}),
     }
     (folder / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
     spec = read_job(folder / "job.yaml")

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
+from spark_pace.alerts.cursor import Cursor, Failure, Place, write_cursor
+from spark_pace.alerts.refused_table import RefusedTable
+from spark_pace.alerts.sender import Alert, Refusal
 from spark_pace.errors import ConfigError
+from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.watching.facts import facts
@@ -140,6 +144,51 @@ def test_many_late_events_and_a_bound_that_is_not_kept_are_told(tmp_path: Path) 
         late, bound = told_of(watched)["troubles"]
     assert late.startswith("500 of the last 1,000 records (0:00:02) came late: ")
     assert bound == "latency_bound cannot be kept: 3 s predicted."
+
+
+def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -> None:
+    targets = [{"name": name, "http": "http://127.0.0.1:9"} for name in ("pager", "bus")]
+    watched = watched_job(tmp_path, 1, pairs_of_events(8), {"alerts": targets})
+    watched.batch({"rule_0": 4})
+    cursor = Checkpoint(watched.spec.checkpoint_folder).alert_cursor("pager")
+    cursor.parent.mkdir(parents=True)
+    failure = Failure("2026-11-01T00:00:00Z", HOSTILE)
+    write_cursor(cursor, Cursor({"matches": Place(1, 0, 0)}, failure=failure))
+    refusal = Refusal(Alert("job/matches/rule_0/0", "rule_0", "{}"), "400", HOSTILE)
+    RefusedTable(f"{watched.spec.sink_path}/alerts_refused").add("pager", [refusal])
+    told = told_of(watched)
+    said = f"4 wait; failing since 2026-11-01T00:00:00Z: {HOSTILE}"
+    assert [(one["target"], one["waiting"], one["said"]) for one in told["alerts"]] == [
+        ("pager", 4, said),
+        ("bus", None, "not started yet"),
+    ]
+    assert told["troubles"][-1] == f"Alerts for pager: {said}."
+    assert [(one["target"], one["status"], one["reply"]) for one in told["refused"]] == [
+        ("pager", "400", HOSTILE)
+    ]
+    (pager, bus) = json.loads(spark_pace("status", tmp_path / "job.yaml", "--json").stdout)["alerts"]
+    assert (pager["waiting"], pager["failing_since"], bus["waiting"]) == (4, "2026-11-01T00:00:00Z", None)
+    assert f"alerts.pager: {said}" in spark_pace("status", tmp_path / "job.yaml").stdout
+
+
+def test_the_sources_that_are_left_out_are_named(tmp_path: Path) -> None:
+    events = {"ordering": "sources", "source_column": "k", "idle_after": "1 min"}
+    watched = watched_job(tmp_path, 1, keys={"events": events})
+    watched.batch({}, late=0, pending=0)
+    checkpoint = Checkpoint(watched.spec.checkpoint_folder)
+    reached = {"north": 300_000_000, "south": 0, "west": 290_000_000}
+    write_begin(checkpoint, 0, Begin({}, 0, reached=reached))
+    with checkpoint_lock(checkpoint):
+        told = told_of(watched)
+    assert [(one["source"], one["behind"], one["idle"]) for one in told["sources"]] == [
+        ("south", "0:05:00", True),
+        ("west", "0:00:10", False),
+        ("north", "0:00:00", False),
+    ]
+    assert told["troubles"] == [
+        "Not waited for, because they are too far behind the fastest source: south. "
+        "What they still send may be late."
+    ]
 
 
 def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path: Path) -> None:
