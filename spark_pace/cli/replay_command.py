@@ -19,7 +19,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import WHOLE_FILE
-from spark_pace.io.html.page import require_plotly
+from spark_pace.io.html.template import require_plotly
 from spark_pace.io.replay import Replay, replay_files, told_of_ignored
 from spark_pace.io.text.name_endings import position
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, is_job, read_job

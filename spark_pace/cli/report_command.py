@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from spark_pace.errors import ConfigError
-from spark_pace.io.html.page import require_plotly, write_page
+from spark_pace.io.html.template import require_plotly, write_page
 from spark_pace.watching.facts import facts
 from spark_pace.watching.page import report
 from spark_pace.watching.seen import Seen

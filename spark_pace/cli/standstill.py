@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from spark_pace.errors import counted, one_line
+from spark_pace.errors import counted
 from spark_pace.io.metrics import BatchReport
+from spark_pace.watching.troubles import what_moves_it
 
 _SECONDS = 30.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -41,10 +42,7 @@ def standing(batch: BatchReport, seconds: float) -> str:
     at = "has not moved yet"
     if batch.frontier_us is not None:
         at = f"stands at {_EPOCH + timedelta(microseconds=batch.frontier_us):%Y-%m-%d %H:%M:%S} UTC"
-    mover = "a later event"
-    if batch.slowest_source is not None:
-        mover += f" of the source {one_line(batch.slowest_source)}"
     return (
         f"waiting: no batch has ended for {seconds:g} s; {counted(batch.pending, 'event')} "
-        f"not yet passed by the frontier, which {at}. Only {mover} moves it, or a clock in events."
+        f"not yet passed by the frontier, which {at}. {what_moves_it(batch.slowest_source)}"
     )

@@ -58,7 +58,7 @@ def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Hear]:
 
 @contextmanager
 def _page(spec: JobSpec) -> Iterator[Hear]:
-    from spark_pace.io.html.page import require_plotly
+    from spark_pace.io.html.template import require_plotly
     from spark_pace.watching.facts import Facts, facts
     from spark_pace.watching.health import Health
     from spark_pace.watching.seen import Seen

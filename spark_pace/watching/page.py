@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from spark_pace.io.html.page import filled, json_in_script, plotly
+from spark_pace.io.html.template import filled, json_in_script, plotly
 from spark_pace.watching.facts import Facts
 
 _FOLDER = Path(__file__).parent

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spark_pace.errors import SetupError, one_line, shown
-from spark_pace.io.html.page import plotly
+from spark_pace.io.html.template import plotly
 from spark_pace.watching.page import POLICY, live_page, script
 
 _LEAST_SECONDS = 3.0  # between two looks at the tables

@@ -66,14 +66,19 @@ def _standing(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]
     since = time_of(since_us)
     if (now - since).total_seconds() < STANDS_AFTER_SECONDS:
         return
-    mover = "a later event"
-    if last["slowest_source"] is not None:
-        mover += f" of the source {one_line(last['slowest_source'])}"
     yield (
         f"The frontier stands at {shown_time(pc.max(seen.history.batches['frontier']).as_py())} since "
-        f"{shown_time(since)}, and {counted(last['pending'], 'event')} wait for it. Only {mover} moves it, "
-        "or a clock in events."
+        f"{shown_time(since)}, and {counted(last['pending'], 'event')} wait for it. "
+        f"{what_moves_it(last['slowest_source'])}"
     )
+
+
+def what_moves_it(slowest_source: str | None) -> str:
+    """A sentence about what would move a frontier that stands."""
+    mover = "a later event"
+    if slowest_source is not None:
+        mover += f" of the source {one_line(slowest_source)}"
+    return f"Only {mover} moves it, or a clock in events."
 
 
 def _slow(state: Running, now: datetime) -> Iterator[str]:

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import click
 
 import spark_pace
-from spark_pace.io.html.page import write_page
+from spark_pace.io.html.template import write_page
 from spark_pace.job_file import Endpoint, Page
 from spark_pace.watching.answering import answering
 from spark_pace.watching.facts import facts

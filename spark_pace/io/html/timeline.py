@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import one_line
-from spark_pace.io.html.page import filled, json_in_script, plotly, write_page
+from spark_pace.io.html.template import filled, json_in_script, plotly, write_page
 
 MOST_EVENTS = 200_000  # how many events of matches one page draws
 _MOST_CHARACTERS = 300  # of the text about a match

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from spark_pace.errors import ConfigError, SetupError, StateError
-from spark_pace.io.html import page as page_of_html
+from spark_pace.io.html import template
 from spark_pace.job_file import Endpoint, JobSpec, Page
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.watching.answering import answering
@@ -212,7 +212,7 @@ def test_a_port_that_is_taken_a_host_that_cannot_be_and_a_missing_package_are_re
     )
     with pytest.raises(SetupError, match="page — must be"), answering(with_page(spec, port, "a..b"), None):
         pass
-    monkeypatch.setattr(page_of_html, "find_spec", lambda name: None)
+    monkeypatch.setattr(template, "find_spec", lambda name: None)
     with (
         pytest.raises(ConfigError, match="must be installed to draw a page"),
         answering(with_page(spec, free_port()), None),
