@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
-import subprocess
-import sys
-import zipfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,9 +23,7 @@ from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
 from spark_pace.core.ranks import value_orders, value_ranks
-from spark_pace.machine_code import code_files
 
-ROOT = Path(__file__).parents[4]
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 OTHER_NAN = math.copysign(math.nan, -1.0)
 VALUES: dict[TypeName, list[Any]] = {
@@ -237,94 +230,3 @@ def test_no_second_thought_is_left_out() -> None:
 
 
 # ---------------------------------------------------------------- when it is compiled
-
-REPLAY = """
-import sys
-from datetime import datetime, timedelta
-from pathlib import Path
-import pyarrow as pa
-from spark_pace.io.replay import replay_table
-from spark_pace.rules import load_rules
-rules = load_rules(Path(sys.argv[1]))
-if len(sys.argv) > 2:
-    from spark_pace import ways
-    ways.FEW_NUMBERS = -1
-times = [datetime(2024, 1, 1) + timedelta(seconds=k) for k in range(6)]
-table = pa.table({"time": times, "type": list("aabbab"), "x": [1.0, 3.0, 2.0, 4.0, 5.0, 0.0]})
-matches = replay_table(rules, table).matches
-print([[event["offset"] for event in match] for match in matches["events"].to_pylist()])
-print("numba" in sys.modules)
-"""
-RULE = """
-events: {schema: "time TIMESTAMP, type STRING, x DOUBLE", event_time: time}
-rules:
-  - name: r
-    pattern: {sequence: [{a: type = 'a'}, {b: type = 'b'}]}
-    within: 1 min
-    context: latest, zero
-"""
-
-
-def replayed(
-    tmp_path: Path, where: str, *more: str, package: Path = ROOT, **environment: str
-) -> tuple[str, ...]:
-    rules = tmp_path / "rules.yaml"
-    rules.write_text(f"{RULE}    where: {where}\n" if where else RULE, encoding="utf-8")
-    answer = subprocess.run(
-        [sys.executable, "-c", REPLAY, rules, *more],
-        cwd=tmp_path,
-        env={"PATH": "", "PYTHONPATH": str(package), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return tuple(answer.stdout.splitlines())
-
-
-def archived(tmp_path: Path) -> Path:
-    """The package in an archive, beside which nothing is kept."""
-    archive = tmp_path / "spark_pace.zip"
-    with zipfile.ZipFile(archive, "w") as file:
-        for path in sorted((ROOT / "spark_pace").rglob("*.py")):
-            file.write(path, path.relative_to(ROOT))
-    return archive
-
-
-def no_home(tmp_path: Path) -> str:
-    home = tmp_path / "home"
-    home.write_text("no directory", encoding="ascii")
-    return str(home)
-
-
-@pytest.mark.parametrize("where", ["", "abs(a.x - b.x) >= 0"])
-def test_a_rule_without_comparisons_of_components_does_not_load_the_compiler(
-    tmp_path: Path, where: str
-) -> None:
-    told = replayed(tmp_path, where, "few", package=archived(tmp_path), HOME=no_home(tmp_path))
-    assert told[-1] == "False"
-
-
-def test_few_events_do_not_load_the_compiler(tmp_path: Path) -> None:
-    told = replayed(tmp_path, "b.x >= a.x", package=archived(tmp_path), HOME=no_home(tmp_path))
-    assert told == ("[[0, 2], [1, 3]]", "False")
-
-
-def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path) -> None:
-    found = replayed(tmp_path, "b.x >= a.x", "few", package=archived(tmp_path), HOME=no_home(tmp_path))
-    assert found == ("[[0, 2], [1, 3]]", "True")
-
-
-def test_a_rule_works_where_compiled_code_that_was_kept_is_spoilt(tmp_path: Path) -> None:
-    kept, package = tmp_path / "kept", archived(tmp_path)
-
-    def found(*more: str) -> tuple[str, ...]:
-        return replayed(tmp_path, "b.x >= a.x", *more, package=package, NUMBA_CACHE_DIR=str(kept))
-
-    kept.mkdir()
-    for made_by_setup in (Path(code_files.__file__).parent / "__pycache__").glob("search_sequences-*.o"):
-        shutil.copy(made_by_setup, kept)
-    assert found("few") == ("[[0, 2], [1, 3]]", "False")  # what is kept is loaded without the compiler
-    for path in kept.iterdir():
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert found("few") == ("[[0, 2], [1, 3]]", "True")
-    assert found() == ("[[0, 2], [1, 3]]", "False")  # it was kept again
