@@ -12,7 +12,7 @@ COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/compiled_reader.py spar
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test test-spark site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,21 @@ cluster-demo: setup  ## The same on a cluster: a master and workers on this mach
 
 test: setup jars/kafka/.ready  ## Run every test, lint and types included
 	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 30
+
+SPARK_VENV = .venv-spark-$(VERSION)
+
+test-spark:  ## Run the tests of Spark on another version of PySpark (VERSION=4.0.2)
+	@test -n "$(VERSION)" || { echo "VERSION — must be a version of PySpark; got none. For example: make test-spark VERSION=4.0.2" >&2; exit 1; }
+	@$(MAKE) --no-print-directory $(SPARK_VENV)/.ready
+	SPARK_PACE_JARS=$(CURDIR)/$(SPARK_VENV)/jars $(SPARK_VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile $(or $(ONLY),tests/spark)
+
+$(SPARK_VENV)/.ready: requirements.txt setup.py | preflight
+	$(PYTHON) -m venv $(SPARK_VENV)
+	grep -v -E '^(pyspark|py4j|pyarrow)==' requirements.txt >$(SPARK_VENV)/requirements.txt
+	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(SPARK_VENV)/requirements.txt 'pyspark==$(VERSION)' 'pyarrow<26'
+	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(SPARK_VENV)/bin/python -m spark_pace.spark.java.jars --into $(SPARK_VENV)/jars
+	@touch $@
 
 site: $(VENV)/.ready  ## Make a site of the documents in site/ (to read it with its search: .venv/bin/mkdocs serve)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -123,4 +138,4 @@ clean:  ## Remove what runs produced (data, out, site, caches)
 	rm -rf data out site benchmarks/peers/target spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean  ## Remove the set-up as well
-	rm -rf $(VENV) jars *.egg-info
+	rm -rf $(VENV) .venv-spark-* jars *.egg-info

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,14 +37,13 @@ from spark_pace.spark.checkpoint.layout import (
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_reset
-from spark_pace.spark.internals import has_limits
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.query_end import Stop, in_our_words, wait
 from spark_pace.spark.session import job_session
 from spark_pace.spark.sources.input import Input, tie, waiting_for_all
 from spark_pace.spark.sources.kinds import input_of, require_same_source
-from spark_pace.spark.sources.throttle import Throttle
+from spark_pace.spark.sources.throttle import Throttle, with_limits
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.side_table_copies import SideTables
 from spark_pace.spark.summary import Summary
@@ -186,7 +184,7 @@ def _run(
             change = change or _new_change(spec, spark, checkpoint, fixed)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
-            spec = _with_limits(waiting_for_all(spec, job_input, spark), spark)
+            spec = with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
                 host = partial(MergerHost, checkpoint=checkpoint, on_report=report, require_same=require_same)
                 on_disk = RulesOnDisk(spec, partial(_require_accepted, spark, job_input, fixed))
@@ -218,14 +216,6 @@ def _require_accepted(spark: SparkSession, job_input: Input, fixed: dict[str, st
     _check(spec, ())
     _known_change(spec, job_input, fixed, ())
     DeltaTables(spark, _sink(spec), "").require_columns(table_schemas(spec.rules))
-
-
-def _with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
-    """The job, without `admission` if this Spark does not let a running query change how much it reads."""
-    if spec.admission is None or has_limits(spark):
-        return spec
-    _LOG.warning("admission — must set how much Spark reads, which this Spark does not allow. It is off.")
-    return replace(spec, admission=None)
 
 
 def _new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint, fixed: dict[str, str]) -> Change:

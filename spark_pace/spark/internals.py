@@ -27,12 +27,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from spark_pace.errors import SetupError
+from spark_pace.spark.versions import ADVICE, pyspark_version, require_fitting_pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +50,9 @@ JavaError = Py4JJavaError  # a call that failed with a Java exception
 # forks a process for each; FILE_MANAGER does not. It checks that a file is absent and then renames, which is
 # safe only if one process writes (see lock.py), so it is for local checkpoints only.
 _STREAMING = "org.apache.spark.sql.execution.streaming"
-FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+_IN = ("", "") if pyspark_version() == (4, 0) else (".checkpointing", ".runtime")  # folders that 4.1 made
+_CHECKPOINTING, _RUNTIME = (f"{_STREAMING}{folder}" for folder in _IN)
+FILE_MANAGER = f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
 STATE_STORE = f"{_STREAMING}.state.RocksDBStateStoreProvider"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
@@ -62,8 +66,6 @@ _NOTE_VERSIONS = (
     "spark.sql.streaming.offsetLog.formatVersion",
     "spark.sql.streaming.stateStore.checkpointFormatVersion",
 )
-
-_DO = "Use PySpark 4.2 or 4.3."
 
 # A task knows its batch only by this property, because `foreachBatch` tells only the driver.
 BATCH_ID = "streaming.sql.batchId"
@@ -79,26 +81,27 @@ def require_known(spark: SparkSession) -> None:
     for name in (FILE_MANAGER, STATE_STORE):
         if not has_class(spark, name):
             raise _lacking(spark, f"must have the class {name}")
-    runtime, batch_id = jvm_of(spark).org.apache.spark.sql.execution.streaming.runtime, None
+    require_fitting_pyarrow(spark.version, version("pyarrow"))
+    batch_id = None
     with suppress(Py4JError, TypeError):
-        batch_id = runtime.MicroBatchExecution.BATCH_ID_KEY()
+        batch_id = getattr(jvm_of(spark), f"{_RUNTIME}.MicroBatchExecution").BATCH_ID_KEY()
     if batch_id != BATCH_ID:
         raise _lacking(spark, f"must tell each task its batch by the property {BATCH_ID}")
     for setting in _NOTE_VERSIONS:
-        version = spark.conf.get(setting, "1")
-        if version != "1":
-            raise SetupError(f"{setting} — must be 1, which jobs can read; got {version}. Leave it out.")
+        form = spark.conf.get(setting, "1")
+        if form != "1":
+            raise SetupError(f"{setting} — must be 1, which jobs can read; got {form}. Leave it out.")
 
 
 def _lacking(spark: SparkSession, must: str) -> SetupError:
-    return SetupError(f"Spark — {must}; got none in Spark {spark.version}. {_DO}")
+    return SetupError(f"Spark — {must}; got none in Spark {spark.version}. {ADVICE}")
 
 
 def has_limits(spark: SparkSession) -> bool:
     """True if a running query lets `set_limits` change how much it reads."""
     loader = jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader()
     try:
-        loader.loadClass(f"{_STREAMING}.runtime.StreamExecution").getDeclaredField("uniqueSources")
+        loader.loadClass(f"{_RUNTIME}.StreamExecution").getDeclaredField("uniqueSources")
     except Py4JJavaError:
         return False
     return True
@@ -127,7 +130,7 @@ def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
     try:
         from pyspark.java_gateway import launch_gateway
     except ImportError as error:
-        raise SetupError(f"PySpark — must have launch_gateway; got: {error}. {_DO}") from error
+        raise SetupError(f"PySpark — must have launch_gateway; got: {error}. {ADVICE}") from error
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         return launch_gateway(conf, {"stderr": errors})  # type: ignore[no-untyped-call]
@@ -244,17 +247,17 @@ def offsets_in(note: str) -> list[Any]:
     A note has a version, settings, then a line for each source. `recentProgress` has the offsets too, but
     only those of this run.
     """
-    version, _, *offsets = note.splitlines()
-    if version != "v1" or not offsets:
+    form, _, *offsets = note.splitlines()
+    if form != "v1" or not offsets:
         raise ValueError("too few lines")
     return [json.loads(offset) for offset in offsets]
 
 
 def is_commit(note: bytes) -> bool:
     """True if this is Spark's note that a batch is done, for a query without a watermark of Spark's."""
-    version, _, text = note.partition(b"\n")
+    form, _, text = note.partition(b"\n")
     try:
-        return version == b"v1" and json.loads(text)["nextBatchWatermarkMs"] == 0
+        return form == b"v1" and json.loads(text)["nextBatchWatermarkMs"] == 0
     except (ValueError, TypeError, KeyError):
         return False
 

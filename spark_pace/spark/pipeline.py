@@ -17,6 +17,7 @@ from spark_pace import ways
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.checkpoint.batch_begin import kept_pasts
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.slot_keys import slot_keys
 from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.operators import operated
@@ -58,7 +59,16 @@ def split_rows(
         splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
     )
     part = F.expr(f"pmod(part, {parts})").alias("part")
-    return split.select(part, "kind", "body").repartitionById(parts, F.col("part"))
+    return _shared_out(split.select(part, "kind", "body"), parts)
+
+
+def _shared_out(rows: DataFrame, parts: int) -> DataFrame:
+    """The rows, those of each part in a partition of its own."""
+    if hasattr(DataFrame, "repartitionById"):
+        return rows.repartitionById(parts, F.col("part"))
+    # PySpark 4.0 sends rows by the hash of a key
+    keys = F.array(*map(F.lit, slot_keys(rows.sparkSession, parts)))
+    return rows.repartition(parts, F.element_at(keys, F.expr("CAST(part + 1 AS INT)")))
 
 
 def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace import job as starting
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
@@ -73,7 +72,7 @@ def test_where_spark_takes_no_limits_the_first_one_stays_and_the_job_says_so(
 def test_where_spark_has_no_limits_to_set_admission_is_off_and_the_job_says_so(
     spec: JobSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(starting, "has_limits", lambda _: False)
+    monkeypatch.setattr(throttle, "has_limits", lambda _: False)
     assert run_job(spec).finished
     assert files_of_batches(spec) == [FILES]
     assert "admission — must set how much Spark reads, which this Spark does not allow." in caplog.text

@@ -45,7 +45,7 @@ def test_what_it_lacks_is_said_in_one_line(
     with pytest.raises(SetupError) as raised:
         require_known(spark)
     got = f"got none in Spark {spark.version}"
-    assert str(raised.value) == f"Spark — {must}; {got}. Use PySpark 4.2 or 4.3."
+    assert str(raised.value) == f"Spark — {must}; {got}. Use PySpark 4.0 to 4.3."
 
 
 def test_a_spark_whose_jvm_is_elsewhere_is_refused():

@@ -145,9 +145,10 @@ def main() -> int:
     """Fetch a job's jars, or a broker's with the argument ``broker``; print a failure as one line."""
     parser = argparse.ArgumentParser(description="Fetch the jars that jobs need, or those of a Kafka broker.")
     parser.add_argument("whose", nargs="?", choices=["broker"])
-    of_broker = parser.parse_args().whose is not None
+    parser.add_argument("--into", type=Path, default=JAR_DIRECTORY, help="the directory of a job's jars")
+    given = parser.parse_args()
     try:
-        jars = fetch_broker() if of_broker else fetch(JAR_DIRECTORY)
+        jars = fetch(given.into) if given.whose is None else fetch_broker()
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1

@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from spark_pace.spark.checkpoint.file_access import read_json
+from spark_pace.spark.sources.read_limits import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+    reader_for,
+)
 
 END_SOURCE = "spark_pace_end"
+ROWS = "rows"  # in offsets
 TICK = "tick_us"  # in offsets and in the file: the time of the last tick, in microseconds since 1970
 _NEVER = -(1 << 63)
 
@@ -26,7 +32,7 @@ class EndSource(DataSource):
     """A source with a row for each tick, and one for the end of the input.
 
     Options: `end` (``true``: the input ends in this run, unless it ended in an earlier one), `clock` (the
-    path of the file that holds the last tick; absent: there is no clock).
+    path of the file that holds the last tick; absent: there is no clock), and those of `begin_options`.
     """
 
     @classmethod
@@ -38,9 +44,10 @@ class EndSource(DataSource):
         """The column of a row: the time of a tick; null marks the end."""
         return "tick_us bigint"
 
-    def streamReader(self, schema: StructType) -> EndReader:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader that Spark keeps for the query."""
-        return EndReader(self.options.get("end") == "true", self.options.get("clock"))
+        reader = EndReader(self.options.get("end") == "true", self.options.get("clock"))
+        return reader_for(reader, self.options)
 
 
 @dataclass
@@ -67,7 +74,7 @@ class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:
         """The offset before the end."""
-        return {"rows": 0}
+        return {ROWS: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """No limit, because there are few rows."""
@@ -77,12 +84,12 @@ class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The offset after the newest tick, and after the end if the input ends in this run."""
         noted = None if self._clock is None else read_json(self._clock)
         tick = {TICK: noted[TICK]} if noted is not None and noted[TICK] > start.get(TICK, _NEVER) else {}
-        return {**start, **tick, **({"rows": 1} if self._end else {})}
+        return {**start, **tick, **({ROWS: 1} if self._end else {})}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One task for each row."""
         ticks = [end[TICK]] if TICK in end and end[TICK] != start.get(TICK) else []
-        return [*map(EndPartition, ticks), *[EndPartition(None)] * (end["rows"] - start["rows"])]
+        return [*map(EndPartition, ticks), *[EndPartition(None)] * (end[ROWS] - start[ROWS])]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """The row."""

@@ -21,16 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
+from pyspark.sql.types import StructType
+
+from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
+from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
+    reader_for,
 )
-from pyspark.sql.types import StructType
-
-from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_position, write_position
 from spark_pace.spark.sources.ticks import Ticks
 
@@ -54,9 +55,10 @@ class FileNames(DataSource):
         """The columns of a row."""
         return "entry bigint, name string"
 
-    def streamReader(self, schema: StructType) -> FileNamesReader:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader that Spark keeps for the query."""
-        return FileNamesReader(dict(self.options))
+        options = dict(self.options)
+        return reader_for(FileNamesReader(options), options)
 
 
 @dataclass

@@ -22,6 +22,7 @@ from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH, tick_of
+from spark_pace.spark.sources.read_limits import begin_options
 from spark_pace.spark.sources.ticks import clock_options
 from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
 from spark_pace.spark.stages.memory import giving_back
@@ -57,6 +58,7 @@ class FilesByName(Input):
             "tasks": str(spark.sparkContext.defaultParallelism),
             "finish": str(end).lower(),
             **clock_options(self.clock),
+            **begin_options(next(iter(self.checkpoint.last_offsets()), None), self.available_now),
             **more,
         }
         if self.source.max_files_per_trigger is not None:

@@ -38,6 +38,7 @@ class Input(ABC):
         on_bad_record: says if bad records become rows or an error.
         first_cap: the most that a run's first batch reads, in the unit of `amount`; None: caps never change.
         clock: the clock that is part of the input; None: there is none.
+        available_now: True if a run takes what is there when it starts.
     """
 
     source: Any
@@ -46,6 +47,7 @@ class Input(ABC):
     on_bad_record: OnBad
     first_cap: int | None = None
     clock: Clock | None = None
+    available_now: bool = False
 
     kind: ClassVar[str]
     lasting: ClassVar[tuple[str, ...]] = ()

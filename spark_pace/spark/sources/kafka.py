@@ -24,11 +24,12 @@ from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.file_access import digest, read_json
-from spark_pace.spark.sources.end_source import END_SOURCE, TICK, EndSource
+from spark_pace.spark.sources.end_source import END_SOURCE, ROWS, TICK, EndSource
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
 from spark_pace.spark.sources.kafka_client import offsets_noted
 from spark_pace.spark.sources.kafka_clock import ticking
+from spark_pace.spark.sources.read_limits import begin_options
 from spark_pace.spark.stages.intake import intake_rows
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
@@ -109,6 +110,10 @@ class KafkaInput(Input):
         own = [_own_column(column).alias(f"@{attribute}") for attribute, column in columns]
         records = records.select(*_PLACE, *own)
         ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower())
+        noted = next(
+            (found for found in self.checkpoint.last_offsets() if isinstance(found.get(ROWS), int)), None
+        )
+        ends = ends.options(**begin_options(noted, self.available_now))
         if self.clock is not None:
             ends = ends.option("clock", str(self.checkpoint.clock_file))
         ticks = ends.load().select(*(_of_tick(field) for field in records.schema))

@@ -32,7 +32,8 @@ def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
     kind = _INPUTS[type(source)]
     first_cap = None if spec.admission is None else _FIRST_CAPS[kind.kind]
     events = spec.events
-    return kind(source, checkpoint, spec.finish, events.on_bad_record, first_cap, events.clock)
+    available_now = spec.trigger_us == "available_now"
+    return kind(source, checkpoint, spec.finish, events.on_bad_record, first_cap, events.clock, available_now)
 
 
 def require_same_source(job_input: Input) -> None:

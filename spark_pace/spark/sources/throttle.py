@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.io.metrics import BatchReport
+from spark_pace.job_file import JobSpec, KafkaSource
 from spark_pace.job_file.pace import Admission, Batch
-from spark_pace.spark.internals import GatewayError, set_limits
+from spark_pace.spark.internals import GatewayError, has_limits, set_limits
 from spark_pace.spark.sources.input import Input
+from spark_pace.spark.sources.read_limits import TELLS_LIMITS
 from spark_pace.spark.stages.merger import MergerHost
 
 _LOG = logging.getLogger(__name__)
+
+
+def with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
+    """The job, without `admission` if this Spark does not let a running query change how much it reads."""
+    bounded = TELLS_LIMITS or isinstance(spec.source, KafkaSource)  # Kafka's connector is Spark's own
+    if not bounded and spec.trigger_us == "available_now":
+        _LOG.warning("Spark %s — reads all files that are there in one batch; 4.2 bounds it.", spark.version)
+    if spec.admission is None or (bounded and has_limits(spark)):
+        return spec
+    _LOG.warning("admission — must set how much Spark reads, which this Spark does not allow. It is off.")
+    return replace(spec, admission=None)
 
 
 class Throttle:

@@ -64,7 +64,9 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,
     },
-    "spark_pace.spark.internals": {"spark_pace.errors", "py4j", "pyarrow", "pyspark"},
+    "spark_pace.spark.internals": {
+        *("spark_pace.errors", "spark_pace.spark.versions", "py4j", "pyarrow", "pyspark"),
+    },
     "spark_pace.spark.sources": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.java", "spark_pace.spark.stages"),

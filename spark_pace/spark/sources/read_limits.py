@@ -1,0 +1,155 @@
+"""What Spark tells a Python source of a batch: since 4.2 where it begins and how much it may read.
+
+Before, a source is asked for its newest offset. It is told neither that, nor that a run takes what is there
+now. `reader_for` gives such a Spark a reader that knows both from its options.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        SupportsTriggerAvailableNow,
+    )
+
+    TELLS_LIMITS = True
+else:
+    try:
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadLimit,
+            ReadMaxBytes,
+            ReadMaxFiles,
+            SupportsTriggerAvailableNow,
+        )
+
+        TELLS_LIMITS = True
+    except ImportError:
+        TELLS_LIMITS = False
+
+        class ReadLimit:
+            """A limit; this Spark has none."""
+
+        class ReadAllAvailable(ReadLimit):
+            """No limit."""
+
+        @dataclass(frozen=True)
+        class ReadMaxFiles(ReadLimit):
+            """A number of files, which this Spark never gives."""
+
+            max_files: int
+
+        @dataclass(frozen=True)
+        class ReadMaxBytes(ReadLimit):
+            """A number of bytes, which this Spark never gives."""
+
+            max_bytes: int
+
+        class SupportsTriggerAvailableNow:
+            """A source that is told of a run which takes what is there now; not by this Spark."""
+
+
+__all__ = [
+    "TELLS_LIMITS",
+    "LimitedReader",
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxBytes",
+    "ReadMaxFiles",
+    "SupportsTriggerAvailableNow",
+    "begin_options",
+    "reader_for",
+]
+
+_NOTED = "noted_offset"
+_AVAILABLE_NOW = "available_now"
+
+
+class LimitedReader(Protocol):
+    """A reader as Spark 4.2 asks it."""
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Take what is there now, and no more in this run."""
+
+    def initialOffset(self) -> dict[str, int]:
+        """The offset before all rows."""
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """The end of the batch that begins at `start`; `start` if there is nothing new."""
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """The tasks of a batch."""
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """The rows of a task."""
+
+
+def begin_options(noted: Mapping[str, int] | None, available_now: bool) -> dict[str, str]:
+    """Options that tell a reader on an older Spark where its first batch begins; none on others.
+
+    Args:
+        noted: the source's offset after the last batch that has begun; None before the first batch.
+        available_now: True if the run takes what is there now.
+    """
+    if TELLS_LIMITS:
+        return {}
+    offset = {} if noted is None else {_NOTED: json.dumps(noted)}
+    return {_AVAILABLE_NOW: str(available_now).lower(), **offset}
+
+
+def reader_for(reader: LimitedReader, options: Mapping[str, str]) -> DataSourceStreamReader:
+    """The reader itself, or one in front of it that an older Spark can ask."""
+    if isinstance(reader, DataSourceStreamReader) and TELLS_LIMITS:
+        return reader
+    noted = json.loads(options[_NOTED]) if _NOTED in options else reader.initialOffset()
+    return _UnlimitedReader(reader, noted, options.get(_AVAILABLE_NOW) == "true")
+
+
+class _UnlimitedReader(DataSourceStreamReader):
+    """Asks a reader as Spark 4.2 does, for a Spark that asks for the newest offset alone."""
+
+    def __init__(self, reader: LimitedReader, noted: dict[str, int], available_now: bool) -> None:
+        """Begin at the offset `noted`."""
+        self._reader = reader
+        self._last = noted
+        self._available_now = available_now
+        self._prepared = False
+
+    def initialOffset(self) -> dict[str, int]:
+        """The offset before all rows."""
+        return self._reader.initialOffset()
+
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # as Spark before 4.2 calls it
+        """The end of the next batch: of all that is there in a run that takes what is there now.
+
+        Such a Spark asks only once in such a run, which has one batch for it.
+        """
+        if not self._available_now:
+            self._last = self._next()
+        elif not self._prepared:
+            self._prepared = True
+            self._reader.prepareForTriggerAvailableNow()
+            while (end := self._next()) != self._last:
+                self._last = end
+        return self._last
+
+    def _next(self) -> dict[str, int]:
+        return self._reader.latestOffset(self._last, ReadAllAvailable())
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """The tasks of a batch."""
+        return self._reader.partitions(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """The rows of a task."""
+        return self._reader.read(partition)
