@@ -84,13 +84,16 @@ class Tables:
         """The number of the table's last commit."""
         return self._tables[name].version()
 
-    def newest(self, name: str, column: str, most: int, ties: Sequence[str] = ()) -> pa.Table:
-        """The rows with the greatest values of a column of times, the greatest first; then those of `ties`.
+    def newest(
+        self, name: str, order: Sequence[str], most: int, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows that are the last by the columns `order`, the last first; the first is a time, never null.
 
-        Where the table's log says what its files hold, only files that may have such rows are read.
+        Where the table's log says what its files hold, only files that may have such rows are read, and of
+        them the `columns`; None: all.
         """
         files = pa.table(self._tables[name].get_add_actions(flatten=True))
-        least, greatest = f"min.{column}", f"max.{column}"
+        least, greatest = f"min.{order[0]}", f"max.{order[0]}"
         where = ""
         if {"num_records", least, greatest} <= set(files.column_names):
             files = files.select(["num_records", least, greatest]).sort_by([(greatest, "descending")])
@@ -98,9 +101,10 @@ class Tables:
             needed = files.slice(0, pc.sum(pc.less(enough, most)).as_py() + 1 if files.num_rows else 0)
             bound = pc.min(needed[least]).as_py()
             known = not files[least].null_count and not files[greatest].null_count
-            where = f"WHERE {quoted(column)} >= '{bound.isoformat()}'" if bound and known else ""
-        order = ", ".join(f"{quoted(one)} DESC NULLS LAST" for one in (column, *ties))
-        return self.query(f"SELECT * FROM {quoted(name)} {where} ORDER BY {order} LIMIT {most}").read_all()
+            where = f"WHERE {quoted(order[0])} >= '{bound.isoformat()}'" if bound and known else ""
+        shown = ", ".join(map(quoted, self.schemas[name].names if columns is None else columns))
+        by = ", ".join(f"{quoted(one)} DESC NULLS LAST" for one in order)
+        return self.query(f"SELECT {shown} FROM {quoted(name)} {where} ORDER BY {by} LIMIT {most}").read_all()
 
     def query(self, sql: str) -> pa.RecordBatchReader:
         """Answer one statement. Text columns of the answer may have Arrow's type string_view.

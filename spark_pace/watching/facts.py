@@ -6,12 +6,13 @@ import os
 import shlex
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import FilesSource
@@ -48,6 +49,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     state = None if subject.checkpoint is None else running(subject.checkpoint)
     seen.look()
     wrong = troubles(seen, state, subject.spec, now)
+    latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
     alerts = [] if subject.spec is None else list(_alerts(subject, seen))
     wrong += [
         f"Alerts for {one['target']}: {one['said']}." for one in alerts if one["waiting"] and one["failing"]
@@ -62,7 +64,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
         "figures": figures(seen, now),
         "batches": _batches(seen),
         "rules": _rules(subject, seen),
-        "latest": [_match(subject, match) for match in seen.asked("matches", latest_matches)],
+        "latest": [_match(subject, match) for match in latest],
         "late": seen.asked("late", late_events),
         "reasons": seen.asked("quarantine", reasons),
         "alerts": alerts,
@@ -120,6 +122,16 @@ def _rules(subject: Subject, seen: Seen) -> dict[str, Any]:
         "last": [shown_time(time_of(totals[name][1])) if name in totals else "" for name in names],
         "begins": [at // 1_000 for at in begins],
         "series": matches,
+    }
+
+
+def _fields(subject: Subject) -> dict[str, list[str]] | None:
+    """The fields of each rule that the job knows."""
+    if subject.spec is None:
+        return None
+    return {
+        rule.name: [*map(column_name, rule.partition_by), *(field.name for field in rule.emit)]
+        for rule in subject.spec.rules
     }
 
 

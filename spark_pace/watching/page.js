@@ -63,7 +63,8 @@ function wantedRules() {
 
 function drawRules(shown) {
   const rules = told.rules, drawn = shown.filter(at => rules.matches[at]), first = drawn.slice(0, MOST_COLOURED), rest = drawn.slice(MOST_COLOURED);
-  const bar = (name, y, colour) => ({ type: "bar", name: asText(name), x: rules.begins, y: y, marker: { color: colour } });
+  const width = rules.begins.length > 1 ? 0.95 * (rules.begins[1] - rules.begins[0]) : undefined;  // a bar begins where its time does
+  const bar = (name, y, colour) => ({ type: "bar", name: asText(name), x: rules.begins, y: y, offset: 0, width: width, marker: { color: colour } });
   const traces = first.map((at, place) => bar(rules.names[at], rules.series[at], COLOURS[place]));
   if (rest.length) {
     const sum = rules.begins.map((begin, place) => rest.reduce((all, at) => all + rules.series[at][place], 0));

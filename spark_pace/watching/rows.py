@@ -5,6 +5,7 @@ Texts from events are cut here; whoever shows them escapes them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,15 +16,26 @@ from spark_pace.io.query import REFUSED, Tables
 from spark_pace.io.text.value_texts import as_cells
 
 MOST_MATCHES = 50
+_ORDER = ("matched_at", "rule", "out_seq")
 _MOST_ROWS = 20
 _MOST_EVENTS = 100  # of a match
 _MOST_CHARACTERS = 300
 
 
-def latest_matches(tables: Tables) -> list[dict[str, Any]]:
-    """The matches with the greatest `matched_at`, the last first, each with its events."""
-    found = tables.newest("matches", "matched_at", MOST_MATCHES, ("rule", "out_seq"))
-    fields = [name for name in found.column_names if name not in FIXED_COLUMNS]
+def latest_matches(tables: Tables, fields_of: Mapping[str, Iterable[str]] | None) -> list[dict[str, Any]]:
+    """The matches with the greatest `matched_at`, the last first, each with its events.
+
+    Args:
+        tables: with the table `matches`, which has a column for each field of each rule.
+        fields_of: the fields of rules, so that no others are read; None: they are not known.
+    """
+    columns = tables.schemas["matches"].names
+    if fields_of is not None:
+        rules = tables.newest("matches", _ORDER, MOST_MATCHES, _ORDER)["rule"].to_pylist()
+        wanted = {field for rule in rules for field in fields_of.get(rule, columns)}
+        columns = [name for name in columns if name in FIXED_COLUMNS or name in wanted]
+    found = tables.newest("matches", _ORDER, MOST_MATCHES, columns)
+    fields = [name for name in columns if name not in FIXED_COLUMNS]
     fields = [name for name in fields if found[name].null_count < found.num_rows]
     cells = {name: cells_of(found, name) for name in fields}
     texts = [
@@ -52,7 +64,7 @@ def late_events(tables: Tables) -> dict[str, Any]:
     )
     return {
         "by_source": records(tables.query(by_source).read_all()),
-        "latest": records(tables.newest("late", "event_time", _MOST_ROWS)),
+        "latest": records(tables.newest("late", ["event_time"], _MOST_ROWS)),
     }
 
 
@@ -68,7 +80,7 @@ def reasons(tables: Tables) -> list[dict[str, Any]]:
 
 def refused_alerts(tables: Tables) -> list[dict[str, Any]]:
     """The alerts that targets have refused last."""
-    return records(tables.newest(REFUSED, "refused_at", _MOST_ROWS))
+    return records(tables.newest(REFUSED, ["refused_at"], _MOST_ROWS))
 
 
 def records(rows: pa.Table) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ class Seen:
         self.history: History = NOTHING
         self.last: dict[str, Any] | None = None
         self._ended = False
-        self._answers: dict[tuple[str, str], tuple[int, Any]] = {}
+        self._answers: dict[str, tuple[int, Any]] = {}
 
     def look(self) -> None:
         """Read the batches that were written since the last look.
@@ -75,7 +75,7 @@ class Seen:
             StateError: the table is damaged.
         """
         tables = Tables(self.out, [table])
-        version, name = tables.version(table), (table, ask.__name__)
-        if self._answers.get(name, (None,))[0] != version:
-            self._answers[name] = (version, ask(tables))
-        return self._answers[name][1]
+        version = tables.version(table)
+        if self._answers.get(table, (None,))[0] != version:
+            self._answers[table] = (version, ask(tables))
+        return self._answers[table][1]

@@ -40,7 +40,7 @@ def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datet
         found += _standing(seen, state, now)
     if state is not None:
         found += _slow(state, now)
-        found += _idle(state, spec)
+        found += _idle(seen, state, spec)
     if seen.last is not None:
         found += _late(seen.history)
         if seen.last["over_bound"] is not None:
@@ -90,13 +90,15 @@ def _slow(state: Running, now: datetime) -> Iterator[str]:
         yield f"Batch {state.batch} is under way for {age(state.began, now)}."
 
 
-def _idle(state: Running, spec: JobSpec | None) -> Iterator[str]:
-    idle = idle_sources(state.reached, spec)
-    if idle:
-        names = ", ".join(map(one_line, idle[:3])) + (" and others" if len(idle) > 3 else "")
+def _idle(seen: Seen, state: Running, spec: JobSpec | None) -> Iterator[str]:
+    number = 0 if seen.last is None else seen.last["idle_sources"]
+    idle = idle_sources(state.reached, spec)  # of some jobs the checkpoint does not tell their names
+    if number or idle:
+        names = ": " + ", ".join(map(one_line, idle[:3])) if idle else ""
+        others = " and others" if len(idle) > 3 else ""
         yield (
-            f"Not waited for, because they are too far behind the fastest source: {names}. "
-            "What they still send may be late."
+            f"{counted(number or len(idle), 'source')} not waited for, too far behind the fastest one"
+            f"{names}{others}. What is still sent there may be late."
         )
 
 

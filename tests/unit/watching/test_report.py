@@ -186,8 +186,8 @@ def test_the_sources_that_are_left_out_are_named(tmp_path: Path) -> None:
         ("north", "0:00:00", False),
     ]
     assert told["troubles"] == [
-        "Not waited for, because they are too far behind the fastest source: south. "
-        "What they still send may be late."
+        "1 source not waited for, too far behind the fastest one: south. "
+        "What is still sent there may be late."
     ]
 
 
