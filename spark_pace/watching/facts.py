@@ -52,7 +52,9 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
     alerts = [] if subject.spec is None else list(_alerts(subject, seen))
     wrong += [
-        f"Alerts for {one['target']}: {one['said']}." for one in alerts if one["waiting"] and one["failing"]
+        f"Alerts for {one['target']}: {one['said']}."
+        for one in alerts
+        if one["rows_waiting"] and one["failing"]
     ]
     return {
         "name": one_line(subject.name),
@@ -156,7 +158,7 @@ def _alerts(subject: Subject, seen: Seen) -> Iterator[dict[str, Any]]:
 
         for one in waiting_alerts(subject.spec):
             failing = one.failure is not None and not one.failure.over
-            yield {"target": one.target, "waiting": one.waiting, "failing": failing, "said": one.said}
+            yield {"target": one.target, "rows_waiting": one.waiting, "failing": failing, "said": one.said}
 
 
 def _refused(seen: Seen) -> list[dict[str, Any]]:

@@ -118,7 +118,7 @@ function drawTables() {
   fill("reasons", [["kind", "plain"], ["rows", "number"], ["rule", "plain"], ["reason"], ["one is at"]],
     told.reasons.map(row => [row.kind, row.rows, row.rule, row.reason, row.at]));
   byId("no-reasons").textContent = told.reasons.length ? "" : "None.";
-  fill("alerts", [["target", "plain"], ["wait", "number"], ["told"]], told.alerts.map(one => [one.target, one.waiting, one.said]));
+  fill("alerts", [["target", "plain"], ["wait", "number"], ["told"]], told.alerts.map(one => [one.target, one.rows_waiting, one.said]));
   fill("refused", [["refused at", "plain"], ["target", "plain"], ["id"], ["status", "plain"], ["reply"]],
     told.refused.map(row => [row.refused_at, row.target, row.id, row.status, row.reply]));
   byId("no-alerts").textContent = told.alerts.length || told.refused.length ? "" : "No target is known.";

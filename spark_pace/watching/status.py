@@ -69,7 +69,7 @@ def _alerts(subject: Subject) -> list[dict[str, Any]]:
     return [
         {
             "target": one.target,
-            "waiting": one.waiting,
+            "rows_waiting": one.waiting,
             "failing_since": one.failure.at if one.failure is not None and not one.failure.over else None,
             "last_failure": None if one.failure is None else one.failure.text,
         }

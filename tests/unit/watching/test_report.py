@@ -158,7 +158,7 @@ def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -
     RefusedTable(f"{watched.spec.sink_path}/alerts_refused").add("pager", [refusal])
     told = told_of(watched)
     said = f"4 wait; failing since 2026-11-01T00:00:00Z: {HOSTILE}"
-    assert [(one["target"], one["waiting"], one["said"]) for one in told["alerts"]] == [
+    assert [(one["target"], one["rows_waiting"], one["said"]) for one in told["alerts"]] == [
         ("pager", 4, said),
         ("bus", None, "not started yet"),
     ]
@@ -167,7 +167,11 @@ def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -
         ("pager", "400", HOSTILE)
     ]
     (pager, bus) = json.loads(spark_pace("status", tmp_path / "job.yaml", "--json").stdout)["alerts"]
-    assert (pager["waiting"], pager["failing_since"], bus["waiting"]) == (4, "2026-11-01T00:00:00Z", None)
+    assert (pager["rows_waiting"], pager["failing_since"], bus["rows_waiting"]) == (
+        4,
+        "2026-11-01T00:00:00Z",
+        None,
+    )
     assert f"alerts.pager: {said}" in spark_pace("status", tmp_path / "job.yaml").stdout
 
 
