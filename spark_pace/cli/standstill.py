@@ -1,4 +1,4 @@
-"""Says that a running job's stream stands: events wait, and no batch comes that could move the frontier."""
+"""Says once that the stream of a running job stands, or that its events are ahead of the time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 from spark_pace.errors import counted
 from spark_pace.io.metrics import BatchReport
-from spark_pace.watching.troubles import what_moves_it
+from spark_pace.watching.troubles import ahead, what_moves_it
+from spark_pace.watching.words import time_of
 
 _SECONDS = 30.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -22,10 +23,12 @@ class Standstill:
         self._say = say
         self._seconds = seconds
         self._timer: threading.Timer | None = None
+        self._is_ahead = False
 
     def after(self, batch: BatchReport) -> None:
         """Wait anew from the end of this batch on."""
         self.stop()
+        self._look_ahead(batch)
         if batch.pending and not batch.finished:
             self._timer = threading.Timer(self._seconds, self._say, [standing(batch, self._seconds)])
             self._timer.daemon = True
@@ -35,6 +38,13 @@ class Standstill:
         """Say nothing any more."""
         if self._timer is not None:
             self._timer.cancel()
+
+    def _look_ahead(self, batch: BatchReport) -> None:
+        newest = None if batch.max_time_us is None else time_of(batch.max_time_us)
+        told = ahead(newest, datetime.now(timezone.utc))
+        if told is not None and not self._is_ahead:
+            self._say(f"warning: {told}")
+        self._is_ahead = told is not None
 
 
 def standing(batch: BatchReport, seconds: float) -> str:

@@ -16,6 +16,7 @@ from spark_pace.watching.seen import Seen
 from spark_pace.watching.words import age, shown_length, shown_time, time_of
 
 STANDS_AFTER_SECONDS = 30
+AHEAD_SECONDS = 60  # clocks of machines differ by less
 _SLOW_SECONDS = 60  # a batch that takes longer is told
 _LATELY = 10  # the last stretches of the history, in which late events count
 _MANY_LATE = 0.01  # of the records of these
@@ -43,6 +44,8 @@ def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datet
         found += _idle(seen, state, spec)
     if seen.last is not None:
         found += _late(seen.history)
+        newest = None if seen.last["finished"] else ahead(seen.last["max_event_time"], now)
+        found += [] if newest is None else [newest]
         if seen.last["over_bound"] is not None:
             found.append(f"latency_bound cannot be kept: {one_line(seen.last['over_bound'])}.")
     return found
@@ -79,6 +82,16 @@ def what_moves_it(slowest_source: str | None) -> str:
     if slowest_source is not None:
         mover += f" of the source {one_line(slowest_source)}"
     return f"Only {mover} moves it, or a clock in events."
+
+
+def ahead(newest: datetime | None, now: datetime) -> str | None:
+    """A sentence about an event whose time is still to come; None if the newest one is of the past."""
+    if newest is None or (newest - now).total_seconds() <= AHEAD_SECONDS:
+        return None
+    return (
+        f"The newest event is of {shown_time(newest)}, {age(now, newest)} ahead of now: the frontier follows "
+        "it, and events of now are late. Mend the clock of what sends it."
+    )
 
 
 def _slow(state: Running, now: datetime) -> Iterator[str]:

@@ -209,3 +209,12 @@ def test_what_cannot_be_reported_is_told(tmp_path: Path) -> None:
         facts(Subject(str(tmp_path)), Seen(str(tmp_path)), SOON)
     done = spark_pace("report", tmp_path, "-o", tmp_path / "no" / "page.html")
     assert done.returncode == 2 and done.stderr.startswith("--out — must lie in a folder that is there; got ")
+
+
+def test_an_event_of_times_to_come_is_told(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    watched.batch({}, max_time_us=int(SOON.timestamp() * 1e6) + 3_600_000_000)
+    (told,) = [line for line in told_of(watched)["troubles"] if "newest" in line]
+    assert "1:00:00 ahead of now" in told
+    watched.batch({}, max_time_us=int(SOON.timestamp() * 1e6) + 59_000_000)
+    assert not [line for line in told_of(watched)["troubles"] if "newest" in line]
