@@ -29,10 +29,7 @@ from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.event_files import read_events
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.sources.read_limits import TELLS_LIMITS
 from spark_pace.ways import SMALL
-
-in_parts = pytest.mark.skipif(not TELLS_LIMITS, reason="this Spark reads all files of a run in one batch")
 
 RULES = """
 events:

@@ -21,7 +21,7 @@ from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.table_files import read_table_file
 from spark_pace.job import run_job
 from spark_pace.job_file import DeltaSource, JobSpec, read_job
-from tests.spark.jobs import Event, in_parts, make_job, matches, random_events, stop_at, table
+from tests.spark.jobs import Event, make_job, matches, random_events, stop_at, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -59,7 +59,7 @@ def by_core(spec: JobSpec, folder: Path) -> local_run.LocalResult:
     return local_run.run(plan, [read.events for read in reads])
 
 
-@in_parts
+@pytest.mark.in_parts
 def test_what_commits_append_is_read_once_over_several_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

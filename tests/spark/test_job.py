@@ -27,7 +27,6 @@ from spark_pace.spark.sources.read_limits import TELLS_LIMITS
 from tests.spark.jobs import (
     failing,
     in_core,
-    in_parts,
     job,
     make_job,
     matches,
@@ -97,7 +96,7 @@ def test_a_run_with_nothing_new_writes_nothing(tmp_path: Path) -> None:
     assert run_job(spec).batches == 0
 
 
-@in_parts
+@pytest.mark.in_parts
 def test_a_batch_that_runs_again_is_written_once(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False)
     write_files(tmp_path, [*random_events(6), {"t": "2024-01-01T00:00:00", "k": "u", "kind": "a", "x": 1}], 3)
@@ -247,7 +246,7 @@ def test_a_damaged_archive_is_one_bad_record(tmp_path: Path) -> None:
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
-@in_parts
+@pytest.mark.in_parts
 @pytest.mark.parametrize("way_out", ["an intact file", "quarantine"])
 def test_a_damaged_archive_stops_the_job_if_told_to_and_its_message_names_two_ways_on(
     tmp_path: Path, way_out: str
@@ -267,7 +266,7 @@ def test_a_damaged_archive_stops_the_job_if_told_to_and_its_message_names_two_wa
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
-@in_parts
+@pytest.mark.in_parts
 def test_a_file_taken_away_from_an_unfinished_batch_is_asked_for_and_an_empty_one_does(
     tmp_path: Path,
 ) -> None:
