@@ -50,7 +50,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     seen.look()
     wrong = troubles(seen, state, subject.spec, now)
     latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
-    alerts = [] if subject.spec is None else list(_alerts(subject, seen))
+    alerts = [] if subject.spec is None else list(_alerts(subject))
     wrong += [
         f"Alerts for {one['target']}: {one['said']}."
         for one in alerts
@@ -151,7 +151,7 @@ def _match(subject: Subject, match: dict[str, Any]) -> dict[str, Any]:
     return {**match, "why": shlex.join(asked)}
 
 
-def _alerts(subject: Subject, seen: Seen) -> Iterator[dict[str, Any]]:
+def _alerts(subject: Subject) -> Iterator[dict[str, Any]]:
     assert subject.spec is not None
     if subject.spec.alerts:
         from spark_pace.watching.waiting_alerts import waiting_alerts

@@ -19,7 +19,7 @@ def figures(seen: Seen, now: datetime) -> list[tuple[str, str]]:
     """Pairs of a name and a text."""
     if seen.last is None:
         return [("batches", "no batch is done yet")]
-    return [*_of_batches(seen, seen.last, now), *_of_time(seen.last, now), *_of_state(seen, seen.last)]
+    return [*_of_batches(seen, seen.last, now), *_of_time(seen, seen.last, now), *_of_state(seen, seen.last)]
 
 
 def _of_batches(seen: Seen, last: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
@@ -52,8 +52,9 @@ def _of_batches(seen: Seen, last: dict[str, Any], now: datetime) -> Iterator[tup
     yield "in quarantine", f"{sums['quarantined']:,.0f}"
 
 
-def _of_time(last: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
-    frontier, newest = last["frontier"], last["max_event_time"]
+def _of_time(seen: Seen, last: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
+    frontier = last["frontier"]
+    newest = pc.max(seen.history.batches["max_event_time"]).as_py()  # the last batch may have no event
     at = "none yet" if frontier is None else shown_time(frontier)
     yield "frontier", "the end of the input" if last["finished"] else at
     if newest is not None:

@@ -89,9 +89,7 @@ class Pages:
             return 404, "json", "no-store", b'{"error": "there is no such page"}\n'
         try:
             return page()
-        except (
-            Exception
-        ) as error:  # such as before the tables are made: the page goes on, and so does the job
+        except Exception as error:  # before the tables are made, for example; the page goes on
             return 503, "json", "no-store", json.dumps({"error": one_line(shown(error))}).encode() + b"\n"
 
     def _healthz(self) -> tuple[int, str, str, bytes]:

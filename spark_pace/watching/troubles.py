@@ -97,10 +97,12 @@ def ahead(newest: datetime | None, now: datetime) -> str | None:
 def _slow(state: Running, now: datetime) -> Iterator[str]:
     if state.batch is None or state.began is None:
         return
-    if state.process is None:
+    if state.process is None or state.since is None:
         yield f"Batch {state.batch} was interrupted: the next start does it again."
-    elif (now - state.began).total_seconds() > _SLOW_SECONDS:
-        yield f"Batch {state.batch} is under way for {age(state.began, now)}."
+        return
+    since = max(state.began, state.since)  # an earlier run may have begun it
+    if (now - since).total_seconds() > _SLOW_SECONDS:
+        yield f"Batch {state.batch} is under way for {age(since, now)}."
 
 
 def _idle(seen: Seen, state: Running, spec: JobSpec | None) -> Iterator[str]:

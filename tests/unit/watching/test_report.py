@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,22 @@ def test_what_stands_still_is_told_with_the_reason(tmp_path: Path) -> None:
         "The frontier stands at 2026-11-01 00:00:00Z since 2026-11-01 00:00:00Z, and 3 events wait for it. "
         "Only a later event of the source north moves it, or a clock in events."
     ]
+
+
+def test_a_batch_that_takes_long_and_one_that_was_interrupted_are_told(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    watched.batch({}, late=0, pending=0, max_time_us=None)
+    checkpoint = Checkpoint(watched.spec.checkpoint_folder)
+    checkpoint.offsets.mkdir(parents=True)
+    checkpoint.offsets_of(0).touch()
+    os.utime(checkpoint.offsets_of(0), (0, 0))  # by an earlier run
+    later = datetime.now(timezone.utc) + timedelta(seconds=90)
+    with checkpoint_lock(checkpoint):
+        told = facts(Subject.of(watched.spec), Seen(watched.spec.sink_path), later)
+    assert re.fullmatch(r"Batch 0 is under way for 0:01:[23]\d\.", told["troubles"][0])
+    assert told["state"]["told"].endswith("; batch 0 is under way")
+    assert "newest event" not in dict(told["figures"])
+    assert told_of(watched)["troubles"][1] == "Batch 0 was interrupted: the next start does it again."
 
 
 def test_many_late_events_and_a_bound_that_is_not_kept_are_told(tmp_path: Path) -> None:
