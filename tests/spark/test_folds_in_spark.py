@@ -43,6 +43,7 @@ CONDITIONS = ("kind = 'a'", "kind = 'b'", "x > 4", "x < prev(x)", "x = prev(x, 2
 NAMES = ("p", "q", "r", "s")
 
 
+@pytest.mark.in_parts
 def stopped_and_resumed(folder: Path, spec: JobSpec, seed: int) -> None:
     """Run the job; its second batch fails first, and later files come when it has ended once."""
     events = random_events(seed, 300)
@@ -66,6 +67,7 @@ def test_a_query_that_fails_and_stops_between_batches_gives_the_cores_matches(tm
     assert not any(row["carry"] for row in table(spec, "metrics").to_pylist())
 
 
+@pytest.mark.in_parts
 def random_folds(seed: int, count: int = 10) -> str:
     """Rules with folds of up to four states."""
     chance = random.Random(seed)

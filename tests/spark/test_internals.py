@@ -79,7 +79,7 @@ def test_without_a_daemon_of_pyspark_that_we_know_nothing_is_forked(
 
 
 def test_a_spark_without_a_table_of_limits_is_known(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(internals, "_STREAMING", "org.example")
+    monkeypatch.setattr(internals, "_RUNTIME", "org.example")
     assert not has_limits(spark)
 
 

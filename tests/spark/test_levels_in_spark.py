@@ -89,6 +89,7 @@ def test_rules_over_rules_find_in_a_job_what_the_core_finds(tmp_path: Path) -> N
     assert set(numbers) == {"pairs", "keyed", "sums", "busy", "high", "last"}
 
 
+@pytest.mark.in_parts
 @pytest.mark.parametrize("fails_at", ["matches", "metrics"])
 def test_a_job_that_stops_between_batches_and_in_them_finds_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str
@@ -133,6 +134,7 @@ def spoil(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.in_parts
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -163,6 +165,7 @@ def found(spec: JobSpec, rule: str) -> list[dict[str, Any]]:
     return [row for row in matches(spec) if row["rule"] == rule]
 
 
+@pytest.mark.in_parts
 def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(tmp_path: Path) -> None:
     spec = job(tmp_path, rules=LEVELS, finish=False)
     first = only(spec, "pairs", "keyed", "busy")

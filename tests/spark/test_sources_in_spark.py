@@ -27,6 +27,7 @@ def event(source: str, second: int, kind: str, x: int) -> Event:
     return {"t": f"2024-01-01T00:{second // 60:02d}:{second % 60:02d}", "k": source, "kind": kind, "x": x}
 
 
+@pytest.mark.in_parts
 def uneven(seed: int) -> list[Event]:
     """Events of three sources, some of which come twice.
 
@@ -46,6 +47,7 @@ def uneven(seed: int) -> list[Event]:
     return found
 
 
+@pytest.mark.in_parts
 def test_every_record_is_accounted_for_and_the_tables_are_those_of_the_core(tmp_path: Path) -> None:
     spec = read_job(make_job(tmp_path, events=UNEVEN))
     events = uneven(1)

@@ -76,6 +76,7 @@ def test_a_job_that_finishes_and_found_bad_records_only_ends_with_an_error(
     assert table(spec, "quarantine").num_rows == int(got[0])
 
 
+@pytest.mark.in_parts
 def test_a_job_that_goes_on_may_find_bad_records_only(tmp_path: Path) -> None:
     spec = replace(text_job(tmp_path, ["no event"], 1), finish=False)
     assert run_job(spec).quarantined == 1
