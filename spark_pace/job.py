@@ -2,57 +2,53 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import ConfigError, EventError, counted
+from spark_pace.errors import EventError, counted
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
-from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files_note import FilesNote, remove_note, write_note
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (
     Layout,
-    new_layout,
-    read_layout,
-    require_same_settings,
     write_layout,
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_reset
+from spark_pace.spark.checkpoint.rule_changes import Change
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.query_end import Stop, in_our_words, wait
 from spark_pace.spark.session import job_session
 from spark_pace.spark.sources.input import Input, tie, waiting_for_all
-from spark_pace.spark.sources.kinds import input_of, require_same_source
+from spark_pace.spark.sources.kinds import input_of
 from spark_pace.spark.sources.throttle import Throttle, with_limits
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.side_table_copies import SideTables
+from spark_pace.spark.start import known_change, new_change, require_accepted, require_known, sink_of
 from spark_pace.spark.summary import Summary
-from spark_pace.watching.answering import answering
+from spark_pace.watching.answering import Heard, answering
 
 if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
     from spark_pace.alerts.targets import Alerts
 
-_LOG = logging.getLogger(__name__)
 RunningQuery = tuple[StreamingQuery, MergerHost, bool]  # True: it only finishes the batch that was planned
 
 
@@ -82,17 +78,17 @@ def run_job(
     """
     began = time.monotonic()
     summary = Summary({rule.name: 0 for rule in spec.rules})
-    _check(spec, reset_rules)
+    require_known(spec, reset_rules)
     secrets = Secrets()
-    with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as offer:
+    with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as heard:
 
         def report(batch: BatchReport) -> None:
             summary.add(batch)
-            offer(batch)
+            heard.batch(batch)
             if on_progress:
                 on_progress(batch)
 
-        summary.stopped_by = _run(spec, secrets, reset_rules, report, alerts)
+        summary.stopped_by = _run(spec, secrets, reset_rules, replace(heard, batch=report), alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary
@@ -146,23 +142,11 @@ def _require_events(spec: JobSpec, summary: Summary) -> None:
         raise EventError(f"{spec.name} — must find events in its source; got {got}. {do}")
 
 
-def _check(spec: JobSpec, reset_rules: Collection[str]) -> None:
-    """Raise an error for what is wrong in the job or its options, before anything is touched."""
-    known = [rule.name for rule in spec.rules]
-    for name in reset_rules:
-        if name not in known:
-            choice = f"Choose from {', '.join(known)}."
-            raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)
-    for rule in spec.rules:
-        if rule.function is not None:
-            load_operator(rule.function)
-
-
 def _run(
     spec: JobSpec,
     secrets: Secrets,
     reset_rules: Collection[str],
-    report: Callable[[BatchReport], None],
+    heard: Heard,
     alerts: Alerts | None,
 ) -> signal.Signals | None:
     """Run every query of the job to its end, and return the signal that stopped it, if one did."""
@@ -170,24 +154,23 @@ def _run(
     inputs = partial(input_of, checkpoint=checkpoint, secrets=secrets)
     job_input = inputs(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
-    fixed = event_settings(spec)
     stop = Stop()
     with checkpoint_lock(checkpoint):
+        remove_note(checkpoint)
         side_tables = SideTables(spec.events.schema, checkpoint)
         side_tables.read()
-        change = _known_change(spec, job_input, fixed, reset_rules)
-        with (
-            survived_in_words(stop.event.is_set),
-            job_session(spec.name, settings, spec.spark, quick=not job_input.reads_in_jvm) as spark,
-            held_by_jvm(spark, checkpoint),
-        ):
-            change = change or _new_change(spec, spark, checkpoint, fixed)
+        change = known_change(spec, job_input, reset_rules)
+        with _session(spec, settings, job_input, stop) as spark:
+            change = change or new_change(spec, spark, checkpoint)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
-            spec = with_limits(waiting_for_all(spec, job_input, spark), spark)
+            running = with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
-                host = partial(MergerHost, checkpoint=checkpoint, on_report=report, require_same=require_same)
-                on_disk = RulesOnDisk(spec, partial(_require_accepted, spark, job_input, fixed))
+                host = partial(
+                    MergerHost, checkpoint=checkpoint, on_report=heard.batch, require_same=require_same
+                )
+                accepted = partial(require_accepted, spark, job_input)
+                on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
                 with _sending(alerts, checkpoint, stop) as send_from:
                     while change is not None:
                         tables = _tables(on_disk.spec, spark, change.before, job_input, marks)
@@ -196,8 +179,28 @@ def _run(
                         queries = _queries(on_disk.spec, spark, inputs, change, merger_of, side_tables)
                         _run_queries(queries, stop, on_disk)
                         goes_on = on_disk.take() and not stop.event.is_set()
-                        change = _known_change(on_disk.spec, job_input, fixed, ()) if goes_on else None
+                        change = known_change(on_disk.spec, job_input, ()) if goes_on else None
     return stop.signal
+
+
+@contextmanager
+def _session(spec: JobSpec, settings: dict[str, str], job_input: Input, stop: Stop) -> Iterator[SparkSession]:
+    """Give a session of Spark whose JVM holds the checkpoint; `settings` are those of the job, resolved."""
+    with (
+        survived_in_words(stop.event.is_set),
+        job_session(spec.name, settings, spec.spark, quick=not job_input.reads_in_jvm) as spark,
+        held_by_jvm(spark, job_input.checkpoint),
+    ):
+        yield spark
+
+
+def _note(checkpoint: Checkpoint, heard: Heard, rules: str, keys: tuple[str, ...]) -> None:
+    """Keep and count in what the files differ from what runs, so that others than the log can tell it."""
+    heard.differ(bool(rules))
+    if rules or keys:
+        write_note(checkpoint, FilesNote(rules, keys, f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%SZ}"))
+    else:
+        remove_note(checkpoint)
 
 
 def _run_queries(queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk) -> None:
@@ -211,43 +214,11 @@ def _run_queries(queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDi
             break
 
 
-def _require_accepted(spark: SparkSession, job_input: Input, fixed: dict[str, str], spec: JobSpec) -> None:
-    """Raise an error unless the running job can go on as `spec`, which has other rules. Change nothing."""
-    _check(spec, ())
-    _known_change(spec, job_input, fixed, ())
-    DeltaTables(spark, _sink(spec), "").require_columns(table_schemas(spec.rules))
-
-
-def _new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint, fixed: dict[str, str]) -> Change:
-    """The change with which a new checkpoint begins."""
-    layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, fixed)
-    return change_of(checkpoint, layout, spec.rules, ())
-
-
-def _known_change(
-    spec: JobSpec, job_input: Input, fixed: dict[str, str], reset_rules: Collection[str]
-) -> Change | None:
-    """The change of the job since its checkpoint, found before Spark starts; None for a new checkpoint.
-
-    The rules that start anew are noted in the checkpoint at once, so that a stop while Spark starts does not
-    forget them.
-    """
-    layout = read_layout(job_input.checkpoint)  # first: in another version every other file may differ
-    require_same_source(job_input)
-    if layout is None:
-        return None
-    require_same_settings(layout, spec.slots, spec.buckets, fixed)
-    change = change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
-    if reset_rules:
-        write_layout(job_input.checkpoint, without_reset(layout, spec.rules, reset_rules))
-    return change
-
-
 def _tables(
     spec: JobSpec, spark: SparkSession, layout: Layout, job_input: Input, marks: Mapping[str, Any]
 ) -> DeltaTables:
     """Check that checkpoint and tables are whole, tie the checkpoint to the source, and return the tables."""
-    tables = DeltaTables(spark, _sink(spec), layout.app_id)
+    tables = DeltaTables(spark, sink_of(spec), layout.app_id)
     written = tables.written(TABLES)
     checkpoint = job_input.checkpoint
     require_whole(checkpoint, written, TABLES, has_levels=layout.has_levels(checkpoint.next_batch()))
@@ -255,10 +226,6 @@ def _tables(
     tie(job_input, marks)
     tables.prepare(table_schemas(spec.rules))
     return tables
-
-
-def _sink(spec: JobSpec) -> str:
-    return spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
 
 
 def _queries(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
@@ -59,6 +59,7 @@ class Offered(Collector):
         self._newest_us: int | None = None
         self._last: BatchReport | None = None
         self._written_at = 0.0
+        self._rules_differ = False
         self.alerts: Callable[[], Sequence[AlertCounts]] = list
 
     def after(self, batch: BatchReport, now: float) -> None:
@@ -73,11 +74,17 @@ class Offered(Collector):
             self._newest_us = max(times, default=None)
             self._last, self._written_at = batch, now
 
+    def rules_differ(self, differ: bool) -> None:
+        """Note whether the files of the job have other rules than those that run."""
+        self._rules_differ = differ
+
     def collect(self) -> Iterator[Metric]:
         """All metrics, each with the label `job_name`. What is not known yet is left out."""
         with self._lock:
             yield from self._counters()
             yield from self._of_alerts()
+            told = "1 while the files have other rules than those that run, else 0."
+            yield from self._families(GaugeMetricFamily, {"rules_differ": (float(self._rules_differ), told)})
             if self._last is not None:
                 yield from self._gauges(self._last)
 
@@ -86,10 +93,7 @@ class Offered(Collector):
         for counter in fields(Counts):
             values[counter.name] = (getattr(self._counts, counter.name), _COUNTED[counter.name])
         values["operator_seconds"] = (self._operator_seconds, "Seconds of operators, added over all lanes.")
-        for name, (value, told) in values.items():
-            family = CounterMetricFamily(f"spark_pace_{name}", told, labels=["job_name"])
-            family.add_metric([self._job], value)
-            yield family
+        yield from self._families(CounterMetricFamily, values)
         matches = CounterMetricFamily(
             "spark_pace_matches", "Matches of each rule.", labels=["job_name", "rule"]
         )
@@ -112,8 +116,15 @@ class Offered(Collector):
         if last.frontier_us is not None:
             told = "The time before which everything is decided."
             values["frontier_timestamp_seconds"] = (last.frontier_us / 1e6, told)
+        yield from self._families(GaugeMetricFamily, values)
+
+    def _families(
+        self,
+        kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+        values: Mapping[str, tuple[float, str]],
+    ) -> Iterator[Metric]:
         for name, (value, told) in values.items():
-            family = GaugeMetricFamily(f"spark_pace_{name}", told, labels=["job_name"])
+            family = kind(f"spark_pace_{name}", told, labels=["job_name"])
             family.add_metric([self._job], value)
             yield family
 

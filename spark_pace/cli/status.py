@@ -19,7 +19,10 @@ from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import Counts
 from spark_pace.io.query import Tables, read_table
 from spark_pace.job_file.reader import places_of, read_job
+from spark_pace.job_file.rules_on_disk import keys_told
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files_note import read_note
+from spark_pace.spark.checkpoint.layout import checkpoint_in
 from spark_pace.spark.checkpoint.lock import holder
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.status import status_of
@@ -39,6 +42,7 @@ _SHOWN = [
     "slowest_source",
     "finished",
 ]
+_MOST = 10_000  # characters of a line about rules
 WIDTH = 120  # where the output is no terminal
 
 
@@ -47,9 +51,10 @@ def status_command(out: str | Path, job_file: str | None = None) -> None:
     metrics = read_table(out, "metrics", _SHOWN)
     console = console_of(WIDTH)
     now = datetime.now(timezone.utc)
-    state = [] if job_file is None else running(job_file, now)
+    checkpoint = checkpoint_in(out) if job_file is None else checkpoint_of(job_file)
+    state = [] if checkpoint is None else running(checkpoint, now)
     for text in [*state, *standing(metrics, now)]:
-        console.print(text, markup=False)
+        console.print(text, markup=False, soft_wrap=True)
     try:
         for text in [] if job_file is None else _alerts(job_file):
             console.print(text, markup=False, soft_wrap=True)
@@ -69,6 +74,12 @@ def print_json(subject: Subject) -> None:
         read_job(subject.job_file)  # says what is wrong
 
 
+def checkpoint_of(job_file: str) -> Checkpoint | None:
+    """The checkpoint that a job file names, whatever else is wrong with it."""
+    _, folder = places_of(job_file)
+    return None if folder is None else Checkpoint(folder)
+
+
 def _alerts(job_file: str) -> Iterator[str]:
     """Lines about the alerts of a job.
 
@@ -82,17 +93,18 @@ def _alerts(job_file: str) -> Iterator[str]:
         yield from (f"alerts.{one.target}: {one.said}" for one in waiting_alerts(spec))
 
 
-def running(job_file: str, now: datetime) -> list[str]:
-    """A line about whether the job runs on this machine; none if its file names no checkpoint."""
-    _, checkpoint = places_of(job_file)
-    if checkpoint is None:
-        return []
-    holding = holder(Checkpoint(checkpoint))
+def running(checkpoint: Checkpoint, now: datetime) -> list[str]:
+    """Lines about whether a job runs on this machine, and in what its files differ from what runs."""
+    holding = holder(checkpoint)
     if holding is None:
         return ["does not run on this machine"]
     pid, began = holding
     since = datetime.fromtimestamp(began, timezone.utc)
-    return [f"runs as process {pid} since {shown_time(since)}, for {age(since, now)}"]
+    lines = [f"runs as process {pid} since {shown_time(since)}, for {age(since, now)}"]
+    note = read_note(checkpoint)
+    if note is not None and note.rules:
+        lines += [one_line(line, _MOST) for line in f"since {note.at}: {note.rules}".splitlines()]
+    return lines + ([keys_told(note.keys)] if note is not None and note.keys else [])
 
 
 def standing(metrics: pa.Table, now: datetime) -> list[str]:

@@ -1,4 +1,4 @@
-"""Finds out whether the rule files of a running job have changed, and whether it may go on with them."""
+"""Finds out whether the files of a running job have changed, and whether it may go on with their rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.meaning import rule_parts
@@ -17,25 +17,42 @@ from spark_pace.job_file.spec import JobSpec
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 10.0  # where the job only tells that they have changed
 
+# fields of `JobSpec` that the key of another name gives, and those that no key but `rules` gives
+_KEYS = {
+    "sink_path": "sink",
+    "checkpoint_path": "checkpoint",
+    "trigger_us": "trigger",
+    **dict.fromkeys(("slots", "buckets", "lanes", "latency_bound_us"), "parallelism"),
+    "rules_refresh_us": "rules_refresh",
+}
+_OF_RULES = ("rules", "operators", "path")
+
 Stamps = dict[str, tuple[int, ...]]  # of each file: its inode, when it was written (ns), its size
 
 
 @dataclass
 class RulesOnDisk:
-    """The rule files of a job, looked at from time to time while it runs.
+    """The job file and the rule files of a job, looked at from time to time while it runs.
 
     Attributes:
         spec: the job with the rules that it runs with.
+        started: the job as its file was at the start.
         require_accepted: raises `SparkPaceError` unless the running job can go on as another, which differs
             in its rules only.
+        tell: called when that changes in which the files differ from what runs, with why their rules are
+            not those that run (empty if they are), and with the other keys of the job file that changed.
     """
 
     spec: JobSpec
+    started: JobSpec
     require_accepted: Callable[[JobSpec], None]
+    tell: Callable[[str, tuple[str, ...]], None] = lambda rules, keys: None
     _found: JobSpec | None = None  # the job with other rules
     _read: Stamps = field(default_factory=dict)  # of the files when they were read last, after the start
     _seen: Stamps = field(default_factory=dict)  # of the files at the last look
     _next: float = 0.0
+    _rules: str = ""  # why the rules of the files are not those that run
+    _keys: tuple[str, ...] = ()  # that changed beside the rules
 
     def changed(self) -> bool:
         """Look at the files if it is time to; True if the job can go on with other rules.
@@ -75,17 +92,32 @@ class RulesOnDisk:
         return stamps
 
     def _look_into(self) -> None:
-        """Read the files, and note the job with their rules if it can go on with them."""
+        """Read the files, note the job with their rules if it can go on with them, and tell what differs."""
+        rules, keys = "", self._keys
         try:
             job = read_job(self.spec.path)
+            keys = _changed_keys(self.started, job)
             told = _told(self.spec, job)
             if told and self.spec.rules_refresh_us is None:
-                _LOG.warning("rules — %s. To take them over, start the job again or set rules_refresh.", told)
+                rules = f"rules — {told}. To take them over, start the job again or set rules_refresh."
             elif told:
                 self._found = self._accepted(job)
                 _LOG.warning("rules — %s. They are taken over with the next batch.", told)
         except SparkPaceError as error:
-            _LOG.warning("rules — are not taken over, and the job goes on with those it has: %s", error)
+            rules = f"rules — are not taken over, and the job goes on with those it has: {error}"
+        self._tell(rules, keys)
+
+    def _tell(self, rules: str, keys: tuple[str, ...]) -> None:
+        """Say in the log what is new in it, and hand it on."""
+        if rules:
+            _LOG.warning("%s", rules)
+        elif self._rules and self._found is None:
+            _LOG.warning("rules — the files have again the rules that the job runs with.")
+        if keys != self._keys:
+            _LOG.warning("%s", keys_told(keys))
+        if (rules, keys) != (self._rules, self._keys):
+            self._rules, self._keys = rules, keys
+            self.tell(rules, keys)
 
     def _accepted(self, job: JobSpec) -> JobSpec:
         if job.events.schema != self.spec.events.schema:
@@ -94,6 +126,20 @@ class RulesOnDisk:
         with_rules = replace(self.spec, rules=job.rules)
         self.require_accepted(with_rules)
         return with_rules
+
+
+def keys_told(keys: tuple[str, ...]) -> str:
+    """A line about the keys of the job file that changed since the start; there may be none any more."""
+    if not keys:
+        return "job file — says again what the job was started with."
+    return f"job file — changed since the start: {', '.join(keys)}. That counts at the next start."
+
+
+def _changed_keys(started: JobSpec, now: JobSpec) -> tuple[str, ...]:
+    """The keys of the job file, but those about rules, whose values differ in two jobs."""
+    names = [field.name for field in fields(JobSpec) if field.name not in _OF_RULES]
+    changed = [_KEYS.get(name, name) for name in names if getattr(started, name) != getattr(now, name)]
+    return tuple(dict.fromkeys(changed))
 
 
 def _told(now: JobSpec, then: JobSpec) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,25 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
     from spark_pace.alerts.targets import Alerts
+    from spark_pace.prometheus import Offered
 
 Hear = Callable[[BatchReport], None]
 
 
+@dataclass(frozen=True)
+class Heard:
+    """What is called while the job runs: with each batch, and with True while its files have other rules."""
+
+    batch: Hear
+    differ: Callable[[bool], None] = lambda _: None
+
+
 @contextmanager
-def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Hear]:
+def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
     """Answer while the block runs, where the job file says so; only then load what is needed for it.
 
-    Gives the function that hears of a batch once it is written, and lets alerts of it be sent at once.
+    Gives the function that hears of a batch once it is written, and lets alerts of it be sent at once, and
+    the one that hears of rules in the job's files.
 
     Raises:
         SetupError: a port is taken, or a host is not one of this machine.
@@ -30,8 +41,11 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Hear]:
     """
     with ExitStack() as stack:
         hears: list[Hear] = []
+        differ: list[Callable[[bool], None]] = []
         if spec.metrics is not None:
-            hears.append(stack.enter_context(_prometheus(spec, alerts)))
+            offered = stack.enter_context(_prometheus(spec, alerts))
+            hears.append(lambda batch: offered.after(batch, time.time()))
+            differ.append(offered.rules_differ)
         if spec.page is not None:
             hears.append(stack.enter_context(_page(spec)))
         if alerts is not None:
@@ -41,11 +55,11 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Hear]:
             for one in hears:
                 one(batch)
 
-        yield hear
+        yield Heard(hear, *differ)
 
 
 @contextmanager
-def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Hear]:
+def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Offered]:
     from spark_pace.prometheus import Offered, served
 
     assert spec.metrics is not None
@@ -53,7 +67,7 @@ def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Hear]:
     if alerts is not None:
         offered.alerts = lambda: alerts.counts
     with served(offered, spec.metrics.host, spec.metrics.port):
-        yield lambda batch: offered.after(batch, time.time())
+        yield offered
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pytest
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job, rules_on_disk
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files_note import read_note
 from spark_pace.spark.checkpoint.layout import read_layout
 from tests.spark.jobs import RULES, make_job, table
 from tests.spark.test_changed_rules_in_spark import expected, feed, found
@@ -84,6 +85,12 @@ def laid_rules(checkpoint: Checkpoint) -> list[str]:
     return [] if layout is None else list(layout.rules)
 
 
+def note_of(spec: JobSpec) -> str:
+    """What the running job keeps of rules that it does not take over."""
+    note = read_note(Checkpoint(Path(spec.checkpoint_path)))
+    return "" if note is None else note.rules
+
+
 def until(condition: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -108,6 +115,7 @@ def test_rules_come_and_go_while_the_job_runs(tmp_path: Path, caplog: pytest.Log
         job.wait_for_batches(4)
         job.write(rules("keyed", "sums", keyed="within: 31 s"))
         job.wait_for_message("rule keyed — must be as the checkpoint knows it; got a changed within: 31 s")
+        assert "rule keyed — must be as" in note_of(spec)
         job.write(rules("keyed", "sums") + "  - nam: other\n")
         job.wait_for_message('must be a known key; got "nam"')
         feed(tmp_path, spec, 4, 5)
@@ -116,6 +124,7 @@ def test_rules_come_and_go_while_the_job_runs(tmp_path: Path, caplog: pytest.Log
         job.wait_for_rules("sums", "keyed", "pairs")
         feed(tmp_path, spec, 5, 6)
         job.wait_for_batches(6)
+        assert note_of(spec) == ""
 
     Watched(tmp_path, spec, caplog).run(steps)
     every = read_job(tmp_path / "job.yaml")

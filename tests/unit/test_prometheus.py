@@ -115,6 +115,13 @@ def test_alerts_are_counted_by_target() -> None:
     assert found["spark_pace_alerts_waiting bus"] == 0
 
 
+def test_that_the_files_have_other_rules_is_told() -> None:
+    offered = Offered("flights", ["rise"])
+    assert read(offered)["spark_pace_rules_differ"] == 0
+    offered.rules_differ(True)
+    assert read(offered)["spark_pace_rules_differ"] == 1
+
+
 def test_a_host_without_a_name_that_can_be_is_refused() -> None:
     with pytest.raises(SetupError), served(Offered("flights", []), "a..b", free_port()):
         pass

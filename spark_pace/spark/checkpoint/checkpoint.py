@@ -46,7 +46,8 @@ class Checkpoint:
     - ``commits/N``: Spark's note that the batch is done.
 
     Beside the batches, ``alerts/NAME.json`` says how far each target of alerts has come
-    (`spark_pace.alerts.cursor`).
+    (`spark_pace.alerts.cursor`), and ``files.json`` in what the job's files differ from what runs
+    (`spark_pace.spark.checkpoint.files_note`).
 
     A batch then removes the files of ``waiting/`` that batch N - 1 needed and batches N and N + 1 do not.
 
@@ -79,6 +80,11 @@ class Checkpoint:
     def layout_file(self) -> Path:
         """The file with slots, buckets and rules."""
         return self.path / "layout.json"
+
+    @property
+    def files_note(self) -> Path:
+        """The file that says in what the job's files differ from what runs."""
+        return self.path / "files.json"
 
     @property
     def manifest_file(self) -> Path:

@@ -100,6 +100,15 @@ def names(folder: Path) -> list[str]:
         return []
 
 
+def folders(folder: Path) -> list[Path]:
+    """The folders in a folder, in any order; none if it is missing."""
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def written_at(path: Path) -> float | None:
     """When a file was written, in seconds since 1970; None if there is no such file."""
     try:

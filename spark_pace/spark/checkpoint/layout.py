@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.plan.lower_rules import every_rule
@@ -12,6 +13,7 @@ from spark_pace.core.plan.places import RulePlace
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError
+from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import damaged, read_json, write_json
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
@@ -144,6 +146,15 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
         return _layout(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(path, f"damaged text ({error})") from error
+
+
+def checkpoint_in(place: str | Path) -> Checkpoint | None:
+    """The checkpoint that is a folder or lies right in it, as in a sink; None unless there is one."""
+    if "://" in str(place):
+        return None
+    known = [Checkpoint(path) for path in (Path(place), *file_access.folders(Path(place)))]
+    found = [one for one in known if file_access.written_at(one.layout_file) is not None]
+    return found[0] if len(found) == 1 else None
 
 
 def _layout(stored: dict[str, Any]) -> Layout:

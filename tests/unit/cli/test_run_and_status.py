@@ -24,6 +24,8 @@ from spark_pace.errors import counted
 from spark_pace.io.metrics import METRICS_SCHEMA, AlertCounts, BatchReport
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files_note import FilesNote, write_note
+from spark_pace.spark.checkpoint.layout import Layout, write_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.summary import Summary
 from tests.support.commands import spark_pace
@@ -210,9 +212,21 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
     wrong = spark_pace("status", tmp_path / "job.yaml")
     assert wrong.stdout.splitlines()[1:] == answer.stdout.splitlines()
     assert wrong.returncode == 2 and "rules.yaml:1:" in wrong.stderr
-    with checkpoint_lock(Checkpoint(tmp_path / "checkpoint")):
+    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    with checkpoint_lock(checkpoint):
         state = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[0]
-    assert re.fullmatch(rf"runs as process {os.getpid()} since \d{{4}}-[\d: -]+Z, for 0:00:\d\d", state)
+        assert re.fullmatch(rf"runs as process {os.getpid()} since \d{{4}}-[\d: -]+Z, for 0:00:\d\d", state)
+        assert spark_pace("status", tmp_path).stdout.splitlines() == answer.stdout.splitlines()
+        write_layout(checkpoint, Layout(1, 1, (0,), "app", {}))
+        why = "rules — are not taken over: a.yaml — must; got \x1b.\nb.yaml — must; got 2."
+        write_note(checkpoint, FilesNote(why, ("trigger", "spark"), "2024-01-01 00:00:00Z"))
+        for named in (tmp_path, tmp_path / "job.yaml"):
+            assert spark_pace("status", named).stdout.splitlines()[1:4] == [
+                r"since 2024-01-01 00:00:00Z: rules — are not taken over: a.yaml — must; got \x1b.",
+                "b.yaml — must; got 2.",
+                "job file — changed since the start: trigger, spark. That counts at the next start.",
+            ]
+    assert spark_pace("status", tmp_path).stdout.splitlines()[0] == "does not run on this machine"
 
 
 def test_to_look_who_holds_a_checkpoint_keeps_no_job_from_starting(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from spark_pace.errors import StateError
-from spark_pace.job_file import JobSpec, read_job
+from spark_pace.job_file import JobSpec, read_job, rules_on_disk
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 
 HEAD = 'events: {schema: "t TIMESTAMP, x BIGINT", event_time: t}\nrules:\n'
@@ -32,6 +33,15 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+class Watched(RulesOnDisk):
+    """The files of a job, with all that was told of them."""
+
+    def __init__(self, files: Path, accept: Callable[[JobSpec], None] | None = None) -> None:
+        spec = read_job(files / "job.yaml")
+        self.told: list[tuple[str, tuple[str, ...]]] = []
+        super().__init__(spec, spec, accept or take_all, lambda rules, keys: self.told.append((rules, keys)))
+
+
 def looks(on_disk: RulesOnDisk, count: int) -> bool:
     return any(on_disk.changed() for _ in range(count))
 
@@ -41,7 +51,7 @@ def take_all(_: JobSpec) -> None:
 
 
 def test_files_that_stay_as_they_are_change_nothing(files: Path, caplog: pytest.LogCaptureFixture) -> None:
-    on_disk = RulesOnDisk(read_job(files / "job.yaml"), take_all)
+    on_disk = Watched(files)
     assert not looks(on_disk, 5)
     (files / "rules.yaml").write_text(HEAD + "  # a comment\n" + HIGH)
     assert not looks(on_disk, 5)
@@ -49,7 +59,7 @@ def test_files_that_stay_as_they_are_change_nothing(files: Path, caplog: pytest.
 
 
 def test_files_are_read_once_they_are_still(files: Path) -> None:
-    on_disk = RulesOnDisk(read_job(files / "job.yaml"), take_all)
+    on_disk = Watched(files)
     for length in range(1, len(LOW)):
         (files / "rules.yaml").write_text(HEAD + HIGH + LOW[:length])
         assert not looks(on_disk, 1)
@@ -66,7 +76,7 @@ def test_what_is_refused_is_told_once_and_the_next_change_is_read(
         if len(spec.rules) == 1:
             raise StateError("one rule — must be two; got one. Add one.")
 
-    on_disk = RulesOnDisk(read_job(files / "job.yaml"), refuse_one)
+    on_disk = Watched(files, refuse_one)
     (files / "rules.yaml").write_text(HEAD + LOW)
     assert not looks(on_disk, 5)
     (files / "rules.yaml").unlink()
@@ -80,7 +90,7 @@ def test_what_is_refused_is_told_once_and_the_next_change_is_read(
 
 
 def test_attributes_must_stay(files: Path, caplog: pytest.LogCaptureFixture) -> None:
-    on_disk = RulesOnDisk(read_job(files / "job.yaml"), take_all)
+    on_disk = Watched(files)
     (files / "rules.yaml").write_text((HEAD + HIGH + LOW).replace("x BIGINT", "x DOUBLE"))
     assert not looks(on_disk, 5)
     assert "must have the attributes that the job was started with" in caplog.messages[0]
@@ -89,10 +99,59 @@ def test_attributes_must_stay(files: Path, caplog: pytest.LogCaptureFixture) -> 
 def test_a_new_rule_file_is_watched_though_it_is_wrong_at_first(
     files: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    on_disk = RulesOnDisk(read_job(files / "job.yaml"), take_all)
+    on_disk = Watched(files)
     (files / "more.yaml").write_text(HEAD + LOW.replace("pattern", "patern"))
     (files / "job.yaml").write_text(JOB.replace("[rules.yaml]", "[rules.yaml, more.yaml]"))
     assert not looks(on_disk, 5)
     assert len(caplog.messages) == 1
     (files / "more.yaml").write_text(HEAD + LOW)
     assert looks(on_disk, 3)
+
+
+def test_what_differs_is_told_until_the_files_agree_again(
+    files: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    on_disk = Watched(files)
+    (files / "rules.yaml").write_text(HEAD)
+    assert not looks(on_disk, 5)
+    [(why, keys)] = on_disk.told
+    assert why == caplog.messages[0] and "rules.yaml:2:7 rules — must be a list of rules" in why and not keys
+    (files / "job.yaml").write_text(JOB.replace("1 s", "2 s") + "parallelism: {lanes: 3}\n")
+    assert not looks(on_disk, 5)
+    assert len(on_disk.told) == 1  # the rules are wrong, so nothing is known of the job
+    (files / "rules.yaml").write_text(HEAD + HIGH)
+    assert not looks(on_disk, 5)
+    assert on_disk.told[1:] == [("", ("trigger", "parallelism"))]
+    (files / "job.yaml").write_text(JOB)
+    assert not looks(on_disk, 5)
+    assert on_disk.told[2:] == [("", ())]
+    assert caplog.messages[-3:] == [
+        "rules — the files have again the rules that the job runs with.",
+        "job file — changed since the start: trigger, parallelism. That counts at the next start.",
+        "job file — says again what the job was started with.",
+    ]
+
+
+def test_rules_that_are_taken_over_differ_no_more(files: Path) -> None:
+    on_disk = Watched(files)
+    (files / "rules.yaml").write_text(HEAD + LOW.replace("low", "lo w"))
+    assert not looks(on_disk, 5)
+    (files / "rules.yaml").write_text(HEAD + HIGH + LOW)
+    assert looks(on_disk, 5) and on_disk.take()
+    assert [bool(rules) for rules, _ in on_disk.told] == [True, False]
+
+
+def test_without_a_refresh_they_differ_until_the_next_start(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules_on_disk, "_LOOK_SECONDS", 0)
+    (files / "job.yaml").write_text(JOB.replace("rules_refresh: 1 us\n", ""))
+    on_disk = Watched(files)
+    (files / "rules.yaml").write_text(HEAD + LOW)
+    assert not looks(on_disk, 5)
+    assert on_disk.told == [
+        (
+            "rules — added: low; removed: high. To take them over, start the job again or set rules_refresh.",
+            (),
+        )
+    ]

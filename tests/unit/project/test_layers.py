@@ -81,6 +81,10 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.internals", *PACKAGES_OF_SPARK),
     },
+    "spark_pace.spark.start": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
+        *("spark_pace.spark.checkpoint", "spark_pace.spark.sources", "pyspark"),
+    },
     "spark_pace.spark.pipeline": {
         *("spark_pace.ways", "spark_pace.core", "spark_pace.spark.checkpoint"),
         *("spark_pace.spark.stages", "pyspark"),

@@ -63,7 +63,7 @@ def test_a_job_serves_the_page_with_what_the_report_tells(tmp_path: Path) -> Non
         assert asked(port, "/plotly.js")[2].startswith(b"/**")
         assert b'"use strict"' in asked(port, "/page.js")[2]
         assert json.loads(asked(port, "/healthz")[2])["state"] == "starts"
-        heard(batch(0))
+        heard.batch(batch(0))
         assert json.loads(asked(port, "/healthz")[2])["state"] == "waits"
         for path in ("/told", "/../job.yaml", "/told.json/", "/%2e%2e/job.yaml", "/page.html"):
             assert asked(port, path)[0] == 404
@@ -154,7 +154,7 @@ def test_who_asks_nothing_costs_nothing(tmp_path: Path) -> None:
     watched = watched_job(tmp_path, 1)
     with answering(with_page(watched.spec, free_port()), None) as heard:
         before = threading.active_count()
-        heard(batch(0))
+        heard.batch(batch(0))
         assert threading.active_count() == before
 
 

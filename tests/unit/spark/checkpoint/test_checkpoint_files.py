@@ -55,7 +55,7 @@ def test_only_checkpoint_spells_the_names_of_its_files(path: Path) -> None:
 def test_the_names_are_those_of_every_checkpoint_so_far() -> None:
     assert {
         *(".lock", ".lock-jvm", "source.json", "layout.json", "manifest.jsonl", "log.json", "clock.json"),
-        *("metadata", "offsets", "commits", "sequence", "waiting", "lookup"),
+        *("metadata", "offsets", "commits", "sequence", "waiting", "lookup", "files.json"),
     } == NAMES
 
 
