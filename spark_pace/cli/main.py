@@ -61,13 +61,26 @@ def commands() -> None:
 
 @commands.command()
 @click.argument("files", nargs=-1, required=True, type=FILES)
-def check(files: tuple[Path, ...]) -> None:
+@click.option(
+    "--against",
+    is_flag=False,
+    flag_value="",
+    metavar="[OUT]",
+    help="Say what a start would do with each rule of one file: OUT is the folder of a checkpoint, or of the "
+    "tables in which it lies; of a job file by default its own. Exit code 1 if a start would refuse it.",
+)
+def check(files: tuple[Path, ...], against: str | None) -> None:
     """Check rule and job files: every problem with file:line:column."""
     from spark_pace.job_file import check_files
 
     problems = check_files(files)
     if problems:
         raise ConfigError(tuple(problems))
+    if against is not None:
+        from spark_pace.cli.check_against import check_against
+
+        check_against(files, against)
+        return
     click.echo(f"{counted(len(files), 'file')}: no problems")
 
 

@@ -100,14 +100,13 @@ class DeltaTables:
         Raises:
             StateError: a table has a column with the same name and another type.
         """
+        if self._local:
+            require_columns(self._root, schemas)
+            return
         for table, schema in schemas.items():
-            path = self.path(table)
-            if self._local:
-                _missing(path, _types(DeltaTable(path).schema()), _types(Schema.from_arrow(schema)))
-            else:
-                empty = self._spark.createDataFrame(schema.empty_table())
-                there = self._spark.read.format("delta").load(path)
-                _missing(path, dict(there.dtypes), dict(empty.dtypes))
+            empty = self._spark.createDataFrame(schema.empty_table())
+            there = self._spark.read.format("delta").load(self.path(table))
+            _missing(self.path(table), dict(there.dtypes), dict(empty.dtypes))
 
     def _prepare_here(self, path: str, schema: pa.Schema) -> None:
         there = DeltaTable.create(path, schema, mode="ignore", configuration=PROPERTIES)
@@ -234,6 +233,18 @@ def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
     fields = {field.name: field for field in table.schema().fields}
     free = all(field.nullable and not field.metadata for field in fields.values())
     return free and fields.keys() >= set(rows.column_names)
+
+
+def require_columns(root: str, schemas: Mapping[str, pa.Schema]) -> None:
+    """Refuse schemas that do not fit the tables that are in a folder of a mounted file system.
+
+    Raises:
+        StateError: a table has a column with the same name and another type.
+    """
+    for table, schema in schemas.items():
+        path = f"{root}/{table}"
+        if DeltaTable.is_deltatable(path):
+            _missing(path, _types(DeltaTable(path).schema()), _types(Schema.from_arrow(schema)))
 
 
 def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:

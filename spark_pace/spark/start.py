@@ -12,7 +12,13 @@ from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.layout import new_layout, read_layout, require_same_settings, write_layout
+from spark_pace.spark.checkpoint.layout import (
+    Layout,
+    new_layout,
+    read_layout,
+    require_same_settings,
+    write_layout,
+)
 from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_reset
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.kinds import require_same_source
@@ -46,17 +52,28 @@ def new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint) -> Ch
     return change_of(checkpoint, layout, spec.rules, ())
 
 
+def fitting_layout(spec: JobSpec, job_input: Input) -> Layout | None:
+    """The layout of the job's checkpoint, None for a new one.
+
+    Raises:
+        StateError: the checkpoint is of another source or of other settings than the job.
+    """
+    layout = read_layout(job_input.checkpoint)  # first: in another version every other file may differ
+    require_same_source(job_input)
+    if layout is not None:
+        require_same_settings(layout, spec.slots, spec.buckets, event_settings(spec))
+    return layout
+
+
 def known_change(spec: JobSpec, job_input: Input, reset_rules: Collection[str]) -> Change | None:
     """The change of the job since its checkpoint, found before Spark starts; None for a new checkpoint.
 
     The rules that start anew are noted in the checkpoint at once, so that a stop while Spark starts does not
     forget them.
     """
-    layout = read_layout(job_input.checkpoint)  # first: in another version every other file may differ
-    require_same_source(job_input)
+    layout = fitting_layout(spec, job_input)
     if layout is None:
         return None
-    require_same_settings(layout, spec.slots, spec.buckets, event_settings(spec))
     change = change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
     if reset_rules:
         write_layout(job_input.checkpoint, without_reset(layout, spec.rules, reset_rules))

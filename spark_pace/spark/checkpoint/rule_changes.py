@@ -50,6 +50,64 @@ class Change:
         return [last]
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """The rules of a job beside those that a checkpoint has begun with.
+
+    Attributes:
+        layout: the layout of the checkpoint.
+        rules: the rules of the job.
+        planned: True if a batch was planned and is not finished.
+        since: the first batch that is not planned yet.
+        begun: the rules of the checkpoint that had a batch.
+        parts: the parts of the job's rules, by their names.
+        kept: the rules of both that do not start anew.
+    """
+
+    layout: Layout
+    rules: Sequence[Rule]
+    planned: bool
+    since: int
+    begun: dict[str, LaidRule]
+    parts: dict[str, dict[str, str]]
+    kept: dict[str, LaidRule]
+
+    def changed(self) -> dict[str, list[str]]:
+        """The names of the parts that differ, for each rule that has changed and does not start anew."""
+        differing_of = {name: differing(rule.parts, self.parts[name]) for name, rule in self.kept.items()}
+        return {name: parts for name, parts in differing_of.items() if parts}
+
+    def told(self) -> tuple[dict[str, str], list[str]]:
+        """(what has changed of each rule that was changed itself, which of these start all others anew)."""
+        names, first = _told_changes(self.changed(), self.rules)
+        return {name: _differences(self.kept[name].parts, self.parts[name]) for name in names}, first
+
+    def require_unchanged(self) -> None:
+        """Refuse rules that have changed and do not start anew.
+
+        Raises:
+            StateError: there are some.
+        """
+        changed = self.changed()
+        if changed:
+            differences, first = self.told()
+            raise StateError(_refusal(differences, first, [name for name in changed if name not in first]))
+
+
+def compared(
+    checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str] = ()
+) -> Comparison:
+    """Compare the rules of a job with those of a checkpoint; see `change_of` for the arguments."""
+    batch = checkpoint.next_batch()
+    planned = checkpoint.has_begun(batch)
+    since = batch + planned
+    begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < since}
+    parts = {rule.name: rule_parts(rule) for rule in every_rule(rules)}
+    anew = _with_readers(reset, rules)
+    kept = {name: rule for name, rule in begun.items() if name in parts and name not in anew}
+    return Comparison(layout, rules, planned, since, begun, parts, kept)
+
+
 def change_of(
     checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str]
 ) -> Change:
@@ -64,23 +122,15 @@ def change_of(
     Raises:
         StateError: a rule has changed and does not start anew.
     """
-    batch = checkpoint.next_batch()
-    planned = checkpoint.has_begun(batch)
-    since = batch + planned
-    begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < since}
-    parts = {rule.name: rule_parts(rule) for rule in every_rule(rules)}
-    reset = _with_readers(reset, rules)
-    kept = {name: rule for name, rule in begun.items() if name in parts and name not in reset}
-    changed = {name: rule for name, rule in kept.items() if rule.parts != parts[name]}
-    if changed:
-        differing_of = {name: differing(rule.parts, parts[name]) for name, rule in changed.items()}
-        told, first = _told_changes(differing_of, rules)
-        differences = {name: _differences(changed[name].parts, parts[name]) for name in told}
-        raise StateError(_refusal(differences, first, [name for name in changed if name not in first]))
-    before = replace(layout, rules=kept)
-    places = dealt_out(rules, layout.slots, layout.buckets, before.places, since)
-    after = replace(layout, rules={name: LaidRule(parts[name], places[name]) for name in parts})
-    return Change(before, after, planned, same_rules=set(begun) == set(kept) == set(parts))
+    found = compared(checkpoint, layout, rules, reset)
+    found.require_unchanged()
+    before = replace(layout, rules=found.kept)
+    places = dealt_out(rules, layout.slots, layout.buckets, before.places, found.since)
+    after = replace(
+        layout, rules={name: LaidRule(parts, places[name]) for name, parts in found.parts.items()}
+    )
+    same = set(found.begun) == set(found.kept) == set(found.parts)
+    return Change(before, after, found.planned, same_rules=same)
 
 
 def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Layout:
