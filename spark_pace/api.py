@@ -81,7 +81,8 @@ def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Tabl
     from spark_pace.io import query
 
     require("out", out, (str, Path), "a path", _OF_A_SINK)
-    require("name", name, str, "the name of a table", f"Use one of: {', '.join(query.TABLES)}.")
+    tables = (*query.TABLES, query.CHANGES)
+    require("name", name, str, "the name of a table", f"Use one of: {', '.join(tables)}.")
     require("columns", columns, (list, tuple, type(None)), "a list of names", "Leave it out to have all.")
     return query.read_table(str(out), name, columns)
 

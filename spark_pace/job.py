@@ -41,6 +41,7 @@ from spark_pace.spark.sources.input import Input, tie, waiting_for_all
 from spark_pace.spark.sources.kinds import input_of
 from spark_pace.spark.sources.throttle import Throttle, with_limits
 from spark_pace.spark.stages.merger import MergerHost
+from spark_pace.spark.stages.rule_history import RuleHistory
 from spark_pace.spark.stages.side_table_copies import SideTables
 from spark_pace.spark.start import known_change, new_change, require_accepted, require_known, sink_of
 from spark_pace.spark.summary import Summary
@@ -251,7 +252,8 @@ def _queries(
             events = job_input.rows(spark, plan, end)
             rows = split_rows(events, plan, layout.keys, cores, checkpoint.chunks())
             sides = side_tables if plan.schema == side_tables.schema else None
-            merger = merger_of(plan, late_in=job_input.late_in, side_tables=sides)
+            history = RuleHistory(layout.rules, change.after.rules, ())
+            merger = merger_of(plan, late_in=job_input.late_in, side_tables=sides, history=history)
             query = start(rows, merger, trigger, spec.name)
             if job.admission is not None and not unfinished:
                 every = 0.0 if job.trigger_us == "available_now" else job.trigger_us / 1e6

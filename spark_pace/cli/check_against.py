@@ -110,7 +110,7 @@ def _lines(found: Comparison, checkpoint: Checkpoint) -> Iterator[str]:
         else:
             yield f"{name}: new; it begins with the events read from now on"
     for name, rule in found.begun.items():
-        if name not in found.parts and set(rule.parts) != {"merge"}:  # else it hands events to a rule
+        if name not in found.parts and not rule.hands_on:
             yield f"{name}: removed; its state is dropped, its matches stay"
     if found.planned:
         yield f"batch {found.since - 1} is not done: a start does it first, with the rules that are kept"

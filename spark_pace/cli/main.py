@@ -240,7 +240,7 @@ def watch(out: str) -> None:
 
 @commands.command(
     help="Answer an SQL QUERY over the tables in OUT: matches, late, quarantine, metrics, "
-    "and a view of each rule's matches under its name."
+    "rule_changes, and a view of each rule's matches under its name."
 )
 @click.argument("out", type=_sink)
 @click.argument("query")

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import ConfigError, one_line
-from spark_pace.io.query import REFUSED, TABLES, Tables
+from spark_pace.io.query import CHANGES, REFUSED, TABLES, Tables
 from spark_pace.io.text.value_texts import as_cells, as_json
 
 SHOWN_ROWS = 40
@@ -31,7 +31,7 @@ def sql_command(out: str | Path, sql: str, form: str) -> None:
         got = one_line(" ".join(sql.split()[:1])) or "nothing"
         must = "must be a query that begins with SELECT, WITH or VALUES"
         raise ConfigError.of("SQL", must, got, "The tables are only read.")
-    tables = Tables(out, [*TABLES, *([REFUSED] if REFUSED in sql else [])])
+    tables = Tables(out, [*TABLES, *([REFUSED] if REFUSED in sql else [])], [CHANGES])
     try:
         answer = tables.query(sql)
     except ConfigError:  # the query may name views of rules; finding their names needs a look at all matches

@@ -21,7 +21,7 @@ from spark_pace.errors import ConfigError, StateError, one_line
 from spark_pace.io.delta_check import require_own_tables
 from spark_pace.io.delta_file import write_file
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.io.query import TABLES
+from spark_pace.io.query import CHANGES, TABLES, read_table
 from spark_pace.io.sink_owner import SinkOwner
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ QUARANTINE_SCHEMA = pa.schema(
         ("rule", pa.string()),  # the rule of a selection, like key and selection_id
         ("key", pa.string()),
         ("selection_id", pa.int64()),
+    ]
+)
+CHANGES_SCHEMA = pa.schema(
+    [
+        ("batch_id", pa.int64()),  # the first batch with the change
+        ("changed_at", pa.timestamp("us", "UTC")),  # when it was written
+        ("rule", pa.string()),
+        ("change", pa.string()),
+        ("meaning", pa.string()),  # the parts of a rule that begins, as JSON
     ]
 )
 # A job adds an entry to the log of each table every few seconds, and old versions of a table that only grows
@@ -55,8 +64,8 @@ _MOST_CONFLICTS = 10
 
 def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
     """The schema of each table of a job with these rules."""
-    schemas = (matches_schema(rules), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
-    return dict(zip(TABLES, schemas, strict=True))
+    schemas = (matches_schema(rules), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA, CHANGES_SCHEMA)
+    return dict(zip((*TABLES, CHANGES), schemas, strict=True))
 
 
 class DeltaTables:
@@ -163,6 +172,12 @@ class DeltaTables:
             StateError: another one writes to them.
         """
         self._owner.claim()
+
+    def rows(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of a small table that is there."""
+        if self._local:
+            return read_table(self._root, table, columns)
+        return self._spark.read.format("delta").load(self.path(table)).select(*columns).toArrow()
 
     def has_batch(self, table: str, batch_id: int) -> bool:
         """True if it is known that a batch was appended to a table."""
@@ -299,11 +314,13 @@ def create_views(spark: SparkSession, root: str, rules: Iterable[Rule] = ()) -> 
     Raises:
         ConfigError: `root` has no tables of a job.
     """
+    from delta.tables import DeltaTable as TableOfSpark
     from pyspark.errors import AnalysisException
 
+    names = [*TABLES, *([CHANGES] if TableOfSpark.isDeltaTable(spark, f"{root}/{CHANGES}") else [])]
     views = {
         name: f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM delta.{quoted(f'{root}/{name}')}"
-        for name in TABLES
+        for name in names
     }
     views |= {rule.name: view_sql(rule, root) for rule in rules}
     try:

@@ -19,7 +19,8 @@ from spark_pace.errors import ConfigError, StateError
 
 _NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
 _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
-TABLES = ("matches", "late", "quarantine", "metrics")
+TABLES = ("matches", "late", "quarantine", "metrics")  # what a batch may append to, and must know the age of
+CHANGES = "rule_changes"  # tables of older releases lack it until the next start of their job
 REFUSED = "alerts_refused"  # which a job has once a target of its alerts has refused one
 
 
@@ -31,8 +32,8 @@ class Tables:
         rules: the rules that have matches; empty before `add_rules`.
     """
 
-    def __init__(self, out: str | Path, names: Sequence[str] = TABLES) -> None:
-        """Open the tables `names` in the folder `out`.
+    def __init__(self, out: str | Path, names: Sequence[str] = TABLES, if_there: Sequence[str] = ()) -> None:
+        """Open the tables `names` in the folder `out`, and those of `if_there` that are.
 
         Raises:
             ConfigError: a table is not there.
@@ -43,10 +44,12 @@ class Tables:
         self._tables: dict[str, DeltaTable] = {}
         self._engine = QueryBuilder()
         self._engine.execute("SET datafusion.sql_parser.enable_ident_normalization = false")
-        for name in names:
+        for name in (*names, *if_there):
             try:
                 table = DeltaTable(f"{out}/{name}")
             except TableNotFoundError as error:
+                if name in if_there:
+                    continue
                 must, got = "must be the `sink: path:` of a job that has run", f"no Delta table {name} there"
                 raise ConfigError.of(str(out), must, got, "Name the folder with the tables.") from error
             except DeltaError as error:
@@ -148,7 +151,7 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
 
     Args:
         out: the folder of the job's tables, its `sink: path:`.
-        name: `matches`, `late`, `quarantine` or `metrics`.
+        name: `matches`, `late`, `quarantine`, `metrics` or `rule_changes`.
         columns: the columns to read, in this order; by default all.
 
     Returns:
@@ -158,8 +161,8 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
         ConfigError: the table or a column is not there.
         StateError: the table is damaged.
     """
-    if name not in TABLES:
-        do = f"Use one of: {', '.join(TABLES)}."
+    if name not in (*TABLES, CHANGES):
+        do = f"Use one of: {', '.join((*TABLES, CHANGES))}."
         raise ConfigError.of("read_table", "must be given the name of a table", name, do)
     tables = Tables(out, [name])
     schema = tables.schemas[name]

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from examples.kafka.broker import Broker
+from spark_pace.core.plan.lower_rules import every_rule
+from spark_pace.io.query import read_table
 from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from tests.long.chaos.check import differences, tables_of
+from tests.long.chaos.moments import WITH_THE_FIRST_BATCH
 from tests.long.chaos.series import RANDOM, Kill, Series
 from tests.long.chaos.stream import in_core, make_stream
 from tests.long.chaos.topic import kill_for, produce, write_topic_job
@@ -27,6 +30,7 @@ BATCHES = 28  # how many pass before a kill from outside is chance
 KILLS = [  # late and quarantine are written before matches and metrics; `make chaos` has all moments
     Kill("group", "layout unwritten"),
     Kill("driver", "query unstarted"),
+    Kill("driver", WITH_THE_FIRST_BATCH),
     Kill("group", "levels written"),
     Kill("driver", "numbers unwritten"),
     Kill("all", "chunk half written"),
@@ -59,6 +63,10 @@ def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
     assert outcome.complaints == []
     assert outcome.unspent == []
     assert len(outcome.survived) == len(KILLS)
+    changes = read_table(spec.sink_path, "rule_changes", ["rule", "batch_id", "change"]).to_pylist()
+    names = sorted(rule.name for rule in every_rule(spec.rules) if not rule.hands_on)
+    assert sorted(row["rule"] for row in changes) == names
+    assert all((row["batch_id"], row["change"]) == (0, "added") for row in changes)
     checkpoint = Checkpoint(Path(spec.checkpoint_path))
     begins = [read_begin(checkpoint, batch_id) for batch_id in checkpoint.kept_sequences()]
     assert any(begin is not None and begin.chunks for begin in begins), "what waits was never in files"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ from pyspark.sql import SparkSession
 
 from spark_pace.core import local_run
 from spark_pace.core.merger import matches_schema
+from spark_pace.core.plan.places import RulePlace
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import StateError
-from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.delta_tables import CHANGES_SCHEMA, DeltaTables
 from spark_pace.io.event_files import read_events
+from spark_pace.io.query import CHANGES
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
+from spark_pace.spark.checkpoint.layout import LaidRule
+from spark_pace.spark.stages.rule_history import RuleHistory
 from tests.spark.jobs import RULES, job, matches, only, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -153,6 +158,42 @@ def test_an_unfinished_batch_is_finished_before_rules_change(
     assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [40] * 6
 
 
+def test_each_change_of_rules_has_one_row_whatever_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = job(tmp_path, finish=False)
+
+    def fails(job: JobSpec, table: str, batch_id: int) -> None:
+        stop_at(monkeypatch, table, batch_id=batch_id)
+        with pytest.raises(Exception, match="the disk is full"):
+            run_job(job)
+        monkeypatch.undo()
+
+    feed(tmp_path, spec, 0, 2)
+    fails(only(spec, "pairs", "keyed"), "rule_changes", 0)
+    run_job(only(spec, "pairs", "keyed"))
+    feed(tmp_path, spec, 2, 3)
+    for step in ("rule_changes", "matches", "metrics"):
+        fails(only(spec, "keyed", "sums"), step, 2)
+    run_job(only(spec, "keyed", "sums"))
+    feed(tmp_path, spec, 3, 5)
+    fails(only(spec, "pairs", "keyed", "sums"), "metrics", 3)
+    run_job(only(spec, "keyed", "sums"), reset_rules=["keyed"])
+    feed(tmp_path, spec, 5, 6)
+    run_job(only(spec, "keyed", "sums", finish=True))
+    rows = table(spec, "rule_changes").select(["batch_id", "rule", "change"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [
+        *((0, "keyed", "added"), (0, "pairs", "added"), (2, "pairs", "removed"), (2, "sums", "added")),
+        (3, "pairs", "came back"),  # by the try of batch 3 that wrote its matches
+        *((4, "keyed", "reset"), (4, "pairs", "removed")),
+    ]
+    early = expected(spec, "keyed", 0, 4, finish=False)
+    assert found(spec, "keyed") == early + expected(spec, "keyed", 4, 6, finish=True, base=len(early))
+    assert found(spec, "sums") == expected(spec, "sums", 2, 6, finish=True)
+    early = expected(spec, "pairs", 0, 2, finish=False)
+    assert found(spec, "pairs") == early + expected(spec, "pairs", 3, 4, finish=False, base=len(early))
+
+
 def test_the_delay_may_change(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False)
     for first, delay_us in ((0, 2_000_000), (2, 30_000_000), (4, 3_000_000)):
@@ -220,5 +261,12 @@ def test_tables_that_spark_writes_gain_columns_too(tmp_path: Path, spark: SparkS
     assert [
         tables.has_matches(1, rule, number) for rule, number in (("a", 1), ("a", 2), ("b", 0), ("c", 0))
     ] == [True, False, True, False]
+    tables.prepare({CHANGES: CHANGES_SCHEMA})
+    rule, began = LaidRule({"within": "3 s"}, RulePlace((0,), 2)), datetime(2024, 5, 1, tzinfo=timezone.utc)
+    for _ in range(2):
+        RuleHistory({"a": rule}, (), ()).append(tables, 2, began)
+    assert tables.rows(CHANGES, ["rule", "change", "batch_id", "meaning", "changed_at"]).to_pylist() == [
+        {"rule": "a", "change": "added", "batch_id": 2, "meaning": '{"within": "3 s"}', "changed_at": began}
+    ]
     with pytest.raises(StateError, match="must have a column total of type STRING; got total of type DOUBLE"):
         tables.prepare({"matches": pa.schema([*narrow, ("total", pa.string())])})

@@ -23,6 +23,8 @@ def test_a_view_of_a_rule_has_its_columns_only(tmp_path: Path, spark: SparkSessi
     fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
     assert spark.table("keyed").columns == ["key", *fixed, "k", "events"]
     assert spark.table("metrics").count() == 1
+    changes = spark.sql("SELECT DISTINCT batch_id, change FROM rule_changes").collect()
+    assert [tuple(row) for row in changes] == [(0, "added")]
     assert spark.table("matches").count() == len(matches(spec))
     with pytest.raises(ConfigError, match="nowhere — must have the tables of a job"):
         create_views(spark, str(tmp_path / "nowhere"))

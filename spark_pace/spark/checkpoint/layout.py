@@ -29,6 +29,11 @@ class LaidRule:
     parts: dict[str, str]
     place: RulePlace
 
+    @property
+    def hands_on(self) -> bool:
+        """True for an internal rule, which hands events to a rule over rules."""
+        return set(self.parts) == {"merge"}
+
 
 @dataclass(frozen=True)
 class Layout:

@@ -51,6 +51,7 @@ from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
+from spark_pace.spark.stages.rule_history import RuleHistory
 from spark_pace.spark.stages.side_table_copies import SideTables
 
 _KEPT_SEQUENCES = 20
@@ -70,6 +71,7 @@ class MergerHost:
         require_same: called after a batch is read and before any of it is written; raises if the input is
             no longer the same.
         side_tables: the side tables to join to events; None: those of the plan's schema.
+        history: writes which rules have begun and ended; None: nobody does.
         failure: the error that stopped a batch; Spark hands on only its text.
         began: when the last batch was handed over, by `time.monotonic`.
     """
@@ -81,6 +83,7 @@ class MergerHost:
     late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
     require_same: Callable[[], None] = lambda: None
     side_tables: SideTables | None = None
+    history: RuleHistory | None = None
     failure: Exception | None = None
     began: float = 0.0
     _since: float = field(default_factory=time.monotonic)
@@ -154,11 +157,17 @@ class MergerHost:
         report = self._report(batch_id, stats, merged.matches, counted, above, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
-        for name, table in tables.items():
-            self.tables.append(name, table, batch_id)
-        self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), batch_id)
+        self._append(tables, report, datetime.now(timezone.utc))
         self._since = time.monotonic()
         self.on_report(report)
+
+    def _append(self, tables: Mapping[str, pa.Table], report: BatchReport, now: datetime) -> None:
+        """Append a batch to its tables; which rules have changed comes before their first matches."""
+        if self.history is not None:
+            self.history.append(self.tables, report.batch_id, now)
+        for name, table in tables.items():
+            self.tables.append(name, table, report.batch_id)
+        self.tables.append("metrics", metrics_row(report, now), report.batch_id)
 
     def _merged(
         self, rows: pa.Table, stats: list[dict[str, Any]], begin: Begin, frontier_us: int, levels: Levels

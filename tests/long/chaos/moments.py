@@ -33,7 +33,8 @@ IN_A_BATCH = (
 )
 IN_THE_END = ("end found", "end half written", "end written")
 OF_LOOKUPS = ("lookup unwritten", "lookup written")  # copies of what tables hold, and which a batch has
-MOMENTS = (*BEFORE_THE_FIRST_BATCH, *IN_A_BATCH, *IN_THE_END, *OF_LOOKUPS)
+WITH_THE_FIRST_BATCH = "rule_changes written"
+MOMENTS = (WITH_THE_FIRST_BATCH, *BEFORE_THE_FIRST_BATCH, *IN_A_BATCH, *IN_THE_END, *OF_LOOKUPS)
 
 _LOOK_S = 0.0002  # a file is written and synced in milliseconds
 

@@ -18,6 +18,7 @@ from spark_pace import read_table
 from spark_pace.cli.sql import sql_command
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.metrics import METRICS_SCHEMA
+from spark_pace.io.query import TABLES
 from tests.support.commands import SPARK_PACE, called, spark_pace
 from tests.support.written import write_tables
 
@@ -98,7 +99,7 @@ def test_columns_are_read_in_the_order_they_are_named(out: Path) -> None:
 
 
 def test_a_table_or_a_column_that_is_not_there_is_named(out: Path) -> None:
-    do = r"Use one of: matches, late, quarantine, metrics\.$"
+    do = r"Use one of: matches, late, quarantine, metrics, rule_changes\.$"
     with pytest.raises(
         ConfigError, match=r"^read_table — must be given the name of a table; got matched\. " + do
     ):
@@ -266,6 +267,16 @@ def test_a_query_that_fails_on_its_way_is_one_line(out: Path) -> None:
     got = "External error: Arrow error: Divide by zero error"
     message = f"the query — must come to its end; got: {got}. Change the query.\n"
     assert (answer.returncode, answer.stderr) == (1, message)
+
+
+def test_the_changes_of_rules_are_a_table_where_there_is_one(tmp_path: Path) -> None:
+    for name in (*TABLES, "rule_changes"):
+        if name == "rule_changes":
+            answer = sql(tmp_path, "SELECT rule FROM rule_changes")
+            assert "The tables are matches, late, quarantine, metrics; as views" in answer.stderr
+        write_deltalake(tmp_path / name, pa.table({"rule": ["high"]}))
+    assert rows(tmp_path, "SELECT rule FROM rule_changes") == [{"rule": "high"}]
+    assert "rule_changes" in sql(tmp_path, "SELECT rule FROM changes").stderr
 
 
 def test_a_query_needs_only_the_tables_that_it_names(tmp_path: Path) -> None:
