@@ -5,7 +5,7 @@ It reads the checkpoint and the tables, also while the job runs, and changes not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -14,8 +14,10 @@ from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, StateError, one_line
 from spark_pace.io.delta_tables import require_columns, table_schemas
-from spark_pace.job_file import JobSpec, is_job, read_job, rules_in
+from spark_pace.job_file import JobSpec, is_job, read_job
 from spark_pace.job_file.secrets import Secrets
+from spark_pace.rules.document.report import Report
+from spark_pace.rules.rule_file import load_rules, read_rules
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, checkpoint_in, read_layout
@@ -42,7 +44,7 @@ def check_against(files: Sequence[Path], out: str) -> None:
         raise ConfigError.of("--against", must, f"{len(files)}", do)
     [file] = files
     spec = read_job(file) if is_job(file) else None
-    rules = rules_in([file]) if spec is None else spec.rules
+    rules, paused = _rules(file) if spec is None else (spec.rules, spec.paused)
     checkpoint = _checkpoint(out, spec)
     refused: list[str] = []
     layout = _unless_refused(refused, lambda: _layout(checkpoint, spec)) or read_layout(checkpoint)
@@ -50,7 +52,7 @@ def check_against(files: Sequence[Path], out: str) -> None:
         click.echo(f"{checkpoint}: no batch yet, so every rule begins with the first one")
     else:
         found = compared(checkpoint, layout, rules)
-        for line in _lines(found, checkpoint):
+        for line in _lines(found, paused, checkpoint):
             click.echo(one_line(line, _MOST))
         _unless_refused(refused, found.require_unchanged)
     if spec is not None and "://" not in spec.sink_path:
@@ -74,6 +76,12 @@ def _checkpoint(out: str, spec: JobSpec | None) -> Checkpoint:
     return found
 
 
+def _rules(file: Path) -> tuple[Sequence[Rule], Sequence[str]]:
+    """(the rules of a rule file that run, the names of those that are paused)."""
+    every, _ = read_rules([file], None, Report())
+    return load_rules(file), [rule.name for rule in every if not rule.enabled]
+
+
 def _layout(checkpoint: Checkpoint, spec: JobSpec | None) -> Layout | None:
     """The layout of the checkpoint, after it was compared with the settings of the job, if there is one."""
     if spec is None:
@@ -92,8 +100,8 @@ def _unless_refused(refused: list[str], step: Callable[[], Layout | None]) -> La
         return None
 
 
-def _lines(found: Comparison, checkpoint: Checkpoint) -> Iterator[str]:
-    """A line for each rule of the job and of the checkpoint."""
+def _lines(found: Comparison, paused: Collection[str], checkpoint: Checkpoint) -> Iterator[str]:
+    """A line for each rule of the job, paused or not, and of the checkpoint."""
     begin = read_begin(checkpoint, checkpoint.next_batch())
     numbers = {} if begin is None else begin.out_seq
     changed = found.changed()
@@ -109,9 +117,10 @@ def _lines(found: Comparison, checkpoint: Checkpoint) -> Iterator[str]:
             yield f"{name}: came back; it begins with the events read from now on, out_seq {numbers[name]:,}"
         else:
             yield f"{name}: new; it begins with the events read from now on"
-    for name, rule in found.begun.items():
-        if name not in found.parts and not rule.hands_on:
-            yield f"{name}: removed; its state is dropped, its matches stay"
+    gone = [name for name, rule in found.begun.items() if name not in found.parts and not rule.hands_on]
+    for name in dict.fromkeys((*gone, *paused)):
+        dropped = "; its state is dropped, its matches stay" if name in gone else ""
+        yield f"{name}: {'paused' if name in paused else 'removed'}{dropped}"
     if found.planned:
         yield f"batch {found.since - 1} is not done: a start does it first, with the rules that are kept"
 

@@ -22,7 +22,7 @@ from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.lengths import read_duration
-from spark_pace.rules.rule_file import load_rules, read_rules
+from spark_pace.rules.rule_file import load_rules, read_rules, those_that_run
 
 _REQUIRED = {
     "name": "name: my_job",
@@ -142,14 +142,15 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     source = read_source(fields, path.parent)
     section = open_events(fields)
     declared = declared_schema(section)
-    rules, schema = read_rules(_rule_paths(fields, path), declared, report)
-    operators = _read_operators(fields, rules)
+    every, schema = read_rules(_rule_paths(fields, path), declared, report)
+    rules = those_that_run(every, fields.key_place("rules"), report) if every else ()
+    operators = _read_operators(fields, every)
     sink = _read_sink(fields, path.parent)
     checkpoint = _read_checkpoint(fields, path.parent)
     trigger = _read_trigger(fields)
     running = _read_running(fields, trigger)
-    slots, buckets, lanes, bound = _read_parallelism(fields, rules)
-    alerts = read_alerts(fields, path.parent, rules, sink)
+    slots, buckets, lanes, bound = _read_parallelism(fields, every)
+    alerts = read_alerts(fields, path.parent, every, sink)
     known = source is not None and source.names_sources
     events = read_events(section, schema, sources_known=known, goes_on=trigger != "available_now")
     check_source(fields, source, schema and schema.own, events)
@@ -170,6 +171,7 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
         latency_bound_us=bound,
         path=str(path.absolute()),
         alerts=alerts,
+        paused=tuple(rule.name for rule in every if not rule.enabled),
         **running,
     )
 

@@ -25,7 +25,7 @@ _KEYS = {
     **dict.fromkeys(("slots", "buckets", "lanes", "latency_bound_us"), "parallelism"),
     "rules_refresh_us": "rules_refresh",
 }
-_OF_RULES = ("rules", "operators", "path")
+_OF_RULES = ("rules", "paused", "operators", "path")
 
 Stamps = dict[str, tuple[int, ...]]  # of each file: its inode, when it was written (ns), its size
 
@@ -123,7 +123,7 @@ class RulesOnDisk:
         if job.events.schema != self.spec.events.schema:
             must, do = "must have the attributes that the job was started with", "Start the job again."
             raise ConfigError.of("events", must, "others", do)
-        with_rules = replace(self.spec, rules=job.rules)
+        with_rules = replace(self.spec, rules=job.rules, paused=job.paused)
         self.require_accepted(with_rules)
         return with_rules
 
@@ -145,9 +145,13 @@ def _changed_keys(started: JobSpec, now: JobSpec) -> tuple[str, ...]:
 def _told(now: JobSpec, then: JobSpec) -> str:
     """What differs in the meaning of the rules of two jobs, in words; empty if nothing does."""
     before, after = ({one.name: rule_parts(one) for one in every_rule(job.rules)} for job in (now, then))
+    added = [name for name in after if name not in before]
+    gone = [name for name in before if name not in after]
     changed = {
-        "added": [name for name in after if name not in before],
-        "removed": [name for name in before if name not in after],
+        "added": [name for name in added if name not in now.paused],
+        "resumed": [name for name in added if name in now.paused],
+        "removed": [name for name in gone if name not in then.paused],
+        "paused": [name for name in gone if name in then.paused],
         "changed": [name for name in after if name in before and before[name] != after[name]],
     }
     return "; ".join(f"{what}: {', '.join(names)}" for what, names in changed.items() if names)

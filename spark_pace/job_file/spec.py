@@ -241,6 +241,7 @@ class JobSpec:
     path: str = ""  # of the job file
     rules_refresh_us: int | None = None  # how often rules are read anew; None: they are not
     alerts: tuple[AlertTarget, ...] = ()  # who hears of new rows of the tables
+    paused: tuple[str, ...] = ()  # names of the rules that do not run
 
     @property
     def checkpoint_folder(self) -> Path:

@@ -33,6 +33,7 @@ class Entry:
         name: its name; None if that is wrong.
         reads: the names in ``from``, in order; empty if it reads the events of the input.
         problems: the number of problems in its name and its ``from``.
+        enabled: False if it is paused.
         read: the rule as far as it could be read; None if its attributes are not known.
         rule: the rule, once it is read without a problem.
     """
@@ -41,6 +42,7 @@ class Entry:
     name: Scalar | None
     reads: list[Scalar] = field(default_factory=list)
     problems: int = 0
+    enabled: bool = True
     read: Rule | None = None
     rule: Rule | None = None
 
@@ -137,6 +139,9 @@ def lower_rules(entry: Entry, rules: Mapping[str, Rule], schema: EventSchema) ->
     if found and max(levels_of(found).values()) == MOST_LEVELS:
         _report_height(entry.fields.key_place("from"), report)
     for item, rule in zip(entry.reads, found, strict=True):
+        if entry.enabled and not rule.enabled:
+            do = "Pause this rule too (enabled: false), or take the name out."
+            report.add(item.place, "must name rules that are not paused", quote(item.text), do)
         _check_delay(item.place, rule, report)
         _check_attributes(item.place, rule, found, report)
     return None if report.count > before else tuple(found)

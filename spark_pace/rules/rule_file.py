@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 import yaml
 
-from spark_pace.core.expr import Expr, is_single
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.expr import Expr
 from spark_pace.core.plan.conditions import mentions_previous
 from spark_pace.core.plan.lower_rules import match_schema, with_what_is_used
-from spark_pace.core.plan.rule import EventSchema, Rule, column_name
+from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import (
     Listing,
@@ -28,14 +27,13 @@ from spark_pace.rules.document.document import (
 from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
-from spark_pace.rules.expressions.attributes import ONE_VALUE, find_type
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.fold import read_fold, says_form
 from spark_pace.rules.forget_key_after import read_forgetting
 from spark_pace.rules.operator import read_operator
+from spark_pace.rules.partition_by import read_partition
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
@@ -49,8 +47,9 @@ from spark_pace.rules.span import (
 )
 
 RULE_KEYS = (
-    "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
-    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold", "emit",
+    "name", "enabled", "description", "from", "filter", "partition_by", "forget_key_after", "pattern",
+    "where", "within", "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold",
+    "emit",
 )  # fmt: skip
 _IN_LONG_FORM = "It belongs to a component: write {name: b, when: x = 1, %s}."
 _IN_PATTERN = "Write filter for all events, or a component of pattern: {sequence: [a: x = 1, b: x = 2]}."
@@ -64,15 +63,14 @@ _NO_KEYS = {
     **dict.fromkeys(("select", "output", "fields"), "emit"),
     **dict.fromkeys(("group_by", "key", "keys", "by"), "partition_by"),
     "having": "where",
+    **dict.fromkeys(("paused", "disabled", "active"), "Write enabled: false to pause the rule."),
 }
 MAX_RULES = 1_000
-MAX_KEYS = 16  # attributes in partition_by
 _DECLARE = (
     'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
     "then name that one."
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ RuleSource = str | Path | dict[str, Any]
 def load_rules(
     paths: RuleSource | Sequence[RuleSource], *, events: EventSchema | None = None
 ) -> tuple[Rule, ...]:
-    """Read and check rule files that are to run together.
+    """Read and check rule files that are to run together, and return the rules that are not paused.
 
     Args:
         paths: one file or several; a text of several lines counts as the content of a file, and a dict as its
@@ -103,7 +101,8 @@ def load_rules(
     report = Report()
     rules: tuple[Rule, ...] = ()
     with suppress(TooManyError):
-        rules, _ = read_rules([paths] if isinstance(paths, (str, Path, dict)) else paths, events, report)
+        every, _ = read_rules([paths] if isinstance(paths, (str, Path, dict)) else paths, events, report)
+        rules = those_that_run(every, Place("rules"), report)
     if not report.clean:
         raise RuleError(report.problems)
     return rules
@@ -115,7 +114,8 @@ def read_rules(
     """Read rules as `load_rules` does, but add problems to `report`.
 
     Returns:
-        The rules without problems, and the schema of all; None if none declares it, or it is wrong.
+        The rules without problems, paused ones too, and the schema of all; None if none declares it, or it
+        is wrong.
 
     Raises:
         TooManyError: there are too many problems.
@@ -130,6 +130,15 @@ def read_rules(
         _read_rule(entry, schema, rules)
     check_columns([(entry.read, entry.name.place) for entry in entries if entry.read and entry.name], report)
     return tuple(entry.rule for entry in entries if entry.rule), schema
+
+
+def those_that_run(rules: Sequence[Rule], place: Place, report: Report) -> tuple[Rule, ...]:
+    """The rules that are not paused; if all are, and nothing is wrong, that is reported at `place`."""
+    running = tuple(rule for rule in rules if rule.enabled)
+    if rules and not running and report.clean:
+        must, do = "must have a rule that is not paused", "Remove enabled: false from one, or stop the job."
+        report.add(place, must, "enabled: false in each", do)
+    return running
 
 
 def _open(path: RuleSource, report: Report) -> _RuleFile | None:
@@ -194,7 +203,8 @@ def _entry(node: Node, names: dict[str, Place], report: Report) -> Entry | None:
     before = report.count
     fields = Section(mapping, report, RULE_KEYS, _NO_KEYS)
     name = _read_name(fields, names)
-    return Entry(fields, name, read_from(fields), report.count - before)
+    enabled = fields.flag("enabled", True)
+    return Entry(fields, name, read_from(fields), report.count - before, enabled)
 
 
 def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule]) -> None:
@@ -210,7 +220,7 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
         read_forgetting(fields, None, None)
         _check_syntax(fields, read_selecting(fields))
         return
-    rule = _read_body(fields, entry.name.text if entry.name else "", schema, reads)
+    rule = _read_body(entry, schema, reads)
     entry.read = rule
     if entry.name is not None and not entry.problems and report.count == before:
         entry.rule = with_what_is_used(rule)
@@ -234,9 +244,10 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
         check_pattern_syntax(fields, selecting)
 
 
-def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
+def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
+    fields = entry.fields
     schema = match_schema(reads) if reads else of_input
-    partition_by = _read_partition(fields, schema)
+    partition_by = read_partition(fields, schema)
     span = read_span(fields, schema)
     fold = read_fold(fields, schema)
     operator = None if fields.has("fold") else read_operator(fields, reads=bool(reads))
@@ -252,7 +263,7 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
     operates = fields.has("operator") and not fields.has("pattern")
     readable = pattern is not None or operates or aggregates(fields) or says_form(fields)
     rule = Rule(
-        name=name,
+        name=entry.name.text if entry.name else "",
         schema=schema,
         filter=_read_filter(fields, schema),
         partition_by=partition_by,
@@ -266,6 +277,7 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
         having=having,
         fold=fold,
         reads=reads,
+        enabled=entry.enabled,
     )
     check_windows(fields, rule)
     return rule
@@ -311,32 +323,3 @@ def _read_filter(fields: Section, schema: EventSchema) -> Expr | None:
         do = "What does not pass the filter would keep a key alive: use prev in the condition of a component."
         fields.report.add(fields.key_place("forget_key_after"), must, got, do)
     return condition
-
-
-def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
-    found: list[str] = []
-    items = fields.texts("partition_by", "partition_by: [id]")
-    if len(items) > MAX_KEYS:
-        place, must = fields.key_place("partition_by"), f"must name at most {MAX_KEYS} attributes"
-        fields.report.add(place, must, f"{len(items)}", "Name fewer.")
-    for item in items[:MAX_KEYS]:
-        name, report = item.text, fields.report
-        column = column_name(name) if len(schema.path_of(name)) > 1 else name
-        kind = find_type(schema, name)
-        if isinstance(kind, Wrong):
-            report.add(item.place, kind.must, kind.got, kind.do)
-        elif not is_single(kind):
-            must = "must name an attribute of single values"
-            report.add(item.place, must, f"{quote(name)}, {kind}", ONE_VALUE)
-        elif kind == "DOUBLE":
-            must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
-            report.add(item.place, must, got, "Use a BIGINT or STRING attribute.")
-        elif not _IDENTIFIER.fullmatch(column) or column.lower() in FIXED_COLUMNS:
-            must, taken = "must be usable as a column of the matches", ", ".join(FIXED_COLUMNS)
-            do = f"Rename the attribute: letters, digits and _, but none of {taken}."
-            report.add(item.place, must, quote(name), do)
-        elif column in map(column_name, found):
-            report.add(item.place, "must name an attribute once", quote(name), "Remove one.")
-        else:
-            found.append(name)
-    return tuple(found)

@@ -24,6 +24,7 @@ from tests.spark.test_changed_rules_in_spark import expected, feed, found
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 HEAD, *PARTS = RULES.split("  - name: ")
+PAUSED = "  - {name: pairs, enabled: false, pattern: {sequence: [a: x > 5]}}\n"
 TEXTS = {part.partition("\n")[0]: f"  - name: {part}" for part in PARTS}
 
 
@@ -91,6 +92,11 @@ def note_of(spec: JobSpec) -> str:
     return "" if note is None else note.rules
 
 
+def changes(spec: JobSpec) -> list[tuple[Any, ...]]:
+    rows = table(spec, "rule_changes").select(["batch_id", "rule", "change"]).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
 def until(condition: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -109,13 +115,13 @@ def test_rules_come_and_go_while_the_job_runs(tmp_path: Path, caplog: pytest.Log
     def steps(job: Watched) -> None:
         feed(tmp_path, spec, 0, 2)
         job.wait_for_batches(2)
-        job.write(rules("keyed", "sums"))
+        job.write(rules("keyed", "sums") + PAUSED)
         job.wait_for_rules("keyed", "sums")
         feed(tmp_path, spec, 2, 4)
         job.wait_for_batches(4)
-        job.write(rules("keyed", "sums", keyed="within: 31 s"))
+        job.write(rules("keyed", "sums", keyed="within: 31 s") + PAUSED)
         job.wait_for_message("rule keyed — must be as the checkpoint knows it; got a changed within: 31 s")
-        assert "rule keyed — must be as" in note_of(spec)
+        until(lambda: "rule keyed — must be as" in note_of(spec))
         job.write(rules("keyed", "sums") + "  - nam: other\n")
         job.wait_for_message('must be a known key; got "nam"')
         feed(tmp_path, spec, 4, 5)
@@ -134,12 +140,12 @@ def test_rules_come_and_go_while_the_job_runs(tmp_path: Path, caplog: pytest.Log
     assert found(every, "sums") == expected(every, "sums", 2, 6, finish=False)
     assert found(every, "pairs") == early + late
     assert early and late
-    told = [message for message in caplog.messages if message.startswith("rules — ")]
-    assert [message for message in told if "taken over with the next batch" in message] == [
-        "rules — added: sums; removed: pairs. They are taken over with the next batch.",
-        "rules — added: pairs. They are taken over with the next batch.",
+    told = [message.partition(". They")[0] for message in caplog.messages if message.startswith("rules — ")]
+    assert len(told) == 4 and {"rules — added: sums; paused: pairs", "rules — resumed: pairs"} < set(told)
+    assert changes(spec) == [
+        *((0, "keyed", "added"), (0, "pairs", "added")),
+        *((2, "pairs", "paused"), (2, "sums", "added"), (5, "pairs", "resumed")),
     ]
-    assert len(told) == 4
 
 
 def test_without_a_refresh_a_change_is_told_only(

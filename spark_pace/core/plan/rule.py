@@ -273,6 +273,8 @@ class Rule:
     the input. `schema` is then of these matches. A rule that `hands_on` gives the events of the input to
     another one, as its matches; `spark_pace.core.plan.lower_rules` makes it, and no table has its matches.
 
+    A rule that is not `enabled` is paused: it was checked with the others, and nothing runs it.
+
     Example:
         >>> from spark_pace import load_rules
         >>> events = {"schema": "t TIMESTAMP, x DOUBLE", "event_time": "t"}
@@ -297,6 +299,7 @@ class Rule:
     reads: tuple[Rule, ...] = field(default=(), hash=False)  # a hash of all below would take too long
     hands_on: bool = False
     fold: Fold | None = None
+    enabled: bool = True
 
     @property
     def conditions(self) -> tuple[Expr, ...]:

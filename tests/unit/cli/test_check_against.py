@@ -89,6 +89,19 @@ def test_new_and_removed_rules_and_those_that_come_back_are_told(folder: Path) -
     ]
 
 
+def test_paused_rules_are_told(folder: Path) -> None:
+    paused = [text.replace("{name", "{enabled: false, name") for text in (HIGH, MID)]
+    (folder / "rules.yaml").write_text(HEAD + LOW + "".join(paused))
+    expected = [
+        "low: kept",
+        "high: paused; its state is dropped, its matches stay",
+        "top: removed; its state is dropped, its matches stay",
+        "mid: paused",
+    ]
+    assert list(lines(folder, folder / "job.yaml", "--against")) == expected
+    assert list(lines(folder, folder / "rules.yaml", "--against", folder / "out")) == expected
+
+
 def test_what_a_start_refuses_is_told_in_its_words(folder: Path) -> None:
     (folder / "rules.yaml").write_text(HEAD + HIGH.replace("1 min", "2 min") + LOW + TOP)
     (folder / "job.yaml").write_text(JOB.replace("slots: 2", "slots: 3"))

@@ -77,7 +77,7 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
         *("expected_sources", "heartbeat", "format", "columns", "side_tables", "form"),
         *("event_time", "time_unit", "by_source", "before", "deduplicate_on"),  # fixed by the checkpoint
         *("source_column", "slots", "buckets", "topics"),
-        *("rules", "sink_path", "checkpoint_path", "path", "servers"),  # of rules and places
+        *("rules", "paused", "sink_path", "checkpoint_path", "path", "servers"),  # of rules and places
         *("max_files_per_trigger", "max_offsets_per_trigger", "admission"),  # of the offsets
         *("starting_offsets", "from_version", "trigger_us", "finish", "clock"),
         *("name", "lanes", "latency_bound_us", "spark", "options", "operators"),  # of the work

@@ -141,6 +141,18 @@ def test_rules_that_are_taken_over_differ_no_more(files: Path) -> None:
     assert [bool(rules) for rules, _ in on_disk.told] == [True, False]
 
 
+def test_a_rule_is_paused_and_resumed(files: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (files / "rules.yaml").write_text(HEAD + HIGH + LOW)
+    on_disk = Watched(files)
+    (files / "rules.yaml").write_text(HEAD + HIGH + LOW.replace("name: low", "name: low, enabled: false"))
+    assert looks(on_disk, 5) and on_disk.take()
+    assert [rule.name for rule in on_disk.spec.rules] == ["high"] and on_disk.spec.paused == ("low",)
+    (files / "rules.yaml").write_text(HEAD + HIGH + LOW)
+    assert looks(on_disk, 5) and on_disk.take()
+    assert [rule.name for rule in on_disk.spec.rules] == ["high", "low"] and on_disk.spec.paused == ()
+    assert [message[:20] for message in caplog.messages] == ["rules — paused: low.", "rules — resumed: low"]
+
+
 def test_without_a_refresh_they_differ_until_the_next_start(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

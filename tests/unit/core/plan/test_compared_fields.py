@@ -37,6 +37,7 @@ from spark_pace.core.plan.rule import (
 NOT_COMPARED = {
     "Rule.name": "checkpoints keep the parts under the name: with another name it is another rule",
     "Rule.description": "it is for people",
+    "Rule.enabled": "a rule that is paused is in no checkpoint",
     "Pattern.strategy": "every strategy finds the same matches",
     "Conjunct.components": "they follow from the expression",
     "Member.bit": "it follows from the place of the member",
