@@ -88,7 +88,8 @@ GIVE = "Give what load_rules gave, a path, a text of several lines, a dict, or a
         ),
         (
             lambda: spark_pace.read_table("out", 3),
-            "name — must be the name of a table; got int. Use one of: matches, late, quarantine, metrics, rule_changes.",
+            "name — must be the name of a table; got int. "
+            "Use one of: matches, late, quarantine, metrics, rule_changes.",
         ),
         (
             lambda: spark_pace.read_table("out", "matches", 3),
