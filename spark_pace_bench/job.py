@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spark_pace.errors import SetupError, one_line
+from spark_pace.errors import ConfigError, SetupError, one_line
 from spark_pace.job_file import FilesSource
+from spark_pace.job_file.reader import sources_of
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, read_document
 from spark_pace.rules.document.report import Report
 from spark_pace_bench.spec import RunSpec
@@ -45,7 +46,11 @@ class DrivenJob:
         self.file, self._end = out / "job.yaml", out / "job_end.yaml"
         self.log = out / "job.log"
         job = _values(run.job_file)
-        rules = [self._copied(run, number, name) for number, name in enumerate(job["rules"])]
+        files = sources_of(run.job_file).files
+        if not files:
+            must, do = "must name rule files to be driven", "Write its rules into a file."
+            raise ConfigError.of(str(run.job_file), must, "a table of rules", do)
+        rules = [self._copied(run, number, file) for number, file in enumerate(files)]
         path = {"path": str(self.events)} if isinstance(run.job.source, FilesSource) else {}
         job["source"] |= {**source, **path}
         job |= {"rules": [name for name in rules if name], "checkpoint": str(self.checkpoint)}
@@ -54,9 +59,9 @@ class DrivenJob:
         _write(self.file, job)
         _write(self._end, {**job, "trigger": "available_now", "finish": True})
 
-    def _copied(self, run: RunSpec, number: int, name: str) -> str | None:
+    def _copied(self, run: RunSpec, number: int, file: str) -> str | None:
         """The rules of a file that run, in a file of their own; None if none of them does."""
-        document = _values(run.job_file.parent / name)
+        document = _values(Path(file))
         kept = [rule for rule in document["rules"] if run.rules is None or rule["name"] in run.rules]
         document["rules"] = [
             {**rule, "name": rule["name"] if run.copies == 1 else f"{rule['name']}_{copy}"}

@@ -16,6 +16,8 @@ from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.endpoints import read_metrics, read_page
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import local_path, resolve
+from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
+from spark_pace.job_file.rule_sources import RuleSources, read_sources
 from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
 from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
@@ -27,7 +29,7 @@ from spark_pace.rules.rule_file import load_rules, read_rules, those_that_run
 _REQUIRED = {
     "name": "name: my_job",
     "source": EXAMPLE,
-    "rules": "rules: [rules.yaml]",
+    "rules": EXAMPLE_OF_RULES,
     "sink": "sink: {kind: delta, path: out}",
     "checkpoint": "checkpoint: out/_checkpoint",
 }
@@ -70,14 +72,14 @@ def read_job(path: str | Path) -> JobSpec:
     return spec
 
 
-def rule_paths_of(path: str | Path) -> list[str]:
-    """The rule files that a job file names, whatever else is wrong with it."""
+def sources_of(path: str | Path) -> RuleSources:
+    """Where the rules of a job file come from, whatever else is wrong with it."""
     report = Report()
     with suppress(TooManyError):
         document = read_document(path, report)
         if isinstance(document, Mapping):
-            return _rule_paths(Section(document, report, _JOB_KEYS), Path(path))
-    return []
+            return read_sources(Section(document, report, _JOB_KEYS), Path(path))
+    return RuleSources()
 
 
 def places_of(path: str | Path) -> tuple[str | None, Path | None]:
@@ -142,7 +144,9 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     source = read_source(fields, path.parent)
     section = open_events(fields)
     declared = declared_schema(section)
-    every, schema = read_rules(_rule_paths(fields, path), declared, report)
+    sources = read_sources(fields, path)
+    rows = sources.nodes(section, fields)
+    every, schema = read_rules(sources.files, declared, report, rows)
     rules = those_that_run(every, fields.key_place("rules"), report) if every else ()
     operators = _read_operators(fields, every)
     sink = _read_sink(fields, path.parent)
@@ -194,20 +198,6 @@ def _read_running(fields: Section, trigger: int | Literal["available_now"]) -> d
         "page": read_page(fields),
         "rules_refresh_us": _read_refresh(fields, trigger),
     }
-
-
-def _rule_paths(fields: Section, path: Path) -> list[str]:
-    found: list[str] = []
-    for item in fields.texts("rules", _REQUIRED["rules"]):
-        resolved = str(path.parent / item.text)
-        if Path(resolved).resolve() == path.resolve():
-            do = "Put the rules into a file of their own."
-            fields.report.add(item.place, "must name a rule file", "the job file itself", do)
-        elif resolved in found:
-            fields.report.add(item.place, "must name a file once", quote(item.text), "Remove one.")
-        else:
-            found.append(resolved)
-    return found
 
 
 def _read_operators(fields: Section, rules: Iterable[Rule]) -> tuple[str, ...]:

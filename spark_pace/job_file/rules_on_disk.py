@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.errors import ConfigError, SparkPaceError
-from spark_pace.job_file.reader import read_job, rule_paths_of
+from spark_pace.job_file.reader import read_job, sources_of
 from spark_pace.job_file.spec import JobSpec
 
 _LOG = logging.getLogger(__name__)
@@ -82,8 +82,9 @@ class RulesOnDisk:
         return _LOOK_SECONDS if refresh_us is None else refresh_us / 1e6
 
     def _stamps(self) -> Stamps:
-        stamps: Stamps = {}
-        for path in (self.spec.path, *rule_paths_of(self.spec.path)):
+        sources = sources_of(self.spec.path)
+        stamps: Stamps = {} if sources.table is None else {sources.table: sources.stamp()}
+        for path in (self.spec.path, *sources.files):
             try:
                 status = os.stat(path)
                 stamps[path] = (status.st_ino, status.st_mtime_ns, status.st_size)

@@ -109,9 +109,15 @@ def load_rules(
 
 
 def read_rules(
-    paths: Iterable[RuleSource], events: EventSchema | None, report: Report
+    paths: Iterable[RuleSource], events: EventSchema | None, report: Report, rules_apart: Iterable[Node] = ()
 ) -> tuple[tuple[Rule, ...], EventSchema | None]:
     """Read rules as `load_rules` does, but add problems to `report`.
+
+    Args:
+        paths: the files, as for `load_rules`.
+        events: the schema of events, if the files do not declare it.
+        report: gets the problems.
+        rules_apart: rules that stand in no file.
 
     Returns:
         The rules without problems, paused ones too, and the schema of all; None if none declares it, or it
@@ -123,7 +129,7 @@ def read_rules(
     files = [file for path in paths if (file := _open(path, report)) is not None]
     schema = _common_schema(files, events, report)
     names: dict[str, Place] = {}
-    nodes = [node for file in files for node in (file.rules.items if file.rules else ())]
+    nodes = [node for file in files for node in (file.rules.items if file.rules else ())] + [*rules_apart]
     entries = [entry for node in nodes if (entry := _entry(node, names, report)) is not None]
     rules: dict[str, Rule] = {}
     for entry in lower_first(entries, report):

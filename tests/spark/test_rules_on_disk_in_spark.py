@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -9,9 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from textwrap import dedent
+from typing import Any, Literal
 
+import pyarrow as pa
 import pytest
+import yaml
+from deltalake import write_deltalake
 
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job, rules_on_disk
@@ -145,6 +150,44 @@ def test_rules_come_and_go_while_the_job_runs(tmp_path: Path, caplog: pytest.Log
     assert changes(spec) == [
         *((0, "keyed", "added"), (0, "pairs", "added")),
         *((2, "pairs", "paused"), (2, "sums", "added"), (5, "pairs", "resumed")),
+    ]
+
+
+def test_rules_in_a_table_are_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spec = running_job(tmp_path)
+    texts = {name: dedent(text.replace("  - name", "    name")) for name, text in TEXTS.items()}
+
+    def write(names: dict[str, bool], mode: Literal["append", "overwrite"] = "append") -> None:
+        rows = {"name": [*names], "text": [texts[name] for name in names], "enabled": [*names.values()]}
+        write_deltalake(tmp_path / "rules", pa.table(rows), mode=mode)
+
+    write({"pairs": True, "keyed": True, "sums": False})
+    path, schema = tmp_path / "job.yaml", yaml.safe_load(HEAD)["events"]
+    of_job = yaml.safe_load(path.read_text())
+    path.write_text(
+        json.dumps({**of_job, "rules": {"table": "rules"}, "events": {**schema, **of_job["events"]}})
+    )
+    spec = read_job(path)
+
+    def steps(job: Watched) -> None:
+        feed(tmp_path, spec, 0, 2)
+        job.wait_for_batches(2)
+        write({"pairs": True, "keyed": False, "sums": True}, "overwrite")
+        job.wait_for_rules("pairs", "sums")
+        feed(tmp_path, spec, 2, 4)
+        job.wait_for_batches(4)
+        texts["keyed"] = texts["keyed"].replace("30 s", "30 parsecs")
+        write({"keyed": True, "pairs": False}, "overwrite")
+        job.wait_for_message(f"{tmp_path}/rules[keyed]:4:9 within — must be a length")
+        feed(tmp_path, spec, 4, 5)
+        job.wait_for_batches(5)
+
+    Watched(tmp_path, spec, caplog).run(steps)
+    for name, last in (("pairs", 5), ("keyed", 2)):
+        assert found(spec, name) == expected(spec, name, 0, last, finish=False)
+    assert changes(spec) == [
+        *((0, "keyed", "added"), (0, "pairs", "added"), (0, "sums", "paused")),
+        *((2, "keyed", "paused"), (2, "sums", "resumed")),
     ]
 
 

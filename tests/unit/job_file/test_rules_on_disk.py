@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_pace.errors import StateError
 from spark_pace.job_file import JobSpec, read_job, rules_on_disk
@@ -151,6 +154,36 @@ def test_a_rule_is_paused_and_resumed(files: Path, caplog: pytest.LogCaptureFixt
     assert looks(on_disk, 5) and on_disk.take()
     assert [rule.name for rule in on_disk.spec.rules] == ["high", "low"] and on_disk.spec.paused == ()
     assert [message[:20] for message in caplog.messages] == ["rules — paused: low.", "rules — resumed: low"]
+
+
+def test_a_rule_file_that_is_put_into_a_folder_is_read(files: Path) -> None:
+    (files / "rules").mkdir()
+    (files / "rules" / "high.yaml").write_text(HEAD + HIGH)
+    (files / "job.yaml").write_text(JOB.replace("[rules.yaml]", "[rules]"))
+    on_disk = Watched(files)
+    (files / "rules" / ".low.yaml").write_text(HEAD + LOW)
+    assert not looks(on_disk, 5)
+    (files / "rules" / ".low.yaml").rename(files / "rules" / "low.yml")
+    assert looks(on_disk, 5) and on_disk.take()
+    assert [rule.name for rule in on_disk.spec.rules] == ["high", "low"]
+    (files / "rules" / "high.yaml").unlink()
+    assert looks(on_disk, 5) and on_disk.take()
+    assert [rule.name for rule in on_disk.spec.rules] == ["low"]
+
+
+def test_a_new_version_of_a_table_of_rules_is_read(files: Path) -> None:
+    text = "pattern: {sequence: [a: x > 5]}"
+    write_deltalake(files / "table", pa.table({"name": ["high"], "text": [text]}))
+    events = HEAD.replace("rules:\n", "")
+    (files / "job.yaml").write_text(events + JOB.replace("[rules.yaml]", "{table: table}"))
+    on_disk = Watched(files)
+    assert not looks(on_disk, 5)
+    write_deltalake(files / "table", pa.table({"name": ["low"], "text": [text]}), mode="append")
+    assert looks(on_disk, 5) and on_disk.take()
+    assert [rule.name for rule in on_disk.spec.rules] == ["high", "low"]
+    shutil.rmtree(files / "table")
+    assert not looks(on_disk, 5)
+    assert on_disk.told and "must name a table of rules; got no Delta table" in on_disk.told[-1][0]
 
 
 def test_without_a_refresh_they_differ_until_the_next_start(

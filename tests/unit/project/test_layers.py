@@ -60,6 +60,7 @@ ALLOWED = {
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
     "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
+    "spark_pace.job_file.rule_table": {"spark_pace.errors", "spark_pace.rules", "pyarrow", "deltalake"},
     "spark_pace.spark": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,
