@@ -6,7 +6,8 @@
     ├── EventError     an event cannot be read, where bad events must stop the job
     ├── OperatorError  a Python operator failed, where that must stop the job
     ├── StateError     saved state is damaged, too large, or of another plan
-    └── SetupError     something outside is missing: Java, a jar, a lock, disk space
+    └── SetupError     something outside is missing or in the way: a broker, a store, a lock, disk space
+        └── UnfitError   no new start mends it: Java, a jar, a variable is missing, an option is wrong
 
 A message reads alone: where — what must hold; got what. What to do.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import os
 import traceback
 from dataclasses import dataclass
+from typing import ClassVar
 
 TRACE_VARIABLE = "SPARK_PACE_TRACEBACK"
 SEE_TRACE = f"{TRACE_VARIABLE}=1 shows the whole trace."
@@ -80,11 +82,19 @@ class Problem:
 
 
 class SparkPaceError(Exception):
-    """Anything this package raises on purpose."""
+    """Anything this package raises on purpose.
+
+    Attributes:
+        may_pass: True if the same job may run when it is started again, though nobody has changed anything.
+    """
+
+    may_pass: ClassVar[bool] = True
 
 
 class _ProblemsError(SparkPaceError):
     """Carries every problem found, one line each."""
+
+    may_pass = False
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -111,14 +121,31 @@ class ConfigError(_ProblemsError):
 class EventError(SparkPaceError):
     """An event cannot be read and the job is told to stop at bad events."""
 
+    may_pass = False
+
 
 class OperatorError(SparkPaceError):
     """A Python operator failed and the job is told to stop at that."""
+
+    may_pass = False
 
 
 class StateError(SparkPaceError):
     """Saved state is damaged, too large, or belongs to another plan."""
 
+    may_pass = False
+
 
 class SetupError(SparkPaceError):
     """Something outside the program is missing or in the way."""
+
+
+class UnfitError(SetupError):
+    """The machine, its environment or an option is not fit for the job, which only a person can mend."""
+
+    may_pass = False
+
+
+def may_pass(error: Exception) -> bool:
+    """True if what failed may pass by itself, such as a store that is not reached; see `SparkPaceError`."""
+    return not isinstance(error, SparkPaceError) or error.may_pass or isinstance(error.__cause__, OSError)

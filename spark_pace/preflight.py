@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_pace.errors import Problem, SetupError
+from spark_pace.errors import Problem, UnfitError
 
 JAVA_VERSIONS = (17, 21)
 PYTHON_VERSIONS = ((3, 10), (3, 13))  # first and last
@@ -92,7 +92,7 @@ def require_java() -> None:
     """Raise `SetupError` with one line if this machine has no Java for Spark."""
     problem = java_problem()
     if problem:
-        raise SetupError(str(problem))
+        raise UnfitError(str(problem))
 
 
 def require_open_files() -> None:
@@ -107,7 +107,7 @@ def require_open_files() -> None:
     if most < OPEN_FILES:
         do = f"Raise the hard limit, for example by `ulimit -Hn {OPEN_FILES}` as root."
         problem = Problem("open files", f"must be allowed up to {OPEN_FILES} in a process", str(most), do)
-        raise SetupError(str(problem))
+        raise UnfitError(str(problem))
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 

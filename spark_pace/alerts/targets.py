@@ -17,7 +17,7 @@ from spark_pace.alerts.refused_table import RefusedTable
 from spark_pace.alerts.sender import Sender
 from spark_pace.alerts.table_rows import TableRows
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import ConfigError, SetupError
+from spark_pace.errors import ConfigError, UnfitError
 from spark_pace.io.metrics import AlertCounts
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import JobSpec
@@ -148,13 +148,13 @@ def _sender_of(target: AlertTarget, secrets: Secrets) -> Sender:
                 "must name a program that can be started",
                 "Correct the path, or the rights of the file.",
             )
-            raise SetupError(f"{where}.command — {must}; got {to.words[0]}. {do}")
+            raise UnfitError(f"{where}.command — {must}; got {to.words[0]}. {do}")
         return CommandInput(to, target.timeout_us)
     try:
         from spark_pace.alerts.kafka_topic import KafkaRecords
     except ImportError as error:
         do = "Install it: pip install 'spark-pace[kafka]'."
-        raise SetupError(f"{where}.kafka — must have confluent-kafka; got no such package. {do}") from error
+        raise UnfitError(f"{where}.kafka — must have confluent-kafka; got no such package. {do}") from error
     servers = secrets.resolve(to.servers, f"{where}.kafka.servers")
     options = secrets.resolve_all(to.options, f"{where}.kafka.options")
     return KafkaRecords(replace(to, servers=servers, options=options), target.timeout_us, where)

@@ -186,11 +186,29 @@ def why(rules: Path, events: Path, operators: tuple[str, ...], **asked: Any) -> 
     metavar="NAME",
     help="Drop what the checkpoint keeps for this rule: it begins anew. May be given several times.",
 )
-def run(job: Path, reset_rule: tuple[str, ...]) -> None:
+@click.option(
+    "--keep-running",
+    is_flag=True,
+    help="Start the job again where it ends by a failure that may pass, after pauses of 5 s to 5 min.",
+)
+@click.option("--kept", is_flag=True, hidden=True)
+def run(job: Path, reset_rule: tuple[str, ...], keep_running: bool, kept: bool) -> None:
     """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
+    _see_current_directory()
+    if keep_running:
+        from spark_pace.cli.keep_running import KeptJob
+
+        if reset_rule:
+            must, do = "must come without --reset-rule", "Reset the rule by a run of its own, once."
+            raise ConfigError.of("--keep-running", must, f"--reset-rule {reset_rule[0]}", do)
+        sys.exit(KeptJob(job).run())
+    if kept:
+        from spark_pace.cli.kept_run import kept_run
+
+        kept_run(job)
+        return
     from spark_pace.cli.run import run_command
 
-    _see_current_directory()
     run_command(job, reset_rule)
 
 

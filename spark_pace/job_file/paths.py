@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import UnfitError
 
 
 def resolve(text: str, folder: Path) -> str:
@@ -26,5 +26,5 @@ def local_path(path: str, key: str) -> Path:
     local = path.removeprefix("file://")
     if "://" in local:
         do = "Mount it, or choose another place."
-        raise SetupError(f"{key} — must be on a file system that is mounted here; got {path}. {do}")
+        raise UnfitError(f"{key} — must be on a file system that is mounted here; got {path}. {do}")
     return Path(os.path.abspath(local))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from spark_pace.errors import SetupError, SparkPaceError
+from spark_pace.errors import SparkPaceError, UnfitError
 
 MASK = "***"
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
@@ -39,7 +39,7 @@ class Secrets:
             if found is None:
                 must, got = "must name a variable of the environment", f"{reference[0]}, which is not set"
                 do = f"Set {reference[1]} and start the job again."
-                raise SetupError(f"{where} — {must}; got {got}. {do}")
+                raise UnfitError(f"{where} — {must}; got {got}. {do}")
             self._values.add(found)
             return found
 

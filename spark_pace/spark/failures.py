@@ -7,7 +7,15 @@ import re
 from pyspark.errors import PySparkException
 
 from spark_pace import errors
-from spark_pace.errors import SEE_TRACE, EventError, OperatorError, SetupError, SparkPaceError, StateError
+from spark_pace.errors import (
+    SEE_TRACE,
+    EventError,
+    OperatorError,
+    SetupError,
+    SparkPaceError,
+    StateError,
+    UnfitError,
+)
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
@@ -40,7 +48,7 @@ _SILENT = re.compile(
 _GONE = re.compile(r"UnknownTopicOrPartitionException: ([^.\n]+)")
 _LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$", re.MULTILINE | re.DOTALL)
 _GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
-_CLASSES = (EventError, OperatorError, SetupError, StateError)
+_CLASSES = (EventError, OperatorError, SetupError, StateError, UnfitError)
 
 
 def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPaceError:
@@ -91,7 +99,7 @@ def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
     got = lines[-1].strip().rstrip(". ") if lines else "no word of why"
     must = "must find spark_pace and what it needs on every machine"
     do = "install what it needs there, or name another Python by PYSPARK_PYTHON."
-    return SetupError(f"the executors' Python — {must}; got: {got}. Send spark_pace by --py-files, {do}")
+    return UnfitError(f"the executors' Python — {must}; got: {got}. Send spark_pace by --py-files, {do}")
 
 
 def _of_kafka(texts: list[str]) -> SparkPaceError | None:

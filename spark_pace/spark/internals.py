@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import UnfitError
 from spark_pace.spark.versions import ADVICE, pyspark_version, require_fitting_pyarrow
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ def require_known(spark: SparkSession) -> None:
     for setting in _NOTE_VERSIONS:
         form = spark.conf.get(setting, "1")
         if form != "1":
-            raise SetupError(f"{setting} — must be 1, which jobs can read; got {form}. Leave it out.")
+            raise UnfitError(f"{setting} — must be 1, which jobs can read; got {form}. Leave it out.")
 
 
-def _lacking(spark: SparkSession, must: str) -> SetupError:
-    return SetupError(f"Spark — {must}; got none in Spark {spark.version}. {ADVICE}")
+def _lacking(spark: SparkSession, must: str) -> UnfitError:
+    return UnfitError(f"Spark — {must}; got none in Spark {spark.version}. {ADVICE}")
 
 
 def has_limits(spark: SparkSession) -> bool:
@@ -130,7 +130,7 @@ def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
     try:
         from pyspark.java_gateway import launch_gateway
     except ImportError as error:
-        raise SetupError(f"PySpark — must have launch_gateway; got: {error}. {ADVICE}") from error
+        raise UnfitError(f"PySpark — must have launch_gateway; got: {error}. {ADVICE}") from error
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         return launch_gateway(conf, {"stderr": errors})  # type: ignore[no-untyped-call]

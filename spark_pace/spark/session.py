@@ -14,7 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import SetupError, one_line
+from spark_pace.errors import SetupError, UnfitError, one_line
 from spark_pace.spark.internals import JavaError, has_class, has_jvm, hush_ends, hush_updates, require_known
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.launch import launch
@@ -149,7 +149,7 @@ def _require_delta(spark: SparkSession, submitted: bool) -> None:
     if submitted:
         jars = "--jars 'jars/*.jar', which `make setup` fills"
         do = f"Start with spark-submit {jars}, or with --packages {delta_coordinate()}"
-    raise SetupError(f"jars — Delta Lake's jars must be on Spark's class path; got none. {do}.")
+    raise UnfitError(f"jars — Delta Lake's jars must be on Spark's class path; got none. {do}.")
 
 
 def _last_line(error: Exception) -> str:

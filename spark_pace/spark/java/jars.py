@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import requires, version
 from pathlib import Path
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import SetupError, UnfitError
 from spark_pace.preflight import java_command, require_java
 
 JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
@@ -111,7 +111,7 @@ def _pyspark_jars() -> Path:
     spec = importlib.util.find_spec("pyspark")  # finds it without importing it
     if spec is None or spec.origin is None:
         do = "Run `make setup`, or `pip install spark-pace`."
-        raise SetupError(f"pyspark — must be installed; got no such module. {do}")
+        raise UnfitError(f"pyspark — must be installed; got no such module. {do}")
     return Path(spec.origin).parent / "jars"
 
 

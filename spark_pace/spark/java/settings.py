@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import UnfitError
 from spark_pace.preflight import require_java, require_open_files
 from spark_pace.spark.internals import CATALOG, FILE_MANAGER, STATE_STORE
 from spark_pace.spark.java.class_archive import archive_options
@@ -132,7 +132,7 @@ def _found_jars() -> list[str]:
     found = local_jars(directory)
     if named and not found:
         do = "Run `make setup` and name its jars/, or unset it."
-        raise SetupError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. {do}")
+        raise UnfitError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. {do}")
     return found
 
 

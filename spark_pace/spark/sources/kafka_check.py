@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import SetupError, StateError
+from spark_pace.errors import SetupError, StateError, UnfitError
 from spark_pace.spark.internals import KAFKA_SOURCE, JavaError, has_class
 from spark_pace.spark.java.jars import kafka_coordinate
 from spark_pace.spark.sources.kafka_client import TIMEOUT_SECONDS, Described, client
@@ -90,7 +90,7 @@ def _require_connector(spark: SparkSession) -> None:
     if not has_class(spark, KAFKA_SOURCE):
         do = f"Run `make setup`, or start with spark-submit --packages {kafka_coordinate()}."
         must = "Spark's Kafka connector must be on the class path"
-        raise SetupError(f"jars — {must}; got none. {do}")
+        raise UnfitError(f"jars — {must}; got none. {do}")
 
 
 def _explained(failure: Any, source: KafkaSource) -> SetupError:
@@ -123,8 +123,8 @@ def _explained(failure: Any, source: KafkaSource) -> SetupError:
     return SetupError(f"source — must be topics that can be read; got {kind}: {message}. Correct the source.")
 
 
-def _wrong_options(must: str, got: str, do: str) -> SetupError:
-    return SetupError(f"source.options — {must}; got: {got}. {do}")
+def _wrong_options(must: str, got: str, do: str) -> UnfitError:
+    return UnfitError(f"source.options — {must}; got: {got}. {do}")
 
 
 def _causes(failure: Any) -> list[tuple[str, str]]:

@@ -1,0 +1,98 @@
+"""`spark-pace run --keep-running`: starts a job again where it ends by a failure that may pass.
+
+Each run is a process of its own, because a Python process can start only one JVM. It has a session of its
+own, so a ctrl-C of the terminal reaches this process alone, which hands it on. It ends with this process,
+however that ends: its standard input is a pipe from here (`spark_pace.cli.kept_run`).
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from spark_pace.cli.kept_run import MAY_PASS
+
+_COMMAND = "from spark_pace.cli.main import main; main()"
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass
+class KeptJob:
+    """A job that is kept running.
+
+    Attributes:
+        job: the job file.
+        first_s: the pause after a failure; after each further quick one it is twice as long.
+        most_s: the longest pause.
+        long_s: a run of at least so many seconds was not quick: after it the pauses begin anew.
+    """
+
+    job: Path
+    first_s: float = 5.0
+    most_s: float = 300.0
+    long_s: float = 600.0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _signal: signal.Signals | None = None
+    _child: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> int:
+        """Run the job until it is done, stopped by a signal, or fails for good; return the exit code."""
+        pause = self.first_s
+        with self._signals_handed_on():
+            while True:
+                began = time.monotonic()
+                code = self._once()
+                lasted = time.monotonic() - began
+                failed = code < 0 or code == MAY_PASS
+                if self._signal is not None or not failed:
+                    return 128 + self._signal if self._signal is not None and failed else code
+                pause = self.first_s if lasted >= self.long_s else pause
+                how = f"signal {-code} has ended it" if code < 0 else "it has failed"
+                click.echo(f"keep-running: {how} after {lasted:.0f} s; next start in {pause:g} s", err=True)
+                if self._stop.wait(pause):
+                    return 128 + (self._signal or 0)
+                pause = min(self.most_s, 2 * pause)
+
+    def _once(self) -> int:
+        """Run the job once; the exit code, negative if a signal has ended the process."""
+        command = [sys.executable, "-c", _COMMAND, "run", "--kept", str(self.job)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as child:
+            self._child = child
+            self._hand_on()
+            try:
+                return child.wait()
+            finally:
+                self._child = None
+
+    def _hand_on(self) -> None:
+        """Send the job the signal to stop, if there was one; it knows no end of a terminal."""
+        if self._child is not None and self._signal is not None:
+            self._child.send_signal(signal.SIGTERM if self._signal == signal.SIGHUP else self._signal)
+
+    @contextmanager
+    def _signals_handed_on(self) -> Iterator[None]:
+        """Note signals to stop inside the block, and hand them on to the job."""
+
+        def note(number: int, _frame: object) -> None:
+            self._signal = signal.Signals(number)
+            self._stop.set()
+            self._hand_on()
+
+        heard = [
+            number for number in _STOPS if signal.getsignal(number) != signal.SIG_IGN
+        ]  # nohup ignores one
+        before = {number: signal.signal(number, note) for number in heard}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
