@@ -12,7 +12,7 @@ import click
 
 from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import ConfigError, StateError, one_line
+from spark_pace.errors import ConfigError, SetupError, StateError, one_line
 from spark_pace.io.delta_tables import require_columns, table_schemas
 from spark_pace.job_file import JobSpec, is_job, read_job
 from spark_pace.job_file.secrets import Secrets
@@ -95,7 +95,7 @@ def _unless_refused(refused: list[str], step: Callable[[], Layout | None]) -> La
     """Take a step; if it refuses the job, note why."""
     try:
         return step()
-    except StateError as error:
+    except (StateError, SetupError) as error:
         refused.append(str(error))
         return None
 

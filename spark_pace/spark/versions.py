@@ -6,7 +6,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import UnfitError
 
 ADVICE = "Use PySpark 4.0 to 4.3."
 _PYARROW = (26, 0)  # before 4.2 PySpark's workers cannot read the rows of a group with it
@@ -23,10 +23,10 @@ def pyspark_version() -> tuple[int, ...]:
 
 
 def require_fitting_pyarrow(spark_version: str, pyarrow_version: str) -> None:
-    """Raise `SetupError` if this Spark's workers cannot use this pyarrow."""
+    """Raise `UnfitError` if this Spark's workers cannot use this pyarrow."""
     if _numbers(spark_version) < (4, 2) and _numbers(pyarrow_version) >= _PYARROW:
         must, do = f"must be older than {_PYARROW[0]} for Spark {spark_version}", "pip install 'pyarrow<26'"
-        raise SetupError(f"pyarrow — {must}; got {pyarrow_version}. `{do}` mends it.")
+        raise UnfitError(f"pyarrow — {must}; got {pyarrow_version}. `{do}` mends it.")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

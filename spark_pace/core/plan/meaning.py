@@ -1,7 +1,8 @@
 """The meaning of a rule as text, part by part. Comparing it tells if a state was made by the same rule.
 
-The parts depend on the rule and the attributes that it uses, not on its description, on other rules, or on
-attributes that only other rules use. Checkpoints keep the parts, so no release may change their text.
+The parts depend on the rule and the attributes that it uses, not on its description, on whether it is paused,
+on other rules, or on attributes that only other rules use. Checkpoints keep the parts, so no release may
+change their text.
 """
 
 from __future__ import annotations

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
+from deltalake import write_deltalake
 
 from spark_pace.core.local_run import run as run_core
 from spark_pace.core.plan.plan import build_plan
@@ -189,6 +192,22 @@ def test_the_job_that_runs_is_a_copy_with_its_own_places(tmp_path: Path) -> None
     assert spec.sink_path == str(job.tables) and spec.checkpoint_path == str(job.checkpoint)
     assert spec.trigger_us == 1_000_000
     assert read_job(tmp_path / "out" / "job_end.yaml").finish
+
+
+def test_a_job_whose_rules_are_in_a_table_is_not_driven(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    run = run_of(tmp_path / "old")
+    rules = yaml.safe_load((tmp_path / "old" / "rules.yaml").read_text())
+    [rule] = rules["rules"]
+    write_deltalake(tmp_path / "table", pa.table({"name": [rule["name"]], "text": [json.dumps(rule)]}))
+    job = yaml.safe_load(run.job_file.read_text())
+    of_table = {**job, "events": {**rules["events"], **job.get("events", {})}, "rules": {"table": "table"}}
+    (tmp_path / "job.yaml").write_text(json.dumps(of_table))
+    (tmp_path / "run.yaml").write_text(RUN)
+    [run] = read_run_file(tmp_path / "run.yaml")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ConfigError, match="must name rule files to be driven; got a table of rules"):
+        DrivenJob(run, tmp_path / "out", {})
 
 
 @pytest.mark.parametrize("path", RUN_FILES, ids=lambda path: path.stem)

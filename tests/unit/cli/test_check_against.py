@@ -157,6 +157,13 @@ def test_what_it_is_asked_of_must_be_there(folder: Path, arguments: list[str], m
     assert (answer.returncode, answer.stderr) == (2, f"{message}\n")
 
 
+def test_a_source_that_is_not_there_is_told_beside_the_rules(folder: Path) -> None:
+    (folder / "job.yaml").write_text(JOB.replace("path: in", "path: input"))
+    *kept, refused = lines(folder, folder / "job.yaml", "--against", code=1)
+    assert kept == ["high: kept", "low: kept", "top: kept"]
+    assert refused.startswith(f"{folder}/input — must")
+
+
 def test_a_wrong_file_ends_as_without_it(folder: Path) -> None:
     (folder / "rules.yaml").write_text(HEAD)
     answer = spark_pace("check", folder / "job.yaml", "--against")
