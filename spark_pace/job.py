@@ -252,7 +252,7 @@ def _queries(
             events = job_input.rows(spark, plan, end)
             rows = split_rows(events, plan, layout.keys, cores, checkpoint.chunks())
             sides = side_tables if plan.schema == side_tables.schema else None
-            history = RuleHistory(layout.rules, change.after.rules, spec.paused)
+            history = RuleHistory(layout.rules, spec.paused)
             merger = merger_of(plan, late_in=job_input.late_in, side_tables=sides, history=history)
             query = start(rows, merger, trigger, spec.name)
             if job.admission is not None and not unfinished:

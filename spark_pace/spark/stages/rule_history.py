@@ -18,9 +18,9 @@ from spark_pace.io.delta_tables import CHANGES_SCHEMA, DeltaTables
 from spark_pace.io.query import CHANGES
 from spark_pace.spark.checkpoint.layout import LaidRule
 
-ADDED, REMOVED, RESET, CAME_BACK, PAUSED, RESUMED = (
-    *("added", "removed", "reset", "came back", "paused", "resumed"),
-)
+ADDED, REMOVED, RESET = "added", "removed", "reset"
+CAME_BACK, PAUSED, RESUMED = "came back", "paused", "resumed"
+_MOST_ROWS = 1 << 20  # of which transactions of one batch tell their number
 _BEGIN_AFTER = {REMOVED: CAME_BACK, PAUSED: RESUMED}  # else it is added, or has begun anew
 
 
@@ -30,12 +30,10 @@ class RuleHistory:
 
     Attributes:
         rules: the rules that run, by name.
-        coming: the names of further rules, which begin anew with a batch after this query's.
         paused: the names of rules that are paused.
     """
 
     rules: Mapping[str, LaidRule]
-    coming: Collection[str]
     paused: Collection[str]
     _is_written: bool = False
 
@@ -43,11 +41,13 @@ class RuleHistory:
         """Write what has changed since the last row, in the first batch; `now` is the time of the rows."""
         if self._is_written:
             return
-        last = last_changes(tables.rows(CHANGES, ["batch_id", "rule", "change"]))
-        rows = list(self._changes(last, batch_id))
+        known = tables.rows(CHANGES, ["batch_id", "rule", "change"])
+        rows = self._changes(last_changes(known), batch_id)
         if rows:
             stamped = [{"changed_at": now, **row} for row in rows]
-            tables.append(CHANGES, pa.Table.from_pylist(stamped, CHANGES_SCHEMA), batch_id)
+            # a batch that is done again with other rules has further rows, so its number alone does not do
+            version = batch_id * _MOST_ROWS + min(known.num_rows, _MOST_ROWS - 1)
+            tables.append(CHANGES, pa.Table.from_pylist(stamped, CHANGES_SCHEMA), version)
         self._is_written = True
 
     def _changes(self, last: Mapping[str, tuple[int, str]], batch_id: int) -> list[dict[str, Any]]:
@@ -59,18 +59,21 @@ class RuleHistory:
             change = _BEGIN_AFTER.get(before, RESET if before else ADDED)
             meaning = json.dumps(rule.parts, ensure_ascii=False)
             rows.append(_row(rule.place.since, name, change, meaning))
-        for name in {**last, **dict.fromkeys(self.paused)}:
-            change = PAUSED if name in self.paused else REMOVED
-            before = last.get(name, (-1, REMOVED))[1]
-            if name not in self.rules and name not in self.coming and before != change:
-                rows.append(_row(batch_id, name, change, None))
+        for name, (_, before) in last.items():
+            if name not in self.rules and before not in _BEGIN_AFTER:
+                rows.append(_row(batch_id, name, PAUSED if name in self.paused else REMOVED, None))
         return rows
 
 
 def last_changes(rows: pa.Table) -> dict[str, tuple[int, str]]:
-    """The last change of each rule, as (its batch, the change), by the name of the rule."""
-    ordered = rows.sort_by([("batch_id", "ascending")]).to_pylist()
-    return {row["rule"]: (row["batch_id"], row["change"]) for row in ordered}
+    """The last change of each rule, as (its batch, the change), by the name of the rule.
+
+    A rule may begin and end with the same batch, and not the other way round: once a batch has begun without
+    it, it begins anew with a later one.
+    """
+    changes = [(row["batch_id"], row["change"] in _BEGIN_AFTER, row) for row in rows.to_pylist()]
+    ordered = sorted(changes, key=lambda change: change[:2])
+    return {row["rule"]: (batch_id, row["change"]) for batch_id, _, row in ordered}
 
 
 def _row(batch_id: int, rule: str, change: str, meaning: str | None) -> dict[str, Any]:
