@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +20,22 @@ from pathlib import Path
 import click
 
 from spark_pace.cli.kept_run import MAY_PASS
+from spark_pace.errors import ConfigError
 
 _COMMAND = "from spark_pace.cli.main import main; main()"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def keep_running_command(job: Path, reset_rules: Sequence[str]) -> int:
+    """Do what `--keep-running` of `spark_pace.cli.main.run` says, and return the exit code.
+
+    Raises:
+        ConfigError: rules are to be reset: each start would do that anew.
+    """
+    if reset_rules:
+        must, do = "must come without --reset-rule", "Reset the rule by a run of its own, once."
+        raise ConfigError.of("--keep-running", must, f"--reset-rule {reset_rules[0]}", do)
+    return KeptJob(job).run()
 
 
 @dataclass

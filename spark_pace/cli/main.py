@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 failed, 2 the input is wrong, 130 stopped by ctrl-C.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import click
 
 from spark_pace import __version__
-from spark_pace.errors import ConfigError, RuleError, counted, shown
+from spark_pace.errors import ConfigError, RuleError, shown
 
 FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
 
@@ -71,17 +70,9 @@ def commands() -> None:
 )
 def check(files: tuple[Path, ...], against: str | None) -> None:
     """Check rule and job files: every problem with file:line:column."""
-    from spark_pace.job_file import check_files
+    from spark_pace.cli.check_command import check_command
 
-    problems = check_files(files)
-    if problems:
-        raise ConfigError(tuple(problems))
-    if against is not None:
-        from spark_pace.cli.check_against import check_against
-
-        check_against(files, against)
-        return
-    click.echo(f"{counted(len(files), 'file')}: no problems")
+    check_command(files, against)
 
 
 @commands.command(
@@ -92,16 +83,9 @@ def check(files: tuple[Path, ...], against: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
 def explain(files: tuple[Path, ...], as_json: bool) -> None:
     """Print what is known of each rule before it runs."""
-    from spark_pace.job_file import rules_in
-    from spark_pace.rules import explain as explain_rule
-    from spark_pace.rules import explain_as_json
+    from spark_pace.cli.explain_command import explain_command
 
-    if as_json:
-        for rule in rules_in(files):
-            click.echo(json.dumps(explain_as_json(rule), ensure_ascii=False))
-        return
-    blocks = ["\n".join(explain_rule(rule)) for rule in rules_in(files)]
-    click.echo("\n\n".join(blocks))
+    explain_command(files, as_json)
 
 
 @commands.command(
@@ -196,12 +180,9 @@ def run(job: Path, reset_rule: tuple[str, ...], keep_running: bool, kept: bool) 
     """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
     _see_current_directory()
     if keep_running:
-        from spark_pace.cli.keep_running import KeptJob
+        from spark_pace.cli.keep_running import keep_running_command
 
-        if reset_rule:
-            must, do = "must come without --reset-rule", "Reset the rule by a run of its own, once."
-            raise ConfigError.of("--keep-running", must, f"--reset-rule {reset_rule[0]}", do)
-        sys.exit(KeptJob(job).run())
+        sys.exit(keep_running_command(job, reset_rule))
     if kept:
         from spark_pace.cli.kept_run import kept_run
 
