@@ -13,14 +13,14 @@ from pyspark.sql import types as kinds
 from spark_pace.core.expr import Call, Expr, Literal, walk
 from spark_pace.core.expr import Column as ColumnOfExpression
 from spark_pace.core.expr.time_functions import KERNELS
+from spark_pace.core.match.row_patterns.result import result_of
+from spark_pace.core.match.row_patterns.rows import partition_bounds
+from spark_pace.core.plan.row_pattern import Measure, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
-from spark_pace.row_patterns.engine.plan import Measure, Plan, final_columns, output_columns
-from spark_pace.row_patterns.engine.result import result_of
-from spark_pace.row_patterns.engine.rows import partition_bounds
-from spark_pace.row_patterns.text.meaning import plan_of
-from spark_pace.row_patterns.text.occurrences import Rewriting, occurrences_in, replaced
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
+from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.frame_columns import UTC
 
 Batches = Iterator[pa.RecordBatch]
@@ -78,7 +78,7 @@ def _refuse_view(rewriting: Rewriting) -> None:
         rewriting.query.fail(words[named.index("VIEW")], must, "CREATE VIEW", do)
 
 
-def matched(frame: DataFrame, plan: Plan) -> DataFrame:
+def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     """The rows of the result. Without ``PARTITION BY`` one task searches all rows."""
     names = tuple(frame.columns)
     # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
@@ -99,7 +99,7 @@ def matched(frame: DataFrame, plan: Plan) -> DataFrame:
     return found.select(*(F.expr(one.sql if one else quoted(name)).alias(name) for name, one in final))
 
 
-def _order(plan: Plan, names: tuple[str, ...]) -> Iterator[Column]:
+def _order(plan: RowPattern, names: tuple[str, ...]) -> Iterator[Column]:
     for key in plan.order:
         column = F.col(quoted(str(names.index(key.column))))
         if key.descending:
@@ -134,7 +134,7 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     return pa.schema([(field.name, arrow(field.dataType)) for field in frame.schema])
 
 
-def task(plan: Plan, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
+def task(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
     """What a task does with the sorted rows of some partitions: it searches whole ones, many at a time."""
 
     def searched(batches: Batches) -> Batches:
@@ -162,7 +162,7 @@ def _numbered(table: pa.Table) -> Batches:
     yield from named.combine_chunks().to_batches(AT_ONCE_ROWS)
 
 
-def _require_usable(frame: DataFrame, plan: Plan) -> None:
+def _require_usable(frame: DataFrame, plan: RowPattern) -> None:
     """Refuse streams, and times that would be read in another zone than Spark reads them.
 
     Raises:
@@ -182,7 +182,7 @@ def _require_usable(frame: DataFrame, plan: Plan) -> None:
         raise ConfigError.of(plan.where, must, f"a session in {zone}", do)
 
 
-def _computed(plan: Plan) -> Iterator[Expr]:
+def _computed(plan: RowPattern) -> Iterator[Expr]:
     """Everything that is computed: of rows, and over slots."""
     parts = [part for one in plan.conditions for part in (*one.fixed, *one.of_match)]
     for part in [*parts, *(one.value for one in plan.measures if one.stored is None)]:

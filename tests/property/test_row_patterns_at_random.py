@@ -12,13 +12,13 @@ import pytest
 
 from spark_pace import ways
 from spark_pace.core.expr import Call, Column, Expr, Literal, evaluate
+from spark_pace.core.match.row_patterns import search as search_module
+from spark_pace.core.match.row_patterns.measures import summary_of
+from spark_pace.core.match.row_patterns.rows import SlotColumns
+from spark_pace.core.match.row_patterns.running import result_of, step_of
+from spark_pace.core.match.row_patterns.scalars import scalar_function
+from spark_pace.core.plan.row_pattern import Summary, slot_name
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.engine import search as search_module
-from spark_pace.row_patterns.engine.measures import summary_of
-from spark_pace.row_patterns.engine.plan import Summary, slot_name
-from spark_pace.row_patterns.engine.rows import SlotColumns
-from spark_pace.row_patterns.engine.running import result_of, step_of
-from spark_pace.row_patterns.engine.scalars import scalar_function
 from tests.support.row_pattern_cases import (
     SKIPPED,
     difference,

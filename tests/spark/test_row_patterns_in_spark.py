@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_pace
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.text.meaning import plan_of
-from spark_pace.row_patterns.text.occurrences import occurrences_in
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark import row_patterns
 from tests.support.examples import tried
 from tests.support.row_pattern_cases import SKIPPED, trial_of

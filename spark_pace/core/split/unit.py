@@ -26,12 +26,12 @@ from spark_pace.core.columns import (
     has_bit,
 )
 from spark_pace.core.expr import EventColumns, evaluate
+from spark_pace.core.hashes import buckets_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.panes import Panes
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.expr import evaluate_mask
-from spark_pace.row_patterns.engine.plan import Computed, Navigation, Plan
-from spark_pace.row_patterns.engine.rows import Rows, SlotColumns, typed
+from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns, typed
+from spark_pace.core.plan.row_pattern import Computed, Navigation, RowPattern
 
 
-def holding(plan: Plan, rows: Rows) -> Ints:
+def holding(plan: RowPattern, rows: Rows) -> Ints:
     """int64[n], of each row a bit for each variable: the fixed parts of its condition hold."""
     holds = np.zeros(rows.rows, np.int64)
     for variable, condition in enumerate(plan.conditions):
@@ -30,7 +30,7 @@ def _slots(part: Computed, rows: Rows) -> list[pa.Array]:
     return columns
 
 
-def reaches(plan: Plan, rows: Rows) -> Ints:
+def reaches(plan: RowPattern, rows: Rows) -> Ints:
     """int64[n], the first row that is too late for a match that begins in each row; int64[0] without WITHIN.
 
     The times ascend in each partition, as `ORDER BY` sorts them first; a row without a time is in no match

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from spark_pace.row_patterns.text.clause import Clause, read_clause
-from spark_pace.row_patterns.text.reader import Reader, closing
-from spark_pace.row_patterns.text.words import Query, in_spark
+from spark_pace.rules.row_patterns.clause import Clause, read_clause
+from spark_pace.rules.row_patterns.reader import Reader, closing
+from spark_pace.rules.row_patterns.words import Query, in_spark
 
 _BEFORE_INPUT = ("FROM", "JOIN")
 _MUST = "must follow a table, a view or a subquery in parentheses, behind FROM, JOIN or a comma"

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import Ints
-from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.engine.compiled import (
+from spark_pace.core.match.row_patterns.compiled import (
     ENDED,
     LABELS,
     MATCHES,
@@ -28,8 +27,9 @@ from spark_pace.row_patterns.engine.compiled import (
     Output,
     search,
 )
-from spark_pace.row_patterns.engine.plan import Plan, SkipMode
-from spark_pace.row_patterns.engine.program import CHOOSE, Program
+from spark_pace.core.match.row_patterns.program import CHOOSE, Program
+from spark_pace.core.plan.row_pattern import RowPattern, SkipMode
+from spark_pace.errors import ConfigError
 
 MOST_LABELS = 1 << 30  # rows of all matches together; matches may overlap
 MOST_MARKS = 1 << 34  # choices times rows: two gigabytes
@@ -57,7 +57,7 @@ class Found:
     labels: npt.NDArray[np.int32]
 
 
-def skip_error(plan: Plan, missing: bool) -> ConfigError:
+def skip_error(plan: RowPattern, missing: bool) -> ConfigError:
     """The error for a match from which ``SKIP TO`` leads nowhere."""
     name = plan.skip_name
     must = f"AFTER MATCH SKIP TO {name} must lead to a row behind the first row of every match"
@@ -66,7 +66,7 @@ def skip_error(plan: Plan, missing: bool) -> ConfigError:
     return ConfigError.of(plan.where, must, got, do)
 
 
-def next_start(plan: Plan, labels: list[int]) -> int:
+def next_start(plan: RowPattern, labels: list[int]) -> int:
     """How many rows behind the first row of a match the search goes on.
 
     Raises:
@@ -83,7 +83,7 @@ def next_start(plan: Plan, labels: list[int]) -> int:
     return place
 
 
-def search_bits(plan: Plan, program: Program, bounds: Ints, holds: Ints, reach: Ints) -> Found:
+def search_bits(plan: RowPattern, program: Program, bounds: Ints, holds: Ints, reach: Ints) -> Found:
     """The matches where all conditions are known of each row, as bits (`holds`, see `Input`).
 
     Raises:
@@ -122,7 +122,7 @@ def _memory(marks: npt.NDArray[np.uint8], room: int) -> Memory:
     return Memory(marks, *(np.zeros(room, np.int64) for _ in range(4)))
 
 
-def require_few(plan: Plan, labels: int) -> None:
+def require_few(plan: RowPattern, labels: int) -> None:
     """Refuse matches that have too many rows together.
 
     Raises:
@@ -134,6 +134,6 @@ def require_few(plan: Plan, labels: int) -> None:
         raise ConfigError.of(plan.where, must, "more", do)
 
 
-def _longer(plan: Plan, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _longer(plan: RowPattern, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     require_few(plan, len(labels))
     return np.concatenate([labels, np.zeros(len(labels), np.int32)])

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from spark_pace.core.expr import Column, Expr
+from spark_pace.core.plan.row_pattern import Navigation, Slot, slot_column
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.row_patterns.engine.plan import Navigation, Slot, slot_column
-from spark_pace.row_patterns.text.columns import OPAQUE, Names
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.row_patterns.columns import OPAQUE, Names
 
 NOT_READABLE = "must be a column of a type that expressions can compute with"
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, walk
-from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.engine.plan import (
+from spark_pace.core.plan.row_pattern import (
     Computed,
     Condition,
     Measure,
@@ -19,21 +18,22 @@ from spark_pace.row_patterns.engine.plan import (
     slot_column,
     slot_name,
 )
-from spark_pace.row_patterns.text.clause import Named
-from spark_pace.row_patterns.text.columns import OPAQUE, Names
-from spark_pace.row_patterns.text.expression_text import (
+from spark_pace.errors import ConfigError
+from spark_pace.rules.document.report import quote
+from spark_pace.rules.expressions.compile import compile_parts, compile_value
+from spark_pace.rules.row_patterns.clause import Named
+from spark_pace.rules.row_patterns.columns import OPAQUE, Names
+from spark_pace.rules.row_patterns.expression_text import (
     ExpressionText,
     compiled,
     expression_text,
 )
-from spark_pace.row_patterns.text.navigation import Calls, begins_call
-from spark_pace.row_patterns.text.outside import read_outside
-from spark_pace.row_patterns.text.reader import Reader
-from spark_pace.row_patterns.text.row_values import plain_column
-from spark_pace.row_patterns.text.scopes import NOT_READABLE, MatchScope
-from spark_pace.row_patterns.text.words import Query, Word
-from spark_pace.rules.document.report import quote
-from spark_pace.rules.expressions.compile import compile_parts, compile_value
+from spark_pace.rules.row_patterns.navigation import Calls, begins_call
+from spark_pace.rules.row_patterns.outside import read_outside
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.row_values import plain_column
+from spark_pace.rules.row_patterns.scopes import NOT_READABLE, MatchScope
+from spark_pace.rules.row_patterns.words import Query, Word
 
 
 @dataclass(frozen=True)

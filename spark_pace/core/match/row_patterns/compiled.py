@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
 from spark_pace.machine_code.kernel import Kernel, inlined, part
-from spark_pace.row_patterns.engine.program import AT_START, CHOOSE, DONE, TAKE, Program
 
 PARTITION, ROW, MATCHES, LABELS, STATUS = range(5)  # places in `Output.progress`
 ENDED, NO_ROOM, NO_LABELS, NO_TARGET, NO_MOVE = range(5)  # values of its `STATUS`

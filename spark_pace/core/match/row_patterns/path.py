@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from spark_pace.row_patterns.engine.plan import Computed, MatchNumber, Navigation, Plan, Slot, Summary
-from spark_pace.row_patterns.engine.rows import Rows
-from spark_pace.row_patterns.engine.running import State, Step, result_of, step_of
-from spark_pace.row_patterns.engine.scalars import Scalar, as_values, scalar_function
+from spark_pace.core.match.row_patterns.rows import Rows
+from spark_pace.core.match.row_patterns.running import State, Step, result_of, step_of
+from spark_pace.core.match.row_patterns.scalars import Scalar, as_values, scalar_function
+from spark_pace.core.plan.row_pattern import Computed, MatchNumber, Navigation, RowPattern, Slot, Summary
 
 Variables = tuple[int, ...] | None
 
@@ -20,7 +20,7 @@ class Path:
     take a row adds to the ends of these lists, to go back removes from there.
     """
 
-    def __init__(self, plan: Plan, rows: Rows) -> None:
+    def __init__(self, plan: RowPattern, rows: Rows) -> None:
         """Compute what conditions read of each row, for all rows."""
         self.number = 0  # of the match that is sought
         self._names = plan.variables
@@ -110,7 +110,7 @@ class Path:
         return self._values[slot][at] if self._begin <= at < self._end else None
 
 
-def _slots(plan: Plan) -> Iterator[Slot]:
+def _slots(plan: RowPattern) -> Iterator[Slot]:
     for condition in plan.conditions:
         for part in condition.of_match:
             yield from dict.fromkeys(part.slots)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.errors import ConfigError, Problem
-from spark_pace.row_patterns.text.reader import Reader
-from spark_pace.row_patterns.text.words import as_spark
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.words import as_spark
 
 UNKNOWN_FUNCTION = "must be a known function"  # what the compiler of expressions says
 _ELSEWHERE = "Spark's own functions can be computed of the input in a subquery, or in the query around."

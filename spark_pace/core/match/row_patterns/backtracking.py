@@ -1,6 +1,6 @@
 """The search for matches where conditions read the match so far: each start by itself, with a limit.
 
-It follows the same program as `spark_pace.row_patterns.engine.compiled`, row by row in Python. What has
+It follows the same program as `spark_pace.core.match.row_patterns.compiled`, row by row in Python. What has
 failed is remembered only where no such condition can come any more.
 """
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.match.row_patterns.path import Path
+from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
+from spark_pace.core.match.row_patterns.rows import Rows
+from spark_pace.core.match.row_patterns.search import Found, next_start, require_few
+from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.engine.path import Path
-from spark_pace.row_patterns.engine.plan import Plan
-from spark_pace.row_patterns.engine.program import AT_START, CHOOSE, DONE, TAKE, Program
-from spark_pace.row_patterns.engine.rows import Rows
-from spark_pace.row_patterns.engine.search import Found, next_start, require_few
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Steps:
         other: see `Program`.
         value: see `Program`.
         settled: of each instruction whether no condition that reads the match can follow it.
-        holds: see `spark_pace.row_patterns.engine.compiled.Input`.
+        holds: see `spark_pace.core.match.row_patterns.compiled.Input`.
         reach: likewise.
     """
 
@@ -42,11 +42,11 @@ class Steps:
     reach: list[int]
 
 
-def search_paths(plan: Plan, program: Program, rows: Rows, holds: Ints, reach: Ints) -> Found:
+def search_paths(plan: RowPattern, program: Program, rows: Rows, holds: Ints, reach: Ints) -> Found:
     """The matches of all partitions.
 
     Raises:
-        ConfigError: the search from one row takes more than `Plan.most_steps`, or ``SKIP TO`` leads nowhere.
+        ConfigError: the search from one row takes too many steps, or ``SKIP TO`` leads nowhere.
     """
     steps = Steps(
         program.kind.tolist(),
@@ -79,7 +79,7 @@ def search_paths(plan: Plan, program: Program, rows: Rows, holds: Ints, reach: I
     return Found(np.array(first, np.int64), np.array(length, np.int64), np.array(labels, np.int32))
 
 
-def _settled(plan: Plan, program: Program) -> list[bool]:
+def _settled(plan: RowPattern, program: Program) -> list[bool]:
     """Of each instruction whether no condition that reads the match can follow it."""
     reads = [bool(one.of_match) for one in plan.conditions]
     kinds, values = program.kind.tolist(), program.value.tolist()
@@ -98,7 +98,7 @@ def _settled(plan: Plan, program: Program) -> list[bool]:
     return [not one for one in open_]
 
 
-def _attempt(plan: Plan, search: _Search) -> list[int] | None:
+def _attempt(plan: RowPattern, search: _Search) -> list[int] | None:
     """The labels of the match that begins at the start of a search; None if there is none."""
     for _ in range(plan.most_steps):
         if search.steps.kind[search.at] == DONE:

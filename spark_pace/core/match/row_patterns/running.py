@@ -7,8 +7,8 @@ from decimal import Context, Decimal
 from typing import Any
 
 from spark_pace.core.expr import decimal_digits
-from spark_pace.row_patterns.engine.plan import Summary
-from spark_pace.row_patterns.engine.scalars import less
+from spark_pace.core.match.row_patterns.scalars import less
+from spark_pace.core.plan.row_pattern import Summary
 
 _LEAST, _ABOVE = -(2**63), 2**63
 _SCALE = 1074  # every DOUBLE is a whole number of 2 ** -1074

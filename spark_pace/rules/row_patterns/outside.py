@@ -7,14 +7,14 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from spark_pace.core.expr import Column, Expr
+from spark_pace.core.plan.row_pattern import Navigation
 from spark_pace.errors import ConfigError, Problem
-from spark_pace.row_patterns.engine.plan import Navigation
-from spark_pace.row_patterns.text.expression_text import ExpressionText
-from spark_pace.row_patterns.text.scopes import MatchScope
 from spark_pace.rules.document.report import Report
 from spark_pace.rules.expressions.functions import FUNCTIONS
 from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.row_patterns.expression_text import ExpressionText
+from spark_pace.rules.row_patterns.scopes import MatchScope
 
 _UNITS = {
     *("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"),

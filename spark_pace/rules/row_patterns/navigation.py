@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
-from spark_pace.row_patterns.engine.plan import MatchNumber, Navigation, Summary
-from spark_pace.row_patterns.text.columns import OPAQUE
-from spark_pace.row_patterns.text.reader import Reader
-from spark_pace.row_patterns.text.row_values import RowValue, row_value
-from spark_pace.row_patterns.text.scopes import MatchScope
-from spark_pace.row_patterns.text.words import Word
+from spark_pace.core.plan.row_pattern import MatchNumber, Navigation, Summary
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.attributes import over_values
 from spark_pace.rules.expressions.digits import averaged
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.row_patterns.columns import OPAQUE
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.row_values import RowValue, row_value
+from spark_pace.rules.row_patterns.scopes import MatchScope
+from spark_pace.rules.row_patterns.words import Word
 
 COUNTED = ("FIRST", "LAST")
 BEFORE, BEHIND = ("PREV", "LAG"), ("NEXT", "LEAD")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from spark_pace.core.match.row_patterns.rows import expression_type
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.row_patterns.engine.rows import expression_type
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.types import Wrong
 

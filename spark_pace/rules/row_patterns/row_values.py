@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_pace.core.expr import Column, Expr
-from spark_pace.row_patterns.text.columns import Names
-from spark_pace.row_patterns.text.expression_text import compiled, expression_text
-from spark_pace.row_patterns.text.reader import Reader
-from spark_pace.row_patterns.text.scopes import RowScope
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.row_patterns.columns import Names
+from spark_pace.rules.row_patterns.expression_text import compiled, expression_text
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.scopes import RowScope
 
 
 @dataclass(frozen=True)

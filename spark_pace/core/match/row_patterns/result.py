@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import Ints
-from spark_pace.row_patterns.engine.backtracking import search_paths
-from spark_pace.row_patterns.engine.conditions import holding, reaches
-from spark_pace.row_patterns.engine.measures import Frames
-from spark_pace.row_patterns.engine.plan import Plan, output_columns
-from spark_pace.row_patterns.engine.program import program_of
-from spark_pace.row_patterns.engine.rows import Rows, partition_bounds
-from spark_pace.row_patterns.engine.search import Found, search_bits
+from spark_pace.core.match.row_patterns.backtracking import search_paths
+from spark_pace.core.match.row_patterns.conditions import holding, reaches
+from spark_pace.core.match.row_patterns.measures import Frames
+from spark_pace.core.match.row_patterns.program import program_of
+from spark_pace.core.match.row_patterns.rows import Rows, partition_bounds
+from spark_pace.core.match.row_patterns.search import Found, search_bits
+from spark_pace.core.plan.row_pattern import RowPattern, output_columns
 
 
-def result_schema(plan: Plan, schema: pa.Schema) -> pa.Schema:
+def result_schema(plan: RowPattern, schema: pa.Schema) -> pa.Schema:
     """The schema of the result, for rows of this schema."""
     columns = []
     for name, one in output_columns(plan, tuple(schema.names)):
@@ -24,7 +24,7 @@ def result_schema(plan: Plan, schema: pa.Schema) -> pa.Schema:
     return pa.schema(columns)
 
 
-def result_of(plan: Plan, table: pa.Table) -> pa.Table:
+def result_of(plan: RowPattern, table: pa.Table) -> pa.Table:
     """The rows of the result.
 
     Args:
@@ -38,7 +38,7 @@ def result_of(plan: Plan, table: pa.Table) -> pa.Table:
     return _rows_of_result(plan, rows, find(plan, rows))
 
 
-def find(plan: Plan, rows: Rows) -> Found:
+def find(plan: RowPattern, rows: Rows) -> Found:
     """The matches."""
     program = program_of(plan.pattern)
     holds, reach = holding(plan, rows), reaches(plan, rows)
@@ -47,7 +47,7 @@ def find(plan: Plan, rows: Rows) -> Found:
     return search_bits(plan, program, rows.bounds, holds, reach)
 
 
-def _rows_of_result(plan: Plan, rows: Rows, found: Found) -> pa.Table:
+def _rows_of_result(plan: RowPattern, rows: Rows, found: Found) -> pa.Table:
     ends = np.cumsum(found.length)
     begins = ends - found.length
     if plan.rows == "one":
@@ -69,7 +69,7 @@ def _rows_of_result(plan: Plan, rows: Rows, found: Found) -> pa.Table:
     return pa.table(columns, result_schema(plan, rows.table.schema))
 
 
-def _all_rows(plan: Plan, found: Found, begins: Ints) -> tuple[Ints, Ints, Ints]:
+def _all_rows(plan: RowPattern, found: Found, begins: Ints) -> tuple[Ints, Ints, Ints]:
     """The match of each row of the result, the place behind it among the rows of matches, and its row.
 
     An empty match has one row unless these are omitted; its place is where its rows would begin.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import permutations
 
-from spark_pace.row_patterns.engine.pattern import (
+from spark_pace.core.plan.row_pattern import (
     Alternatives,
     Empty,
     End,
@@ -16,8 +16,8 @@ from spark_pace.row_patterns.engine.pattern import (
     Start,
     Variable,
 )
-from spark_pace.row_patterns.text.reader import Reader
-from spark_pace.row_patterns.text.words import Word
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.words import Word
 
 MOST_PERMUTED = 6
 MOST_TIMES = 10_000

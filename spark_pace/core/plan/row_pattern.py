@@ -8,10 +8,65 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from spark_pace.core.expr import Column, Expr, ExprType
-from spark_pace.row_patterns.engine.pattern import Node
 
 RowMode: TypeAlias = Literal["one", "show", "omit", "unmatched"]  # of all rows per match, but for "one"
 SkipMode: TypeAlias = Literal["past last row", "to next row", "to first", "to last"]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One row, for a variable."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Empty:
+    """No row."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """No row, before the first row of the partition: ``^``."""
+
+
+@dataclass(frozen=True)
+class End:
+    """No row, behind the last row of the partition: ``$``."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One part after the other."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """One of several, the first one that leads to a match."""
+
+    choices: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """A part again and again: `most` times (None: without a limit), but no fewer times than `least`."""
+
+    part: Node
+    least: int
+    most: int | None
+    greedy: bool
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """A part whose rows do not come into the result: ``{- -}``."""
+
+    part: Node
+
+
+Node: TypeAlias = Variable | Empty | Start | End | Sequence | Alternatives | Repetition | Excluded
 
 
 @dataclass(frozen=True)
@@ -104,7 +159,7 @@ class Outside:
     Attributes:
         name: its name.
         sql: Spark SQL over the columns that `reads` names.
-        reads: these measures, one at least, in the order of `Plan.measures`.
+        reads: these measures, one at least, in the order of `RowPattern.measures`.
     """
 
     name: str
@@ -136,7 +191,7 @@ class OrderKey:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RowPattern:
     """A checked clause.
 
     Attributes:
@@ -183,7 +238,7 @@ def slot_column(number: int, slot: Slot) -> Column:
     return Column(None, slot_name(number), slot.type)
 
 
-def output_columns(plan: Plan, columns: tuple[str, ...]) -> list[tuple[str, Measure | None]]:
+def output_columns(plan: RowPattern, columns: tuple[str, ...]) -> list[tuple[str, Measure | None]]:
     """The columns of the result in order, each with its measure; None: it is a column of the input.
 
     Args:
@@ -199,7 +254,7 @@ def output_columns(plan: Plan, columns: tuple[str, ...]) -> list[tuple[str, Meas
     return [*((name, None) for name in ahead), *measures, *((name, None) for name in rest)]
 
 
-def final_columns(plan: Plan, columns: tuple[str, ...]) -> list[tuple[str, Outside | None]]:
+def final_columns(plan: RowPattern, columns: tuple[str, ...]) -> list[tuple[str, Outside | None]]:
     """The columns that are left when Spark has computed its measures, each with what it computes."""
     at = {one.reads[0]: one for one in plan.outside}
     hidden = {name for one in plan.outside for name in one.reads[1:]}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_pace.row_patterns.engine.pattern import Node
-from spark_pace.row_patterns.engine.plan import RowMode, SkipMode
-from spark_pace.row_patterns.text.pattern_text import read_pattern
-from spark_pace.row_patterns.text.reader import Reader
-from spark_pace.row_patterns.text.words import Word
+from spark_pace.core.plan.row_pattern import Node, RowMode, SkipMode
+from spark_pace.rules.row_patterns.pattern_text import read_pattern
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.words import Word
 
 _CLAUSES: tuple[tuple[str, ...], ...] = (
     ("PARTITION", "BY"),

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import evaluate
+from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns, taken
+from spark_pace.core.match.row_patterns.search import Found
+from spark_pace.core.plan.row_pattern import MatchNumber, Measure, Navigation, RowPattern, Slot, Summary
 from spark_pace.core.ranges import expand, folded, running
 from spark_pace.core.ranks import value_ranks
 from spark_pace.core.summaries.column_sums import sums_of
 from spark_pace.core.tables import bools
-from spark_pace.row_patterns.engine.plan import MatchNumber, Measure, Navigation, Plan, Slot, Summary
-from spark_pace.row_patterns.engine.rows import Rows, SlotColumns, taken
-from spark_pace.row_patterns.engine.search import Found
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Frames:
         end: int64[o], the place behind the last row of the match.
     """
 
-    plan: Plan
+    plan: RowPattern
     rows: Rows
     found: Found
     match: Ints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from spark_pace.core.match import conjunction_search, sequence_search
+from spark_pace.core.match.compiled_search import conjunction_search, sequence_search
 from spark_pace.core.match.search.search import Search
 
 

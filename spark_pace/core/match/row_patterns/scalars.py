@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Column, Expr, Literal, evaluate
 from spark_pace.core.expr.nodes import Call, decimal_digits
-from spark_pace.row_patterns.engine.rows import SlotColumns
+from spark_pace.core.match.row_patterns.rows import SlotColumns
 
 Values = Sequence[Any]
 Scalar = Callable[[Values], Any]  # the values of the slots in, one value out

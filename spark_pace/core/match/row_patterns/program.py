@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.row_patterns.engine.pattern import (
+from spark_pace.core.plan.row_pattern import (
     Alternatives,
     Empty,
     End,

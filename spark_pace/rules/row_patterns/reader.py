@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from spark_pace.row_patterns.text.words import Query, Word
+from spark_pace.rules.row_patterns.words import Query, Word
 
 _MOST_DIGITS = 18
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 import pyarrow as pa
 
 from spark_pace.core.expr import Literal
+from spark_pace.core.match.row_patterns.program import MOST_INSTRUCTIONS, TooLargeError, program_of
+from spark_pace.core.match.row_patterns.rows import expression_type
+from spark_pace.core.plan.row_pattern import Condition, OrderKey, RowPattern, final_columns
 from spark_pace.errors import one_line
-from spark_pace.row_patterns.engine.plan import Condition, OrderKey, Plan, final_columns
-from spark_pace.row_patterns.engine.program import MOST_INSTRUCTIONS, TooLargeError, program_of
-from spark_pace.row_patterns.engine.rows import expression_type
-from spark_pace.row_patterns.text.clause import Clause, Key
-from spark_pace.row_patterns.text.columns import Names
-from spark_pace.row_patterns.text.expression_text import compiled, expression_text
-from spark_pace.row_patterns.text.expressions import Expressions
-from spark_pace.row_patterns.text.words import Query, Word
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.intervals import Interval, constant_interval
 from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.row_patterns.clause import Clause, Key
+from spark_pace.rules.row_patterns.columns import Names
+from spark_pace.rules.row_patterns.expression_text import compiled, expression_text
+from spark_pace.rules.row_patterns.expressions import Expressions
+from spark_pace.rules.row_patterns.words import Query, Word
 
 MOST_STEPS = 1_000_000
 
@@ -31,14 +31,14 @@ def plan_of(
     schema: pa.Schema,
     most_steps: int = MOST_STEPS,
     in_spark: Callable[[str], bool] | None = None,
-) -> Plan:
+) -> RowPattern:
     """The plan of a clause over rows of this schema.
 
     Args:
         query: the query.
         clause: one of its clauses.
         schema: the columns of the input.
-        most_steps: see `Plan`.
+        most_steps: see `RowPattern`.
         in_spark: tells whether Spark has a function; None where there is no Spark.
 
     Raises:
@@ -51,12 +51,12 @@ def plan_of(
     return plan
 
 
-def _plan(query: Query, clause: Clause, expressions: Expressions, most_steps: int) -> Plan:
+def _plan(query: Query, clause: Clause, expressions: Expressions, most_steps: int) -> RowPattern:
     names, primary = expressions.names, expressions.variables
     measures = [expressions.measure(one) for one in clause.measures]
     order = tuple(order_key(query, names, key) for key in clause.order)
     skip_to = clause.skip_to
-    return Plan(
+    return RowPattern(
         where=str(query.place(clause.opening.start)),
         partition=tuple(_column(query, names, word) for word in clause.partition),
         order=order,
@@ -162,7 +162,7 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
     return int(length.micros.value)
 
 
-def _check_whole(query: Query, clause: Clause, plan: Plan, schema: pa.Schema) -> None:
+def _check_whole(query: Query, clause: Clause, plan: RowPattern, schema: pa.Schema) -> None:
     if clause.excludes and plan.rows == "unmatched":
         must = "must not stand beside {- -}, whose rows would be neither matched nor unmatched"
         query.fail(clause.rows_word, must, "WITH UNMATCHED ROWS", "Leave one of them out.")

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from spark_pace.row_patterns.engine.plan import OrderKey
-from spark_pace.row_patterns.engine.result import result_of
-from spark_pace.row_patterns.engine.rows import sorted_table
-from spark_pace.row_patterns.text.clause import Key, read_keys
-from spark_pace.row_patterns.text.columns import Names
-from spark_pace.row_patterns.text.meaning import order_key, plan_of
-from spark_pace.row_patterns.text.occurrences import Occurrence, occurrences_in
-from spark_pace.row_patterns.text.reader import Reader
-from spark_pace.row_patterns.text.words import Query, Word
+from spark_pace.core.match.row_patterns.result import result_of
+from spark_pace.core.match.row_patterns.rows import sorted_table
+from spark_pace.core.plan.row_pattern import OrderKey
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.row_patterns.clause import Key, read_keys
+from spark_pace.rules.row_patterns.columns import Names
+from spark_pace.rules.row_patterns.meaning import order_key, plan_of
+from spark_pace.rules.row_patterns.occurrences import Occurrence, occurrences_in
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.words import Query, Word
 
 _MUST = "must be of the form SELECT columns FROM table MATCH_RECOGNIZE (…) [ORDER BY columns] [LIMIT n]"
 _DO = "Other queries need Spark: spark_pace.sql(spark, query)."

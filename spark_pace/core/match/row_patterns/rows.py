@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, ExprType, evaluate
+from spark_pace.core.plan.row_pattern import OrderKey
 from spark_pace.core.ranks import value_codes, value_ranks
 from spark_pace.core.tables import array
-from spark_pace.row_patterns.engine.plan import OrderKey
 
 
 def expression_type(kind: pa.DataType) -> ExprType | None:
