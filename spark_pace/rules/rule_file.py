@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
-from spark_pace.core.expr import Expr, is_single
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.expr import Expr
 from spark_pace.core.plan.conditions import mentions_previous
 from spark_pace.core.plan.lower_rules import match_schema, with_what_is_used
-from spark_pace.core.plan.rule import EventSchema, Rule, column_name
+from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import RuleError
 from spark_pace.rules.document.document import (
     Listing,
@@ -28,14 +27,14 @@ from spark_pace.rules.document.document import (
 from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
-from spark_pace.rules.expressions.attributes import ONE_VALUE, find_type
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.fold import read_fold, says_form
 from spark_pace.rules.forget_key_after import read_forgetting
+from spark_pace.rules.match_recognize import read_row_rule
 from spark_pace.rules.operator import read_operator
+from spark_pace.rules.partition_by import read_partition
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
@@ -50,7 +49,8 @@ from spark_pace.rules.span import (
 
 RULE_KEYS = (
     "name", "description", "from", "filter", "partition_by", "forget_key_after", "pattern", "where", "within",
-    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold", "emit",
+    "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold",
+    "match_recognize", "emit",
 )  # fmt: skip
 _IN_LONG_FORM = "It belongs to a component: write {name: b, when: x = 1, %s}."
 _IN_PATTERN = "Write filter for all events, or a component of pattern: {sequence: [a: x = 1, b: x = 2]}."
@@ -66,13 +66,11 @@ _NO_KEYS = {
     "having": "where",
 }
 MAX_RULES = 1_000
-MAX_KEYS = 16  # attributes in partition_by
 _DECLARE = (
     'Add events: {schema: "time TIMESTAMP, ...", event_time: time}, here or in the job file; '
     "then name that one."
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -207,6 +205,10 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
         _read_merge(fields)
         _read_description(fields)
         fields.texts("partition_by", "partition_by: [id]")
+        if fields.has("match_recognize"):
+            read_row_rule(fields, None)
+            check_syntax(fields, ("filter",))
+            return
         read_forgetting(fields, None, None)
         _check_syntax(fields, read_selecting(fields))
         return
@@ -236,7 +238,9 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
 
 def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
     schema = match_schema(reads) if reads else of_input
-    partition_by = _read_partition(fields, schema)
+    if fields.has("match_recognize"):
+        return _read_rows(fields, name, schema, reads)
+    partition_by = read_partition(fields, schema)
     span = read_span(fields, schema)
     fold = read_fold(fields, schema)
     operator = None if fields.has("fold") else read_operator(fields, reads=bool(reads))
@@ -246,7 +250,7 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
     elif not fields.has("fold") and (fields.has("pattern") or not fields.has("operator")):
         if not fields.has("pattern"):
             do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
-            must = 'must have a "pattern", an "operator", a "span" or a "fold"'
+            must = 'must have a "pattern", an "operator", a "span", a "fold" or "match_recognize"'
             fields.report.add(fields.place, must, "none", do)
         pattern = read_pattern(fields, schema)
     operates = fields.has("operator") and not fields.has("pattern")
@@ -269,6 +273,22 @@ def _read_body(fields: Section, name: str, of_input: EventSchema, reads: tuple[R
     )
     check_windows(fields, rule)
     return rule
+
+
+def _read_rows(fields: Section, name: str, schema: EventSchema, reads: tuple[Rule, ...]) -> Rule:
+    found, passes = read_row_rule(fields, schema), _read_filter(fields, schema)
+    rule = Rule(
+        name, schema, passes, (), None, None, None, "detection", (), _read_description(fields), reads=reads
+    )
+    if found is None:  # which was reported
+        return rule
+    return replace(
+        rule,
+        partition_by=found.partition_by,
+        emit=found.emit,
+        forget_key_after_us=found.forget_key_after_us,
+        rows=found.pattern,
+    )
 
 
 def _read_merge(fields: Section) -> Literal["selection", "detection"]:
@@ -311,32 +331,3 @@ def _read_filter(fields: Section, schema: EventSchema) -> Expr | None:
         do = "What does not pass the filter would keep a key alive: use prev in the condition of a component."
         fields.report.add(fields.key_place("forget_key_after"), must, got, do)
     return condition
-
-
-def _read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
-    found: list[str] = []
-    items = fields.texts("partition_by", "partition_by: [id]")
-    if len(items) > MAX_KEYS:
-        place, must = fields.key_place("partition_by"), f"must name at most {MAX_KEYS} attributes"
-        fields.report.add(place, must, f"{len(items)}", "Name fewer.")
-    for item in items[:MAX_KEYS]:
-        name, report = item.text, fields.report
-        column = column_name(name) if len(schema.path_of(name)) > 1 else name
-        kind = find_type(schema, name)
-        if isinstance(kind, Wrong):
-            report.add(item.place, kind.must, kind.got, kind.do)
-        elif not is_single(kind):
-            must = "must name an attribute of single values"
-            report.add(item.place, must, f"{quote(name)}, {kind}", ONE_VALUE)
-        elif kind == "DOUBLE":
-            must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
-            report.add(item.place, must, got, "Use a BIGINT or STRING attribute.")
-        elif not _IDENTIFIER.fullmatch(column) or column.lower() in FIXED_COLUMNS:
-            must, taken = "must be usable as a column of the matches", ", ".join(FIXED_COLUMNS)
-            do = f"Rename the attribute: letters, digits and _, but none of {taken}."
-            report.add(item.place, must, quote(name), do)
-        elif column in map(column_name, found):
-            report.add(item.place, "must name an attribute once", quote(name), "Remove one.")
-        else:
-            found.append(name)
-    return tuple(found)

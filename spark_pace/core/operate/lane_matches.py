@@ -35,6 +35,7 @@ from spark_pace.core.operate.fold_fields import fold_matches
 from spark_pace.core.operate.match_table import Labels, matched_us, pattern_matches, span_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
+from spark_pace.core.operate.row_fields import rows_matches
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans, waiting_in_spans
 from spark_pace.core.plan.panes import EVENTS, united
 from spark_pace.core.plan.plan import Plan, RulePlan
@@ -64,6 +65,9 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
     rule, stream = planned.rule, lane.stream(planned.key_column)
     if rule.fold is not None:
         matches, failed = fold_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
+        return [Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)]
+    if rule.rows is not None:
+        matches, failed = rows_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
         return [Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)]
     if rule.operator is not None:
         return [_by_python(plan, planned, lane, stream, call)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -226,6 +227,46 @@ class RowPattern:
     pattern: Node
     within_us: int | None
     most_steps: int
+
+    @property
+    def ahead(self) -> tuple[int, ...]:
+        """How many rows behind a row the fixed parts of each variable's condition read."""
+        return tuple(
+            max((slot.shift for part in one.fixed for slot in _navigations(part)), default=0)
+            for one in self.conditions
+        )
+
+    @property
+    def beyond(self) -> int:
+        """How many rows behind its last row the measures of a match may read."""
+        return max((slot.shift for one in self.measures for slot in _navigations(one.value)), default=0)
+
+    @property
+    def computed(self) -> tuple[Computed, ...]:
+        """All parts of conditions, then what measures compute."""
+        parts = (part for one in self.conditions for part in (*one.fixed, *one.of_match))
+        return (*parts, *(one.value for one in self.measures))
+
+    @property
+    def before(self) -> int:
+        """How many rows before the first row of a match are read."""
+        return max((-slot.shift for part in self.computed for slot in _navigations(part)), default=0)
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        """What is computed of single rows."""
+        slots = (slot for part in self.computed for slot in part.slots)
+        return tuple(
+            dict.fromkeys(
+                slot.of for slot in slots if not isinstance(slot, MatchNumber) and slot.of is not None
+            )
+        )
+
+
+def _navigations(part: Computed) -> Iterator[Navigation]:
+    """The slots that read single rows, and one that reads none, so that there is a least number of rows."""
+    yield Navigation(None, False, 0, 0, False, None, "STRING")
+    yield from (slot for slot in part.slots if isinstance(slot, Navigation))
 
 
 def slot_name(number: int) -> str:

@@ -22,10 +22,12 @@ class Names:
     Attributes:
         schema: the input.
         variables: of each variable, and each union of them, the numbers of its variables.
+        event_time: a column of times, whatever its type; None: there is none.
     """
 
     schema: pa.Schema
     variables: Mapping[str, tuple[int, ...]]
+    event_time: str | None = None
 
     @property
     def events(self) -> EventSchema:
@@ -46,6 +48,10 @@ class Names:
     def type_of(self, column: str) -> str:
         """The type of a column in expressions."""
         return expression_type(self.schema.field(column).type) or OPAQUE
+
+    def is_time(self, column: str) -> bool:
+        """Tell whether a column has times."""
+        return column == self.event_time or self.type_of(column) in ("TIMESTAMP", "DATE")
 
     def variable(self, name: str) -> str | None:
         """The name of a variable or union as it is told apart; None if there is none."""

@@ -49,7 +49,7 @@ def expression_text(reader: Reader, replaced: Replace) -> ExpressionText:
             reader.at += 1
         text += found
         behind = query.words[reader.at - 1].end
-    return ExpressionText(first, text, text, None, tuple(starts), tuple(places))
+    return ExpressionText(first, text, text, None, starts=tuple(starts), places=tuple(places))
 
 
 def _is_beside_a_dot(reader: Reader) -> bool:

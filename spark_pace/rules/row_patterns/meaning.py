@@ -31,6 +31,7 @@ def plan_of(
     schema: pa.Schema,
     most_steps: int = MOST_STEPS,
     in_spark: Callable[[str], bool] | None = None,
+    event_time: str | None = None,
 ) -> RowPattern:
     """The plan of a clause over rows of this schema.
 
@@ -40,12 +41,13 @@ def plan_of(
         schema: the columns of the input.
         most_steps: see `RowPattern`.
         in_spark: tells whether Spark has a function; None where there is no Spark.
+        event_time: a column of times whatever its type; None: there is none.
 
     Raises:
         ConfigError: names, types or parts of the clause do not go together.
     """
     primary = [word.folded for word in clause.variables]
-    names = Names(schema, _variables(query, clause, primary))
+    names = Names(schema, _variables(query, clause, primary), event_time)
     plan = _plan(query, clause, Expressions(names, tuple(primary), in_spark), most_steps)
     _check_whole(query, clause, plan, schema)
     return plan
@@ -147,8 +149,7 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
     if clause.within is None:
         return None
     word = clause.within.word
-    times = ("TIMESTAMP", "DATE")
-    if not order or order[0].descending or names.type_of(order[0].column) not in times:
+    if not order or order[0].descending or not names.is_time(order[0].column):
         must = "must stand beside an ORDER BY whose first column is a TIMESTAMP or DATE, ascending"
         got = "none" if not order else f"{quote(order[0].column)}, {names.schema.field(order[0].column).type}"
         query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, nearest, quote
 
 Kind = Literal["word", "name", "text", "number", "sign"]
@@ -103,15 +104,19 @@ class Query:
         text: the text.
         dialect: how it is written.
         words: its words.
+        written: the value of a rule file that has the text; None: it is a query of its own.
     """
 
     file: str
     text: str
     dialect: Dialect
     words: tuple[Word, ...]
+    written: Scalar | None = None
 
     def place(self, start: int) -> Place:
         """The line and the column of a character."""
+        if self.written is not None:
+            return self.written.at(start)
         ends = [match.end() for match in re.finditer("\n", self.text)]
         line = bisect_right(ends, start)
         return Place(self.file, line + 1, start - ([0, *ends][line]) + 1)
@@ -142,6 +147,16 @@ def read_query(text: str, file: str, dialect: str) -> Query:
     """
     query = Query(file, text, dialect_named(dialect), ())
     return Query(file, text, query.dialect, tuple(_words(query)))
+
+
+def read_part(written: Scalar) -> Query:
+    """Split a text that a rule file has into words, in Spark's dialect; an empty one stands behind the last.
+
+    Raises:
+        ConfigError: a quotation mark or comment is not closed.
+    """
+    query, end = Query(written.place.file, written.text, DIALECTS["spark"], (), written), len(written.text)
+    return replace(query, words=(*_words(query), Word("sign", "", end, end)))
 
 
 def _words(query: Query) -> Iterator[Word]:

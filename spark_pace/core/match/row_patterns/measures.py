@@ -67,7 +67,7 @@ class Frames:
         """int64[m], the number of each match in its partition."""
         partition = np.searchsorted(self.rows.bounds, self.found.first, "right")
         first = np.searchsorted(partition, partition)
-        return np.arange(len(partition)) - first + 1
+        return np.arange(len(partition)) - first + 1 + self.rows.extent.matches[partition - 1]
 
     def _member(self, variables: tuple[int, ...] | None) -> Bools:
         """bool[], which rows of matches are those of some variables."""

@@ -13,6 +13,10 @@ from spark_pace.core.plan.row_pattern import Computed, MatchNumber, Navigation, 
 Variables = tuple[int, ...] | None
 
 
+class UnknownError(Exception):
+    """It rests on rows that may still come."""
+
+
 class Path:
     """The rows taken since a start, by the sets of variables that conditions name.
 
@@ -23,8 +27,9 @@ class Path:
     def __init__(self, plan: RowPattern, rows: Rows) -> None:
         """Compute what conditions read of each row, for all rows."""
         self.number = 0  # of the match that is sought
+        self.asked = 0  # the last row that had to be known since the start
         self._names = plan.variables
-        self._begin = self._end = 0
+        self._begin, self._end, self._open = 0, 0, False
         self._taken: list[tuple[int, int]] = []  # rows, each with its variable
         self._rows_of: dict[Variables, list[int]] = {}
         self._running: dict[Summary, list[State]] = {}
@@ -55,10 +60,25 @@ class Path:
     def _test(self, part: Computed) -> tuple[Scalar, tuple[Slot, ...]]:
         return scalar_function(part.expr, [slot.type for slot in part.slots]), part.slots
 
-    def begin(self, begin: int, end: int) -> None:
-        """Forget all rows; the search is in the partition with these rows from now on."""
-        self._begin, self._end = begin, end
+    def enter(self, begin: int, end: int, *, is_open: bool, number: int) -> None:
+        """Search in the partition with these rows from now on, for the match of this number."""
+        self._begin, self._end, self._open = begin, end, is_open
+        self.number = number
+
+    def begin(self, start: int) -> None:
+        """Forget all rows; the search begins at a row."""
+        self.asked = start
         self.go_back(0)
+
+    def need(self, row: int) -> None:
+        """Note that a row had to be known.
+
+        Raises:
+            UnknownError: it may still come.
+        """
+        if row >= self._end and self._open:
+            raise UnknownError
+        self.asked = max(self.asked, row)
 
     def take(self, variable: int, row: int) -> bool:
         """Take a row for a variable if its condition holds then."""
@@ -107,6 +127,7 @@ class Path:
         if slot.of is None:
             return self._names[self._taken[row - self._taken[0][0]][1]]
         at = row + slot.shift
+        self.need(at)
         return self._values[slot][at] if self._begin <= at < self._end else None
 
 

@@ -40,11 +40,15 @@ def result_of(plan: RowPattern, table: pa.Table) -> pa.Table:
 
 def find(plan: RowPattern, rows: Rows) -> Found:
     """The matches."""
+    return search(plan, rows, holding(plan, rows), reaches(plan, rows))
+
+
+def search(plan: RowPattern, rows: Rows, holds: Ints, reach: Ints) -> Found:
+    """The matches, where it is known which conditions hold and how far windows reach."""
     program = program_of(plan.pattern)
-    holds, reach = holding(plan, rows), reaches(plan, rows)
     if any(one.of_match for one in plan.conditions):
         return search_paths(plan, program, rows, holds, reach)
-    return search_bits(plan, program, rows.bounds, holds, reach)
+    return search_bits(plan, program, rows, holds, reach)
 
 
 def _rows_of_result(plan: RowPattern, rows: Rows, found: Found) -> pa.Table:

@@ -87,22 +87,47 @@ class SlotColumns:
 
 
 @dataclass(frozen=True)
+class Extent:
+    """What is known of partitions of which some rows may be gone, and others may still come.
+
+    Attributes:
+        first: see `spark_pace.core.match.row_patterns.compiled.Input`, as are the next two.
+        start: see there.
+        open: see there.
+        matches: int64[partitions], how many matches of each were found before.
+    """
+
+    first: Ints
+    start: Ints
+    open: Ints
+    matches: Ints
+
+
+@dataclass(frozen=True)
 class Rows:
     """Sorted rows.
 
     Attributes:
         table: the rows.
         bounds: see `partition_bounds`.
+        of_stream: what is known of the partitions of a stream; None: their rows are all there.
     """
 
     table: pa.Table
     bounds: Ints
+    of_stream: Extent | None = None
     _known: dict[Expr, pa.Array] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         """How many there are."""
         return int(self.table.num_rows)
+
+    @property
+    def extent(self) -> Extent:
+        """What is known of the partitions."""
+        none = np.zeros(len(self.bounds) - 1, np.int64)
+        return self.of_stream or Extent(self.bounds[:-1], self.bounds, none, none)
 
     def column(self, component: str | None, attribute: str) -> pa.Array:
         """A column of the input, in the type that it has in expressions."""

@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.row_patterns.compiled import (
+    BY,
+    BY_EVENT,
+    CODE,
     ENDED,
     LABELS,
     MATCHES,
@@ -17,6 +20,7 @@ from spark_pace.core.match.row_patterns.compiled import (
     NO_TARGET,
     PARTITION,
     PAST_LAST,
+    PLACES,
     ROW,
     STATUS,
     TO_FIRST,
@@ -28,6 +32,7 @@ from spark_pace.core.match.row_patterns.compiled import (
     search,
 )
 from spark_pace.core.match.row_patterns.program import CHOOSE, Program
+from spark_pace.core.match.row_patterns.rows import Rows
 from spark_pace.core.plan.row_pattern import RowPattern, SkipMode
 from spark_pace.errors import ConfigError
 
@@ -50,11 +55,17 @@ class Found:
         first: int64[m], the first row of each match; of an empty one the row at which it was sought.
         length: int64[m], how many rows it has.
         labels: int32[], the labels of their rows, match by match.
+        code: see `spark_pace.core.match.row_patterns.compiled.Output`, as are the next two.
+        by: see there.
+        next: see there.
     """
 
     first: Ints
     length: Ints
     labels: npt.NDArray[np.int32]
+    code: Ints
+    by: Ints
+    next: Ints
 
 
 def skip_error(plan: RowPattern, missing: bool) -> ConfigError:
@@ -83,27 +94,22 @@ def next_start(plan: RowPattern, labels: list[int]) -> int:
     return place
 
 
-def search_bits(plan: RowPattern, program: Program, bounds: Ints, holds: Ints, reach: Ints) -> Found:
+def search_bits(plan: RowPattern, program: Program, rows: Rows, holds: Ints, reach: Ints) -> Found:
     """The matches where all conditions are known of each row, as bits (`holds`, see `Input`).
 
     Raises:
         ConfigError: ``SKIP TO`` leads nowhere, or there are too many rows for so large a pattern.
     """
-    rows, choices = len(holds), int((program.kind == CHOOSE).sum())
-    marks = (rows + len(bounds) + 1) * choices
+    bounds, choices = rows.bounds, int((program.kind == CHOOSE).sum())
+    marks = (rows.rows + len(bounds) + 1) * choices
     if marks > MOST_MARKS:
         must = f"the choices of a pattern times the rows of a task must be at most {MOST_MARKS:,}"
         do = "Write smaller bounds in {n,m}, or PARTITION BY a column, so that tasks have fewer rows."
-        raise ConfigError.of(plan.where, must, f"{choices:,} times {rows:,}", do)
-    targets = sum(1 << one for one in plan.skip_variables)
-    given = Input(bounds, holds, reach, choices, SKIPS[plan.skip], targets)
+        raise ConfigError.of(plan.where, must, f"{choices:,} times {rows.rows:,}", do)
+    given = _input(plan, rows, holds, reach, choices)
     memory = _memory(np.zeros((marks >> 3) + 1, np.uint8), _FIRST_ROOM)
-    progress = np.zeros(5, np.int64)
-    output = Output(
-        np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows + 1, np.int32), progress
-    )
-    progress[ROW] = bounds[0]
-    steps = float(rows) * len(program.kind)
+    output = _output(given, rows.rows)
+    progress, steps = output.progress, float(rows.rows) * len(program.kind)
     search(program, given, memory, output, steps=lambda: steps)
     while progress[STATUS] in (NO_ROOM, NO_LABELS):
         if progress[STATUS] == NO_ROOM:
@@ -114,8 +120,29 @@ def search_bits(plan: RowPattern, program: Program, bounds: Ints, holds: Ints, r
     if progress[STATUS] != ENDED:
         raise skip_error(plan, progress[STATUS] == NO_TARGET)
     assert progress[PARTITION] == len(bounds) - 1
-    matches = int(progress[MATCHES])
-    return Found(output.first[:matches], output.length[:matches], output.labels[: progress[LABELS]])
+    first, length, code, by = (
+        column[: progress[MATCHES]] for column in (output.first, output.length, output.code, output.by)
+    )
+    return Found(first, length, output.labels[: progress[LABELS]], code, by, output.next)
+
+
+def _input(plan: RowPattern, rows: Rows, holds: Ints, reach: Ints, choices: int) -> Input:
+    extent, targets = rows.extent, sum(1 << one for one in plan.skip_variables)
+    start = np.append(extent.start[: len(rows.bounds) - 1], rows.rows)
+    apart = int(rows.of_stream is not None)
+    ahead = np.array(plan.ahead, np.int64)
+    return Input(
+        rows.bounds, holds, reach, np.ascontiguousarray(extent.first), start, extent.open, ahead, plan.beyond,
+        apart, choices, SKIPS[plan.skip], targets,
+    )  # fmt: skip
+
+
+def _output(given: Input, rows: int) -> Output:
+    progress = np.zeros(PLACES, np.int64)
+    progress[ROW], progress[CODE], progress[BY] = given.start[0], -1, BY_EVENT
+    first, length, code, by = (np.zeros(rows, np.int64) for _ in range(4))
+    following = np.zeros(len(given.open), np.int64)
+    return Output(first, length, np.zeros(rows + 1, np.int32), code, by, following, progress)
 
 
 def _memory(marks: npt.NDArray[np.uint8], room: int) -> Memory:
