@@ -9,6 +9,7 @@ Sources: ISO/IEC 19075-5, sections 4 (clauses), 5 (expressions) and 7 (pattern m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -125,12 +126,14 @@ class Walk:
     partition: list[Row]
     start: int
     number: int
+    asked: list[int] = field(default_factory=list)  # the rows that were looked at
 
     def ways(self, node: Term, path: Path) -> Iterator[Path]:
         """All ways to go on from a path by a part of the pattern, the preferred one first."""
         kind = node[0]
         if kind == "var":
             after = (*path, (node[1], False))
+            self.asked.append(self.start + len(path))
             if _takes(Match(self.case, self.partition, self.start, after, self.number)):
                 yield after
         elif kind == "empty":
@@ -245,3 +248,33 @@ def _aggregate(match: Match, places: list[int], function: str, of: str | Term | 
         return None
     # all numbers are multiples of 1/4 and small, so that their sums are exact
     return {"sum": sum, "avg": lambda all_: sum(all_) / len(all_), "min": min, "max": max}[function](known)
+
+
+def decisions(case: Case, partition: list[Row]) -> list[int | None]:
+    """When each match of a partition is decided, if nothing reads rows behind that which is looked at.
+
+    That is the time of the last row that was looked at, for the match or for a start before it. A row that is
+    too late for a match, or is not there, is known once the window is over: at the first time that is not in
+    it. None: only the end of the partition decides.
+    """
+    start, number, found = 0, 0, list[int | None]()
+    latest: float = -1
+    while start < len(partition):
+        walk = Walk(case, partition, start, number + 1)
+        path = next(walk.ways(case.pattern, ()), None)
+        latest = max([latest, *(_known_at(walk, row) for row in [start, *walk.asked])])
+        if path is None:
+            start += 1
+            continue
+        number += 1
+        found.append(None if latest == math.inf else int(latest))
+        start += _step(Match(case, partition, start, path, number))
+    return found
+
+
+def _known_at(walk: Walk, row: int) -> float:
+    first, within = walk.partition[walk.start]["t"], walk.case.within
+    there = row < len(walk.partition)
+    if within is not None and (not there or walk.partition[row]["t"] - first >= within):
+        return int(first + within)
+    return int(walk.partition[row]["t"]) if there else math.inf
