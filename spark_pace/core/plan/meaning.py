@@ -238,22 +238,23 @@ def row_pattern_text(rows: RowPattern) -> str:
         for name, one in zip(names, rows.conditions, strict=True)
     ]
     measures = [f"{one.name} = {_computed_text(one.value, names)}" for one in rows.measures]
-    pattern = f"{_node_text(rows.pattern, names)}{within}"
+    pattern = f"{node_text(rows.pattern, names)}{within}"
     return "; ".join([pattern, f"skip {skip}", *defined, *measures])
 
 
-def _node_text(node: Node, names: tuple[str, ...]) -> str:
+def node_text(node: Node, names: tuple[str, ...]) -> str:
+    """A part of a row pattern as text; `names` are those of its variables."""
     if isinstance(node, Variable):
         return names[node.number]
     if isinstance(node, Sequence | Alternatives):
         parts = node.parts if isinstance(node, Sequence) else node.choices
         sign = " " if isinstance(node, Sequence) else " | "
-        return f"({sign.join(_node_text(part, names) for part in parts)})"
+        return f"({sign.join(node_text(part, names) for part in parts)})"
     if isinstance(node, Repetition):
         most, mark = "" if node.most is None else node.most, "" if node.greedy else "?"
-        return f"{_node_text(node.part, names)}{{{node.least},{most}}}{mark}"
+        return f"{node_text(node.part, names)}{{{node.least},{most}}}{mark}"
     if isinstance(node, Excluded):
-        return f"{{- {_node_text(node.part, names)} -}}"
+        return f"{{- {node_text(node.part, names)} -}}"
     return "^" if isinstance(node, Start) else "$" if isinstance(node, End) else "()"
 
 
