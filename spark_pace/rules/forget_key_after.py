@@ -27,6 +27,8 @@ def read_forgetting(
     report, place = rule.report, rule.key_place("forget_key_after")
     if not keyed and not rule.has("partition_by"):
         do = "Add for example partition_by: [id], or leave it out."
+        if rule.has("match_recognize"):
+            do = "Write PARTITION BY in the clause, or leave it out."
         report.add(place, 'must stand beside "partition_by", whose keys it forgets', "it alone", do)
     after_us = read_duration(node, report)
     window = _longest_window(rule, pattern, span)

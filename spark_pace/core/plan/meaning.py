@@ -233,10 +233,10 @@ def row_pattern_text(rows: RowPattern) -> str:
     names = rows.variables
     skip = rows.skip + "".join(f" {names[one]}" for one in rows.skip_variables)
     within = "" if rows.within_us is None else f" within {canonical_duration(rows.within_us)}"
-    defined = [
-        f"{name} as {' and '.join(_computed_text(part, names) for part in (*one.fixed, *one.of_match))}"
-        for name, one in zip(names, rows.conditions, strict=True)
-    ]
+    defined = []
+    for number, one in enumerate(rows.conditions):
+        parts = (_computed_text(part, names) for part in (*one.fixed, *one.of_match))
+        defined.append(f"{names[number]} as {' and '.join(parts)}")
     measures = [f"{one.name} = {_computed_text(one.value, names)}" for one in rows.measures]
     pattern = f"{node_text(rows.pattern, names)}{within}"
     return "; ".join([pattern, f"skip {skip}", *defined, *measures])

@@ -49,7 +49,7 @@ def _require_order(query: Query, clause: Clause, plan: RowPattern, schema: Event
     rest = [key.column for key in plan.order[1:] if not key.descending]
     if len(order) > 1 and (len(rest) < len(order) - 1 or tuple(rest) != ties):
         must = "must be ordered as the stream is: by the event time, then by tie_break of the events"
-        do = f"Write ORDER BY {', '.join((time, *ties))} alone, or another tie_break into events."
+        do = f"Write ORDER BY {', '.join((time, *ties))}, or name another tie_break in events."
         query.fail(clause.order[1].name, must, ", ".join(map(quote, order[1:])), do)
 
 
