@@ -22,6 +22,7 @@ from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.frame_columns import UTC
+from spark_pace.spark.streamed_rows import streamed
 
 Batches = Iterator[pa.RecordBatch]
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
@@ -55,7 +56,8 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
         plan = plan_of(query, clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
         views.append(f"spark_pace_{uuid4().hex}")
-        matched(frame, plan).createOrReplaceTempView(views[-1])
+        found = streamed(frame, plan, query, clause) if frame.isStreaming else matched(frame, plan)
+        _named(frame, plan, found).createOrReplaceTempView(views[-1])
         return views[-1]
 
     try:
@@ -78,8 +80,21 @@ def _refuse_view(rewriting: Rewriting) -> None:
         rewriting.query.fail(words[named.index("VIEW")], must, "CREATE VIEW", do)
 
 
+def _named(frame: DataFrame, plan: RowPattern, found: DataFrame) -> DataFrame:
+    """The rows of the result with their names and types; in `found` columns are named by their numbers."""
+    names = tuple(frame.columns)
+    columns = output_columns(plan, names)
+    typed = [
+        F.col(str(number)).cast(_type(frame, name, one)).alias(name)
+        for number, (name, one) in enumerate(columns)
+    ]
+    final = final_columns(plan, names)
+    whole = found.select(*typed)
+    return whole.select(*(F.expr(one.sql if one else quoted(name)).alias(name) for name, one in final))
+
+
 def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
-    """The rows of the result. Without ``PARTITION BY`` one task searches all rows."""
+    """The rows of the result, with numbers for names. Without ``PARTITION BY`` one task searches all."""
     names = tuple(frame.columns)
     # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
     numbered = frame.toDF(*map(str, range(len(names))))
@@ -91,12 +106,9 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     shuffled = numbered.repartition(*by) if keys else numbered.repartition(1)
     order = [*(key.asc() for key in keys), *_order(plan, names)]
     arranged = shuffled.sortWithinPartitions(*order) if order else shuffled
-    columns = output_columns(plan, names)
-    types = [_type(frame, name, one) for name, one in columns]
+    types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    found = arranged.mapInArrow(task(plan, names), schema).toDF(*(name for name, _ in columns))
-    final = final_columns(plan, names)
-    return found.select(*(F.expr(one.sql if one else quoted(name)).alias(name) for name, one in final))
+    return arranged.mapInArrow(task(plan, names), schema)
 
 
 def _order(plan: RowPattern, names: tuple[str, ...]) -> Iterator[Column]:
@@ -163,15 +175,11 @@ def _numbered(table: pa.Table) -> Batches:
 
 
 def _require_usable(frame: DataFrame, plan: RowPattern) -> None:
-    """Refuse streams, and times that would be read in another zone than Spark reads them.
+    """Refuse times that would be read in another zone than Spark reads them.
 
     Raises:
-        ConfigError: the input is one of these.
+        ConfigError: there are some.
     """
-    if frame.isStreaming:
-        must = "MATCH_RECOGNIZE must be applied to rows at rest"
-        do = "Read the input by spark.read, or find the matches by rules."
-        raise ConfigError.of(plan.where, must, "a streaming DataFrame", do)
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
     if zone in UTC:
         return

@@ -63,12 +63,9 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
     lane = lane.in_one_chunk()
     planned = plan.rules[lane.header.rule_index]
     rule, stream = planned.rule, lane.stream(planned.key_column)
-    if rule.fold is not None:
-        matches, failed = fold_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
-        return [Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)]
-    if rule.rows is not None:
-        matches, failed = rows_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
-        return [Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)]
+    if rule.fold is not None or rule.rows is not None:
+        matches = (rows_matches if rule.fold is None else fold_matches)(plan, planned, lane, stream)
+        return [Result(lane.header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), matches.num_rows)]
     if rule.operator is not None:
         return [_by_python(plan, planned, lane, stream, call)]
     if rule.pattern is None:

@@ -40,7 +40,10 @@ def split_rows(task: SplitTask) -> Split:
     place = np.arange(len(of_match)) - (np.cumsum(counts) - counts)[of_match]
     lanes = _lanes(task, new, task.next_selection[of_match] + place)
     ends = np.append(stream.starts[1:], stream.rows)
-    keep = np.arange(stream.rows) >= (following - rule.rows.before)[stream.segment]
+    first = following - rule.rows.before
+    if task.horizon.complete is not None:
+        first = np.where(task.horizon.complete, ends, first)
+    keep = np.arange(stream.rows) >= first[stream.segment]
     left_off = pa.array(stream.seq[stream.starts] + following - stream.starts)
     open_ = (following < ends).astype(np.int64)
     return Split(lanes, keep, open_, [task.next_selection + counts], last_values={NEXT: left_off})

@@ -151,16 +151,10 @@ class VariableFacts:
 
 @dataclass(frozen=True)
 class RowPatternFacts:
-    """A row pattern.
+    """A row pattern. `then` says where the next match is sought after one.
 
-    Attributes:
-        pattern: the pattern.
-        variables: its variables.
-        within: the length of time that no match reaches; None without ``WITHIN``.
-        then: where the next match is sought after one.
-        compiled: True if compiled code searches.
-        before: how many events before its first one a match reads.
-        behind: how many events behind its last one a match reads, for which it waits.
+    `before` is how many events before its first one a match reads, `behind` for how many behind its last one
+    it waits.
     """
 
     pattern: str

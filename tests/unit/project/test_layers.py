@@ -67,9 +67,13 @@ ALLOWED = {
         "spark_pace.spark.internals",
         *PACKAGES_OF_SPARK,
     },
+    "spark_pace.spark.streamed_rows": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
+        *("spark_pace.spark.detect", *PACKAGES_OF_SPARK),
+    },
     "spark_pace.spark.row_patterns": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
-        *("spark_pace.spark.frame_columns", *PACKAGES_OF_SPARK),
+        *("spark_pace.spark.frame_columns", "spark_pace.spark.streamed_rows", *PACKAGES_OF_SPARK),
     },
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
