@@ -1,6 +1,7 @@
 """``python -m tests.long.row_patterns``: compare random clauses of MATCH_RECOGNIZE with the oracle.
 
-Some are compared over streams, cut in random ways; the others over tables. What differs is printed; exit code 1 if something does.
+Some are compared over streams, cut in random ways; the others over tables. What differs is printed; exit
+code 1 if something does.
 """
 
 from __future__ import annotations
