@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,13 +11,14 @@ from spark_pace.core.expr.canonical_text import canonical_duration
 from spark_pace.core.match.row_patterns.rows import expression_type
 from spark_pace.core.plan.row_pattern import Measure, RowPattern
 from spark_pace.core.plan.rule import EmitField, EventSchema
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, Problem
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.emit import check_name
 from spark_pace.rules.forget_key_after import read_forgetting
 from spark_pace.rules.operator import KEYS_OF_PATTERNS
 from spark_pace.rules.partition_by import checked_keys
 from spark_pace.rules.row_patterns.clause import Clause, read_clause
+from spark_pace.rules.row_patterns.expression_text import ELSEWHERE
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.reader import Reader
 from spark_pace.rules.row_patterns.streams import require_bound, require_streaming
@@ -60,9 +61,14 @@ def read_row_rule(rule: Section, schema: EventSchema | None) -> RowRule | None:
         after_us = read_forgetting(rule, None, None, keyed=bool(clause.partition))
         found = None if schema is None else _row_rule(rule, (query, clause), schema, after_us)
     except ConfigError as error:
-        rule.report.add_all(text.place, error.problems)
+        rule.report.add_all(text.place, map(_within_a_rule, error.problems))
         return None
     return None if rule.report.count > before else found
+
+
+def _within_a_rule(problem: Problem) -> Problem:
+    """The problem without the advice to compute something in the query around, which a rule has not."""
+    return replace(problem, do=problem.do.removesuffix(f" {ELSEWHERE}"))
 
 
 def _refuse_others(rule: Section) -> None:

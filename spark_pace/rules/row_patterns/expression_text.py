@@ -15,7 +15,7 @@ from spark_pace.rules.row_patterns.reader import Reader
 from spark_pace.rules.row_patterns.words import as_spark
 
 UNKNOWN_FUNCTION = "must be a known function"  # what the compiler of expressions says
-_ELSEWHERE = "Spark's own functions can be computed of the input in a subquery, or in the query around."
+ELSEWHERE = "Spark's own functions can be computed of the input in a subquery, or in the query around."
 Replace = Callable[[Reader], "str | None"]  # reads words and gives what stands for them; None: it reads none
 
 
@@ -74,4 +74,4 @@ def compiled(read: Callable[[Report], Any]) -> Any:
 def _advised(problem: Problem) -> Problem:
     """Say of a function that is not known here that Spark may know it."""
     known = problem.must != UNKNOWN_FUNCTION
-    return problem if known else replace(problem, do=f"{problem.do} {_ELSEWHERE}")
+    return problem if known else replace(problem, do=f"{problem.do} {ELSEWHERE}")
