@@ -255,7 +255,7 @@ def decisions(case: Case, partition: list[Row]) -> list[int | None]:
 
     That is the time of the last row that was looked at, for the match or for a start before it. A row that is
     too late for a match, or is not there, is known once the window is over: at the first time that is not in
-    it. None: only the end of the partition decides.
+    it. None: only the end of the input decides.
     """
     start, number, found = 0, 0, list[int | None]()
     latest: float = -1

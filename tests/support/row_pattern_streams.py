@@ -130,7 +130,7 @@ def expected_rows(trial: StreamTrial) -> list[list[tuple[Any, ...]]]:
         fields = [{name: row[name] for name, _ in trial.case.measures} for row in found]
         times: list[int | None] = [None] * len(fields)
         if told:
-            last = partition[-1]["t"]
+            last = max(event.time for event in trial.arriving)
             times = [last if one is None else one for one in decisions(trial.case, partition)]
         rows.append([(number, *pair) for number, pair in enumerate(zip(fields, times, strict=True))])
     return [one for one in rows if one]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -16,7 +17,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.rules import explain_as_json
 from spark_pace.rules.explanation import explain
 from tests.oracle.stream import Event
-from tests.support.results import from_core, table_of
+from tests.support.results import from_core, micros, table_of
 
 SECOND = 1_000_000
 EVENTS = {"schema": "t TIMESTAMP, k STRING, x BIGINT", "event_time": "t"}
@@ -77,6 +78,29 @@ def test_a_match_comes_out_where_no_event_can_change_it(
     clause: str, text: str, told: list[list[float]]
 ) -> None:
     assert told_by_event(rule_of(clause), text) == told
+
+
+def test_rules_over_row_patterns_get_what_only_the_end_of_the_input_decides() -> None:
+    lower = {
+        "name": "lower",
+        "match_recognize": f"PARTITION BY k {OPTIONAL.replace('PATTERN', 'MEASURES k AS o PATTERN')}",
+    }
+    upper = {
+        "name": "upper",
+        "from": "lower",
+        "pattern": {"sequence": [{"m": "o = 'k'"}]},
+        "emit": {"o": "m.o"},
+    }
+    rules = load_rules({"events": EVENTS, "rules": [lower, upper]})
+    local = LocalRun(build_plan(rules, order=OrderSpec()))
+    late = replace(events_of("3@60")[0], row={"t": 60 * SECOND, "k": "z", "x": 3}, offset=9)
+    for event in (*events_of("1@0 2@1 1@2"), late):
+        local.step(table_of(rules[0], [event]))
+    matches = local.step(None, finish=True).matches
+    assert [(row["rule"], micros(row["matched_at"]) // SECOND) for row in matches.to_pylist()] == [
+        ("lower", 60),
+        ("upper", 60),
+    ]
 
 
 def test_the_end_of_a_forgotten_key_decides() -> None:

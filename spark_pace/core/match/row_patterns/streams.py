@@ -32,7 +32,7 @@ class Decided:
         found: the matches.
         at: the positions where they are decided, which ascend in each segment.
         matched_us: int64[m], the times of these positions as people are told: the end of a window is the
-            first time that is not in it.
+            first time that is not in it, the end of the input the greatest event time.
     """
 
     rows: Rows
@@ -81,4 +81,6 @@ def _positions(plan: RowPattern, stream: Stream, found: Found, horizon: Horizon)
     ends_us = horizon.segment_ends(stream, found.first)
     if horizon.ends_us is not None:
         matched_us = np.where(by_end, ends_us, matched_us)
+    elif horizon.seen_us is not None:  # no rule over this one is beyond that
+        matched_us = np.where(by_end, horizon.seen_us, matched_us)
     return Positions(found.code, np.where(by_end, ends_us, time)), matched_us
