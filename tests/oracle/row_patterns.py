@@ -73,7 +73,8 @@ def result(case: Case, partitions: list[list[Row]]) -> list[Row]:
     return found
 
 
-def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
+def matches_of(case: Case, partition: list[Row]) -> list[Match]:
+    """The matches of a partition."""
     start, number, matches = 0, 0, []
     while start < len(partition):
         path = next(Walk(case, partition, start, number + 1).ways(case.pattern, ()), None)
@@ -84,6 +85,11 @@ def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
         match = Match(case, partition, start, path, number)
         matches.append(match)
         start += _step(match)
+    return matches
+
+
+def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
+    matches = matches_of(case, partition)
     if case.rows == "one":
         return [_measured(one, len(one.path) - 1) for one in matches]
     rows: list[tuple[int, Row]] = []
@@ -250,15 +256,18 @@ def _aggregate(match: Match, places: list[int], function: str, of: str | Term | 
     return {"sum": sum, "avg": lambda all_: sum(all_) / len(all_), "min": min, "max": max}[function](known)
 
 
-def decisions(case: Case, partition: list[Row]) -> list[int | None]:
-    """When each match of a partition is decided, if nothing reads rows behind that which is looked at.
+Known = tuple[float, int, int]  # a time; 0 at an event, 1 behind all of that time; the row, at an event
 
-    That is the time of the last row that was looked at, for the match or for a start before it. A row that is
-    too late for a match, or is not there, is known once the window is over: at the first time that is not in
-    it. None: only the end of the input decides.
+
+def decisions(case: Case, partition: list[Row]) -> list[Known]:
+    """Where each match of a partition is decided, if nothing reads rows behind that which is looked at.
+
+    That is at the last row that was looked at, for the match or for a start before it. A row that is too late
+    for a match, or is not there, is known once the window is over: behind the last time that is in it. An
+    infinite time: only the end of the partition decides.
     """
-    start, number, found = 0, 0, list[int | None]()
-    latest: float = -1
+    start, number, found = 0, 0, list[Known]()
+    latest: Known = (-math.inf, 0, 0)
     while start < len(partition):
         walk = Walk(case, partition, start, number + 1)
         path = next(walk.ways(case.pattern, ()), None)
@@ -267,14 +276,14 @@ def decisions(case: Case, partition: list[Row]) -> list[int | None]:
             start += 1
             continue
         number += 1
-        found.append(None if latest == math.inf else int(latest))
+        found.append(latest)
         start += _step(Match(case, partition, start, path, number))
     return found
 
 
-def _known_at(walk: Walk, row: int) -> float:
+def _known_at(walk: Walk, row: int) -> Known:
     first, within = walk.partition[walk.start]["t"], walk.case.within
     there = row < len(walk.partition)
     if within is not None and (not there or walk.partition[row]["t"] - first >= within):
-        return int(first + within)
-    return int(walk.partition[row]["t"]) if there else math.inf
+        return first + within - 1, 1, 0
+    return (walk.partition[row]["t"], 0, row) if there else (math.inf, 1, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
@@ -131,7 +132,10 @@ def expected_rows(trial: StreamTrial) -> list[list[tuple[Any, ...]]]:
         times: list[int | None] = [None] * len(fields)
         if told:
             last = max(event.time for event in trial.arriving)
-            times = [last if one is None else one for one in decisions(trial.case, partition)]
+            times = [
+                last if time == math.inf else int(time) + phase
+                for time, phase, _ in decisions(trial.case, partition)
+            ]
         rows.append([(number, *pair) for number, pair in enumerate(zip(fields, times, strict=True))])
     return [one for one in rows if one]
 
