@@ -57,7 +57,7 @@ from tests.oracle.candidates import called, forwards, opened_by, trailing_negati
 from tests.oracle.contexts import CONTEXTS, Picked
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.folds import fold_rows
-from tests.oracle.row_pattern_rules import row_pattern_rows
+from tests.oracle.row_pattern_rules import found_rows
 from tests.oracle.rules_stream import end_of, in_stream_order, json_text, keyed_streams
 from tests.oracle.spans import Delivered, spans_of
 from tests.oracle.stream import END, Event, Placed, Position, Production, Stream
@@ -99,8 +99,7 @@ def evaluate(rule: Rule, events: Iterable[Event]) -> list[Match]:
         if rule.fold:
             of_key = fold_matches(rule, key, stream)
         elif rule.rows:
-            greatest = max(event.time for event in events)
-            of_key = row_pattern_matches(rule, key, stream, greatest)
+            of_key = row_pattern_matches(rule, key, stream, max(event.time for event in events))
         elif rule.span:
             of_key = spans_matches(rule, key, stream)
         else:
@@ -242,20 +241,13 @@ def fold_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> list
     return matches
 
 
-# ---------------------------------------------------------------- row patterns
-
-
-def row_pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, greatest: int) -> list[Match]:
-    """`greatest`: the greatest event time of the input, where only its end decides."""
+def row_pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, last: int) -> list[Match]:
     assert rule.rows is not None
     matches = []
-    for number, (found, fields, at) in enumerate(row_pattern_rows(rule.rows, stream, end_of(rule, stream))):
-        first, last = stream[found.start], stream[found.start + max(1, len(found.path)) - 1]
-        rows = zip(stream[found.start :], found.path, strict=False)
-        events = tuple(shown(name, placed) for placed, (name, excluded) in rows if not excluded)
-        over = rule.rows.within_us is not None and at[1] == 1 and at != end_of(rule, stream)
-        told = greatest if at[0] == END[0] else int(at[0]) + over
-        matches.append(Match(key, number, last.seq, first.time, told, fields, events, at, at, (at, number)))
+    for number, found in enumerate(found_rows(rule.rows, stream, end_of(rule, stream), last)):
+        events, at = tuple(shown(*one) for one in found.events), found.decided
+        told = found.last.seq, found.first.time, found.matched_at, found.fields, events
+        matches.append(Match(key, number, *told, at, at, (at, number)))
     return matches
 
 

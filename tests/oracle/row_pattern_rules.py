@@ -6,6 +6,8 @@ Only what golden cases use is read: comparisons, sums, ``and`` and ``or``, and n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from spark_pace.core.expr import Call, Column, Expr, Literal
@@ -23,24 +25,47 @@ from spark_pace.core.plan.row_pattern import (
     Variable,
 )
 from spark_pace.core.plan.row_pattern import Sequence as Parts
-from tests.oracle.row_patterns import Case, Match, Term, decisions, matches_of, value
+from tests.oracle.row_patterns import Case, Term, decisions, matches_of, value
 from tests.oracle.stream import Placed, Position
 
 _TURNED = {">": "<", ">=": "<="}
 
 
-def row_pattern_rows(
-    pattern: RowPattern, stream: Sequence[Placed], end: Position
-) -> Iterator[tuple[Match, dict[str, Any], Position]]:
-    """The matches of a key's stream, each with its fields and the position where it is decided."""
+@dataclass(frozen=True)
+class Found:
+    """A match: its first and last event, or that at which an empty one was sought; see `Match` of rules."""
+
+    first: Placed
+    last: Placed
+    matched_at: int
+    fields: dict[str, Any]
+    events: list[tuple[str, Placed]]
+    decided: Position
+
+
+def found_rows(
+    pattern: RowPattern, stream: Sequence[Placed], end: Position, greatest: int
+) -> Iterator[Found]:
+    """The matches of a key's stream.
+
+    Args:
+        pattern: the pattern.
+        stream: the stream.
+        end: where it ends.
+        greatest: the greatest event time of the input.
+    """
     case = case_of(pattern)
     partition = [{**placed.row, "t": placed.time} for placed in stream]
-    for match, (time, phase, row) in zip(
-        matches_of(case, partition), decisions(case, partition), strict=True
-    ):
+    known = decisions(case, partition)
+    for match, (time, phase, row) in zip(matches_of(case, partition), known, strict=True):
         fields = {name: value(match, term, len(match.path) - 1) for name, term in case.measures}
-        ended = end if time == float("inf") else (time, phase, 0)
-        yield match, fields, ended if phase else stream[row].position
+        rows = stream[match.start : match.start + max(1, len(match.path))]
+        shown = [
+            (name, placed) for placed, (name, hidden) in zip(rows, match.path, strict=False) if not hidden
+        ]
+        at: Position = stream[row].position if not phase else end if time == inf else (time, phase, 0)
+        told = greatest if at[0] == inf else int(at[0]) + (phase == 1 and time < inf)
+        yield Found(rows[0], rows[-1], told, fields, shown, at)
 
 
 def case_of(pattern: RowPattern) -> Case:
