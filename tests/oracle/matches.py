@@ -242,12 +242,10 @@ def fold_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> list
 
 
 def row_pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, last: int) -> list[Match]:
-    assert rule.rows is not None
     matches = []
-    for number, found in enumerate(found_rows(rule.rows, stream, end_of(rule, stream), last)):
+    for number, found in enumerate(found_rows(rule, stream, end_of(rule, stream), last)):
         events, at = tuple(shown(*one) for one in found.events), found.decided
-        told = found.last.seq, found.first.time, found.matched_at, found.fields, events
-        matches.append(Match(key, number, *told, at, at, (at, number)))
+        matches.append(Match(key, number, *found.told, events, at, at, (at, number)))
     return matches
 
 

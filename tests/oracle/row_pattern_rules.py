@@ -25,6 +25,7 @@ from spark_pace.core.plan.row_pattern import (
     Variable,
 )
 from spark_pace.core.plan.row_pattern import Sequence as Parts
+from spark_pace.core.plan.rule import Rule
 from tests.oracle.row_patterns import Case, Term, decisions, matches_of, value
 from tests.oracle.stream import Placed, Position
 
@@ -33,28 +34,28 @@ _TURNED = {">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Found:
-    """A match: its first and last event, or that at which an empty one was sought; see `Match` of rules."""
+    """A match.
 
-    first: Placed
-    last: Placed
-    matched_at: int
-    fields: dict[str, Any]
+    `told` are the `seq` of its last event, the time of its first one, its own time, and its fields. An empty
+    match has the event at which it was sought as both. `events` are its events by their variables.
+    """
+
+    told: tuple[int, int, int, dict[str, Any]]
     events: list[tuple[str, Placed]]
     decided: Position
 
 
-def found_rows(
-    pattern: RowPattern, stream: Sequence[Placed], end: Position, greatest: int
-) -> Iterator[Found]:
+def found_rows(rule: Rule, stream: Sequence[Placed], end: Position, greatest: int) -> Iterator[Found]:
     """The matches of a key's stream.
 
     Args:
-        pattern: the pattern.
+        rule: a rule with a row pattern.
         stream: the stream.
         end: where it ends.
         greatest: the greatest event time of the input.
     """
-    case = case_of(pattern)
+    assert rule.rows is not None
+    case = case_of(rule.rows)
     partition = [{**placed.row, "t": placed.time} for placed in stream]
     known = decisions(case, partition)
     for match, (time, phase, row) in zip(matches_of(case, partition), known, strict=True):
@@ -65,7 +66,7 @@ def found_rows(
         ]
         at: Position = stream[row].position if not phase else end if time == inf else (time, phase, 0)
         told = greatest if at[0] == inf else int(at[0]) + (phase == 1 and time < inf)
-        yield Found(rows[0], rows[-1], told, fields, shown, at)
+        yield Found((rows[-1].seq, rows[0].time, told, fields), shown, at)
 
 
 def case_of(pattern: RowPattern) -> Case:
