@@ -55,6 +55,7 @@ QUERY = """SELECT m.k AS owner, m.* FROM {} MATCH_RECOGNIZE (
   DEFINE down AS x < PREV(x), up AS x > PREV(x)) AS m WHERE m.key >= 3"""
 
 
+@pytest.mark.in_parts
 def test_a_job_that_fails_and_stops_between_batches_gives_the_cores_matches(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False, rules=RULES)
     events = random_events(7, 300)
