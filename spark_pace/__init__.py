@@ -310,8 +310,8 @@ def detect(
 def sql(spark: SparkSession, query: str, *, dialect: str = "spark", most_steps: int = 1_000_000) -> DataFrame:
     """Answer an SQL query in which MATCH_RECOGNIZE may stand: the row patterns of standard SQL.
 
-    Each MATCH_RECOGNIZE, over a table, a view or a subquery, is replaced by its rows; the rest of the query
-    is Spark's. docs/match_recognize.md has all that is taken.
+    Each MATCH_RECOGNIZE, over a table, a view, a subquery or a stream, is replaced by its rows; the rest of
+    the query is Spark's. docs/match_recognize.md has all that is taken.
 
     Args:
         spark: a session, in which the tables and views of the query are known.

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from spark_pace import load_rules, replay, ways
 from spark_pace.core.match.compiled import conjunctions, sequences, sets, state_machine
+from spark_pace.core.match.row_patterns import compiled as row_patterns
 from spark_pace.io.text import compiled_reader
 from spark_pace.machine_code.code_files import kept_code
 from spark_pace.machine_code.kernel import Kernel
-from spark_pace.row_patterns.engine import compiled as row_patterns
-from spark_pace.row_patterns.text.file_query import file_query
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.words import read_query
 
 KERNELS = tuple(
     one

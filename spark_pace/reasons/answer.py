@@ -21,6 +21,7 @@ from spark_pace.reasons.answer_parts import (
 )
 from spark_pace.reasons.wording import shown
 
+ROWS_UNTOLD = "where the search for a row pattern went from here, and why it went back"
 SHOWN_MATCHES = 5
 SHOWN_SELECTIONS = 5
 
@@ -116,7 +117,7 @@ def lines_of(answer: Why) -> Iterator[str]:
 
 def _in_stream(answer: Why) -> Iterator[str]:
     """The lines about an event that is in the rule's stream."""
-    if answer.fold is None:
+    if answer.fold is None and ROWS_UNTOLD not in answer.untold:
         yield from _labelled("selections", list(_selections(answer)))
     yield from _labelled("matches", list(_matches(answer)))
     yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
@@ -185,7 +186,7 @@ def _matches(answer: Why) -> Iterator[str]:
     more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
     if more:
         yield f"and {more:,} more"
-    if not answer.matches and not answer.untold:
+    if not answer.matches and answer.untold in ((), (ROWS_UNTOLD,)):
         yield "none"
 
 

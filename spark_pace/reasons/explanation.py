@@ -29,6 +29,7 @@ from spark_pace.reasons.condition_tests import (
 )
 from spark_pace.reasons.fold_steps import folded
 from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, is_of_input, late_reason
+from spark_pace.reasons.row_pattern_tests import rows_told
 from spark_pace.reasons.rule_stream import (
     MOST_MATCHES,
     OfKey,
@@ -140,6 +141,9 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     if rule.fold is not None:
         matches, taken = matches_of(source.plan, source.on_time, own)
         return folded(rule, rule.fold, own, _with_matches(own, matches, taken, why))
+    if rule.rows is not None:
+        matches, taken = matches_of(source.plan, source.on_time, own)
+        return rows_told(rule.rows, own, _with_matches(own, matches, taken, why))
     if pattern is None:
         spans = spans_in(rule, own.stream, own.horizon)
         why = _with_selections(why, own.stream, spans, own.row)

@@ -109,6 +109,7 @@ def matches_of_key(plan: Plan, records: pa.Table, own: OfKey) -> pa.Table:
 def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, list[Taken]]:
     """The engine's matches in the stream of a key: the table, and the rows of each."""
     matches = matches_of_key(plan, records, own)
+    matches = matches.filter(pc.greater(pc.list_value_length(matches["events"]), 0))
     if not matches.num_rows:
         return matches, []
     events = matches["events"].combine_chunks()

@@ -44,7 +44,7 @@ def read_emit(
         return ()
     found: list[EmitField] = []
     for name, (place, node) in mapping.entries.items():
-        if _check_name(name, place, [field.name for field in found], shared, rule.report):
+        if check_name(name, place, [field.name for field in found], shared, rule.report):
             field = (
                 _read_declared(name, node, rule.report)
                 if scope is None
@@ -54,9 +54,16 @@ def read_emit(
     return tuple(found)
 
 
-def _check_name(
-    name: str, place: Place, before: Sequence[str], shared: Sequence[str], report: Report
-) -> bool:
+def check_name(name: str, place: Place, before: Sequence[str], shared: Sequence[str], report: Report) -> bool:
+    """Tell whether a field may have a name; else that is reported.
+
+    Args:
+        name: the name.
+        place: its place.
+        before: the names of the fields before it.
+        shared: the attributes of the rule's key, which are columns too.
+        report: the report.
+    """
     if not _NAME.fullmatch(name):
         report.add(place, "must be a name of letters, digits and _", quote(name), "Rename the field.")
     elif name.lower() in FIXED_COLUMNS:

@@ -10,20 +10,25 @@ from spark_pace.rules.document.section import Section
 from spark_pace.rules.lengths import read_duration
 
 
-def read_forgetting(rule: Section, pattern: Pattern | None, span: Span | None) -> int | None:
+def read_forgetting(
+    rule: Section, pattern: Pattern | None, span: Span | None, *, keyed: bool = False
+) -> int | None:
     """Read the length of time, as microseconds; None if the key is missing or wrong.
 
     Args:
         rule: the keys of the rule.
         pattern: its pattern; None if it has none or a wrong one.
         span: its span; None if it has none or a wrong one.
+        keyed: whether the rule has keys, though not by `partition_by`.
     """
     node = rule.node("forget_key_after")
     if node is None:
         return None
     report, place = rule.report, rule.key_place("forget_key_after")
-    if not rule.has("partition_by"):
+    if not keyed and not rule.has("partition_by"):
         do = "Add for example partition_by: [id], or leave it out."
+        if rule.has("match_recognize"):
+            do = "Write PARTITION BY in the clause, or leave it out."
         report.add(place, 'must stand beside "partition_by", whose keys it forgets', "it alone", do)
     after_us = read_duration(node, report)
     window = _longest_window(rule, pattern, span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.fold import read_fold, says_form
 from spark_pace.rules.forget_key_after import read_forgetting
+from spark_pace.rules.match_recognize import read_row_rule, with_rows
 from spark_pace.rules.operator import read_operator
 from spark_pace.rules.partition_by import read_partition
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
@@ -49,7 +50,7 @@ from spark_pace.rules.span import (
 RULE_KEYS = (
     "name", "enabled", "description", "from", "filter", "partition_by", "forget_key_after", "pattern",
     "where", "within", "contiguity", "context", "strategy", "close", "merge", "span", "operator", "fold",
-    "emit",
+    "match_recognize", "emit",
 )  # fmt: skip
 _IN_LONG_FORM = "It belongs to a component: write {name: b, when: x = 1, %s}."
 _IN_PATTERN = "Write filter for all events, or a component of pattern: {sequence: [a: x = 1, b: x = 2]}."
@@ -223,6 +224,10 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
         _read_merge(fields)
         _read_description(fields)
         fields.texts("partition_by", "partition_by: [id]")
+        if fields.has("match_recognize"):
+            read_row_rule(fields, None)
+            check_syntax(fields, ("filter",))
+            return
         read_forgetting(fields, None, None)
         _check_syntax(fields, read_selecting(fields))
         return
@@ -253,6 +258,8 @@ def _check_syntax(fields: Section, selecting: Selecting) -> None:
 def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
     fields = entry.fields
     schema = match_schema(reads) if reads else of_input
+    if fields.has("match_recognize"):
+        return _read_rows(entry, schema, reads)
     partition_by = read_partition(fields, schema)
     span = read_span(fields, schema)
     fold = read_fold(fields, schema)
@@ -263,7 +270,7 @@ def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> 
     elif not fields.has("fold") and (fields.has("pattern") or not fields.has("operator")):
         if not fields.has("pattern"):
             do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
-            must = 'must have a "pattern", an "operator", a "span" or a "fold"'
+            must = 'must have a "pattern", an "operator", a "span", a "fold" or "match_recognize"'
             fields.report.add(fields.place, must, "none", do)
         pattern = read_pattern(fields, schema)
     operates = fields.has("operator") and not fields.has("pattern")
@@ -287,6 +294,17 @@ def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> 
     )
     check_windows(fields, rule)
     return rule
+
+
+def _read_rows(entry: Entry, schema: EventSchema, reads: tuple[Rule, ...]) -> Rule:
+    fields, name = entry.fields, entry.name.text if entry.name else ""
+    found, passes, told = (
+        read_row_rule(fields, schema),
+        _read_filter(fields, schema),
+        _read_description(fields),
+    )
+    rule = Rule(name, schema, passes, (), None, None, None, "detection", (), told, reads=reads)
+    return with_rows(replace(rule, enabled=entry.enabled), found)
 
 
 def _read_merge(fields: Section) -> Literal["selection", "detection"]:

@@ -13,15 +13,16 @@ from pyspark.sql import types as kinds
 from spark_pace.core.expr import Call, Expr, Literal, walk
 from spark_pace.core.expr import Column as ColumnOfExpression
 from spark_pace.core.expr.time_functions import KERNELS
+from spark_pace.core.match.row_patterns.result import result_of
+from spark_pace.core.match.row_patterns.rows import partition_bounds
+from spark_pace.core.plan.row_pattern import Measure, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
-from spark_pace.row_patterns.engine.plan import Measure, Plan, final_columns, output_columns
-from spark_pace.row_patterns.engine.result import result_of
-from spark_pace.row_patterns.engine.rows import partition_bounds
-from spark_pace.row_patterns.text.meaning import plan_of
-from spark_pace.row_patterns.text.occurrences import Rewriting, occurrences_in, replaced
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
+from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.frame_columns import UTC
+from spark_pace.spark.streamed_rows import streamed
 
 Batches = Iterator[pa.RecordBatch]
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
@@ -55,7 +56,8 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
         plan = plan_of(query, clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
         views.append(f"spark_pace_{uuid4().hex}")
-        matched(frame, plan).createOrReplaceTempView(views[-1])
+        found = streamed(frame, plan, query, clause) if frame.isStreaming else matched(frame, plan)
+        _named(frame, plan, found).createOrReplaceTempView(views[-1])
         return views[-1]
 
     try:
@@ -78,8 +80,21 @@ def _refuse_view(rewriting: Rewriting) -> None:
         rewriting.query.fail(words[named.index("VIEW")], must, "CREATE VIEW", do)
 
 
-def matched(frame: DataFrame, plan: Plan) -> DataFrame:
-    """The rows of the result. Without ``PARTITION BY`` one task searches all rows."""
+def _named(frame: DataFrame, plan: RowPattern, found: DataFrame) -> DataFrame:
+    """The rows of the result with their names and types; in `found` columns are named by their numbers."""
+    names = tuple(frame.columns)
+    columns = output_columns(plan, names)
+    typed = [
+        F.col(str(number)).cast(_type(frame, name, one)).alias(name)
+        for number, (name, one) in enumerate(columns)
+    ]
+    final = final_columns(plan, names)
+    whole = found.select(*typed)
+    return whole.select(*(F.expr(one.sql if one else quoted(name)).alias(name) for name, one in final))
+
+
+def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
+    """The rows of the result, with numbers for names. Without ``PARTITION BY`` one task searches all."""
     names = tuple(frame.columns)
     # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
     numbered = frame.toDF(*map(str, range(len(names))))
@@ -91,15 +106,12 @@ def matched(frame: DataFrame, plan: Plan) -> DataFrame:
     shuffled = numbered.repartition(*by) if keys else numbered.repartition(1)
     order = [*(key.asc() for key in keys), *_order(plan, names)]
     arranged = shuffled.sortWithinPartitions(*order) if order else shuffled
-    columns = output_columns(plan, names)
-    types = [_type(frame, name, one) for name, one in columns]
+    types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    found = arranged.mapInArrow(task(plan, names), schema).toDF(*(name for name, _ in columns))
-    final = final_columns(plan, names)
-    return found.select(*(F.expr(one.sql if one else quoted(name)).alias(name) for name, one in final))
+    return arranged.mapInArrow(task(plan, names), schema)
 
 
-def _order(plan: Plan, names: tuple[str, ...]) -> Iterator[Column]:
+def _order(plan: RowPattern, names: tuple[str, ...]) -> Iterator[Column]:
     for key in plan.order:
         column = F.col(quoted(str(names.index(key.column))))
         if key.descending:
@@ -134,7 +146,7 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     return pa.schema([(field.name, arrow(field.dataType)) for field in frame.schema])
 
 
-def task(plan: Plan, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
+def task(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
     """What a task does with the sorted rows of some partitions: it searches whole ones, many at a time."""
 
     def searched(batches: Batches) -> Batches:
@@ -162,16 +174,12 @@ def _numbered(table: pa.Table) -> Batches:
     yield from named.combine_chunks().to_batches(AT_ONCE_ROWS)
 
 
-def _require_usable(frame: DataFrame, plan: Plan) -> None:
-    """Refuse streams, and times that would be read in another zone than Spark reads them.
+def _require_usable(frame: DataFrame, plan: RowPattern) -> None:
+    """Refuse times that would be read in another zone than Spark reads them.
 
     Raises:
-        ConfigError: the input is one of these.
+        ConfigError: there are some.
     """
-    if frame.isStreaming:
-        must = "MATCH_RECOGNIZE must be applied to rows at rest"
-        do = "Read the input by spark.read, or find the matches by rules."
-        raise ConfigError.of(plan.where, must, "a streaming DataFrame", do)
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
     if zone in UTC:
         return
@@ -182,7 +190,7 @@ def _require_usable(frame: DataFrame, plan: Plan) -> None:
         raise ConfigError.of(plan.where, must, f"a session in {zone}", do)
 
 
-def _computed(plan: Plan) -> Iterator[Expr]:
+def _computed(plan: RowPattern) -> Iterator[Expr]:
     """Everything that is computed: of rows, and over slots."""
     parts = [part for one in plan.conditions for part in (*one.fixed, *one.of_match)]
     for part in [*parts, *(one.value for one in plan.measures if one.stored is None)]:

@@ -57,6 +57,7 @@ from tests.oracle.candidates import called, forwards, opened_by, trailing_negati
 from tests.oracle.contexts import CONTEXTS, Picked
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.folds import fold_rows
+from tests.oracle.row_pattern_rules import found_rows
 from tests.oracle.rules_stream import end_of, in_stream_order, json_text, keyed_streams
 from tests.oracle.spans import Delivered, spans_of
 from tests.oracle.stream import END, Event, Placed, Position, Production, Stream
@@ -92,11 +93,13 @@ class Span:
 
 def evaluate(rule: Rule, events: Iterable[Event]) -> list[Match]:
     """All matches of the rule on a bounded stream, in the order of the output."""
-    matches: list[Match] = []
+    matches, events = list[Match](), list(events)
     for key_text, stream in keyed_streams(rule, in_stream_order(rule, events)):
         key = None if key_text is None else json.loads(key_text)
         if rule.fold:
             of_key = fold_matches(rule, key, stream)
+        elif rule.rows:
+            of_key = row_pattern_matches(rule, key, stream, max(event.time for event in events))
         elif rule.span:
             of_key = spans_matches(rule, key, stream)
         else:
@@ -235,6 +238,14 @@ def fold_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> list
         matches.append(
             Match(key, number, placed.seq, placed.time, placed.time, fields, events, at, at, (at, number))
         )
+    return matches
+
+
+def row_pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, last: int) -> list[Match]:
+    matches = []
+    for number, found in enumerate(found_rows(rule, stream, end_of(rule, stream), last)):
+        events, at = tuple(shown(*one) for one in found.events), found.decided
+        matches.append(Match(key, number, *found.told, events, at, at, (at, number)))
     return matches
 
 

@@ -9,6 +9,7 @@ Sources: ISO/IEC 19075-5, sections 4 (clauses), 5 (expressions) and 7 (pattern m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -72,7 +73,8 @@ def result(case: Case, partitions: list[list[Row]]) -> list[Row]:
     return found
 
 
-def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
+def matches_of(case: Case, partition: list[Row]) -> list[Match]:
+    """The matches of a partition."""
     start, number, matches = 0, 0, []
     while start < len(partition):
         path = next(Walk(case, partition, start, number + 1).ways(case.pattern, ()), None)
@@ -83,6 +85,11 @@ def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
         match = Match(case, partition, start, path, number)
         matches.append(match)
         start += _step(match)
+    return matches
+
+
+def _of_partition(case: Case, partition: list[Row]) -> list[Row]:
+    matches = matches_of(case, partition)
     if case.rows == "one":
         return [_measured(one, len(one.path) - 1) for one in matches]
     rows: list[tuple[int, Row]] = []
@@ -125,12 +132,14 @@ class Walk:
     partition: list[Row]
     start: int
     number: int
+    asked: list[int] = field(default_factory=list)  # the rows that were looked at
 
     def ways(self, node: Term, path: Path) -> Iterator[Path]:
         """All ways to go on from a path by a part of the pattern, the preferred one first."""
         kind = node[0]
         if kind == "var":
             after = (*path, (node[1], False))
+            self.asked.append(self.start + len(path))
             if _takes(Match(self.case, self.partition, self.start, after, self.number)):
                 yield after
         elif kind == "empty":
@@ -245,3 +254,36 @@ def _aggregate(match: Match, places: list[int], function: str, of: str | Term | 
         return None
     # all numbers are multiples of 1/4 and small, so that their sums are exact
     return {"sum": sum, "avg": lambda all_: sum(all_) / len(all_), "min": min, "max": max}[function](known)
+
+
+Known = tuple[float, int, int]  # a time; 0 at an event, 1 behind all of that time; the row, at an event
+
+
+def decisions(case: Case, partition: list[Row]) -> list[Known]:
+    """Where each match of a partition is decided, if nothing reads rows behind that which is looked at.
+
+    That is at the last row that was looked at, for the match or for a start before it. A row that is too late
+    for a match, or is not there, is known once the window is over: behind the last time that is in it. An
+    infinite time: only the end of the partition decides.
+    """
+    start, number, found = 0, 0, list[Known]()
+    latest: Known = (-math.inf, 0, 0)
+    while start < len(partition):
+        walk = Walk(case, partition, start, number + 1)
+        path = next(walk.ways(case.pattern, ()), None)
+        latest = max([latest, *(_known_at(walk, row) for row in [start, *walk.asked])])
+        if path is None:
+            start += 1
+            continue
+        number += 1
+        found.append(latest)
+        start += _step(Match(case, partition, start, path, number))
+    return found
+
+
+def _known_at(walk: Walk, row: int) -> Known:
+    first, within = walk.partition[walk.start]["t"], walk.case.within
+    there = row < len(walk.partition)
+    if within is not None and (not there or walk.partition[row]["t"] - first >= within):
+        return first + within - 1, 1, 0
+    return (walk.partition[row]["t"], 0, row) if there else (math.inf, 1, 0)

@@ -12,13 +12,13 @@ import pytest
 
 from spark_pace import ways
 from spark_pace.core.expr import Call, Column, Expr, Literal, evaluate
+from spark_pace.core.match.row_patterns import search as search_module
+from spark_pace.core.match.row_patterns.measures import summary_of
+from spark_pace.core.match.row_patterns.rows import SlotColumns
+from spark_pace.core.match.row_patterns.running import result_of, step_of
+from spark_pace.core.match.row_patterns.scalars import scalar_function
+from spark_pace.core.plan.row_pattern import Summary, slot_name
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.engine import search as search_module
-from spark_pace.row_patterns.engine.measures import summary_of
-from spark_pace.row_patterns.engine.plan import Summary, slot_name
-from spark_pace.row_patterns.engine.rows import SlotColumns
-from spark_pace.row_patterns.engine.running import result_of, step_of
-from spark_pace.row_patterns.engine.scalars import scalar_function
 from tests.support.row_pattern_cases import (
     SKIPPED,
     difference,
@@ -27,12 +27,20 @@ from tests.support.row_pattern_cases import (
     reading_the_match,
     trial_of,
 )
+from tests.support.row_pattern_streams import expected_rows, stream_difference, stream_trial
 
 
 @pytest.mark.parametrize("chunk", range(10))
 def test_random_clauses_give_the_rows_of_the_oracle(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
     assert [found for seed in range(chunk * 100, chunk * 100 + 100) if (found := difference(seed))] == []
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_over_streams_random_clauses_give_the_same_however_they_are_cut(chunk: int) -> None:
+    """With the state saved and restored between all batches, and compared with the oracle."""
+    seeds = range(chunk * 50, chunk * 50 + 50)
+    assert [found for seed in seeds if (found := stream_difference(seed))] == []
 
 
 def test_arrays_grow_where_a_search_needs_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +67,12 @@ def test_both_searches_find_the_same_in_many_rows(monkeypatch: pytest.MonkeyPatc
 def test_random_clauses_find_something() -> None:
     found = [trial_of(Random(seed)).expected() for seed in range(300)]
     assert sum(isinstance(one, list) and len(one) > 0 for one in found) > 100
+
+
+def test_random_clauses_find_something_over_streams() -> None:
+    trials = [stream_trial(Random(seed)) for seed in range(200)]
+    assert sum(bool(expected_rows(trial)) for trial in trials) > 100
+    assert {trial.rule.forget_key_after_us is not None for trial in trials} == {True, False}
 
 
 NUMBERS = [None, 0, 1, -3, 2**63 - 1, -(2**63), 7]

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_pace
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.text.meaning import plan_of
-from spark_pace.row_patterns.text.occurrences import occurrences_in
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark import row_patterns
 from tests.support.examples import tried
 from tests.support.row_pattern_cases import SKIPPED, trial_of
@@ -177,6 +177,14 @@ def test_times_are_read_in_utc_or_refused(spark: SparkSession) -> None:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
 
 
+REFUSED_OVER_STREAMS = {
+    "ORDER BY timestamp ALL ROWS PER MATCH PATTERN (A)": "query:1:58 — must be ONE ROW PER MATCH",
+    "ORDER BY timestamp DESC PATTERN (A)": "query:1:48 — must be ordered by the event time first, ascending",
+    "ORDER BY timestamp PATTERN (A $)": "must not be part of a pattern over a stream",
+    "ORDER BY timestamp PATTERN (A B+)": "query:1:22 — must be bounded over a stream",
+}
+
+
 def test_what_cannot_be_answered_is_refused_before_it_runs(spark: SparkSession) -> None:
     bad = "SELECT * FROM ticker MATCH_RECOGNIZE (\n  ORDER BY tstamp PATTERN (A) DEFINE A AS prize > 1)"
     with pytest.raises(ConfigError, match=r'query:2:43 — must be a column of the input; got "prize"'):
@@ -188,8 +196,12 @@ def test_what_cannot_be_answered_is_refused_before_it_runs(spark: SparkSession) 
         spark_pace.sql(spark, view)
     stream = spark.readStream.format("rate").load()
     stream.createOrReplaceTempView("stream")
-    with pytest.raises(ConfigError, match="must be applied to rows at rest"):
+    with pytest.raises(ConfigError, match="query:1:48 — must be ordered by the column of a watermark first"):
         spark_pace.sql(spark, "SELECT * FROM stream MATCH_RECOGNIZE (ORDER BY timestamp PATTERN (A))")
+    stream.withWatermark("timestamp", "1 minute").createOrReplaceTempView("stream")
+    for clause, told in REFUSED_OVER_STREAMS.items():
+        with pytest.raises(ConfigError, match=told):
+            spark_pace.sql(spark, f"SELECT * FROM stream MATCH_RECOGNIZE ({clause})")
     with pytest.raises(ConfigError, match="dialect — must be a known dialect"):
         spark_pace.sql(spark, "SELECT 1", dialect="sparc")
     with pytest.raises(ConfigError, match="query — must be a text; got int"):

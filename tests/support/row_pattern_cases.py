@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_pace.core.match.row_patterns.result import result_of
+from spark_pace.core.match.row_patterns.rows import sorted_table
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.engine.result import result_of
-from spark_pace.row_patterns.engine.rows import sorted_table
-from spark_pace.row_patterns.text.meaning import plan_of
-from spark_pace.row_patterns.text.occurrences import occurrences_in
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.words import read_query
 from tests.oracle.row_patterns import Case, Row, SkipError, Term, result
 
 SCHEMA = pa.schema(

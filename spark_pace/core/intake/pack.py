@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, Bools, Ints
+from spark_pace.core.hashes import buckets_of
 from spark_pace.core.intake.bitmaps import Bitmap, as_bools, every_event, no_event, side_by_side
 from spark_pace.core.intake.key_texts import key_texts
 from spark_pace.core.intake.predicates import held
-from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, key_column_of
 from spark_pace.core.tables import array, chosen, numbers, with_column
 

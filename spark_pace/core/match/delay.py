@@ -22,7 +22,7 @@ def delay_us(rule: Rule) -> int | None:
     It is the most that the rule allows, whatever the stream. None: there is no bound, for how long a match
     waits depends on when so many events have come.
     """
-    if rule.fold is not None:
+    if rule.fold is not None or rule.rows is not None:
         return 0
     if rule.span is not None:
         return _of_span(rule)

@@ -11,9 +11,8 @@ import numpy as np
 
 from spark_pace import ways
 from spark_pace.core.columns import Ints
-from spark_pace.core.match import sequence_search
 from spark_pace.core.match.candidates import Ranges, candidates_ending
-from spark_pace.core.match.compiled_search import searches_of
+from spark_pace.core.match.compiled_search import searches_of, sequence_search
 from spark_pace.core.match.search.choose import best
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.ranges import expand, pieces

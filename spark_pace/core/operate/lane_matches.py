@@ -35,6 +35,7 @@ from spark_pace.core.operate.fold_fields import fold_matches
 from spark_pace.core.operate.match_table import Labels, matched_us, pattern_matches, span_matches
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
+from spark_pace.core.operate.row_fields import rows_matches
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans, waiting_in_spans
 from spark_pace.core.plan.panes import EVENTS, united
 from spark_pace.core.plan.plan import Plan, RulePlan
@@ -62,9 +63,9 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
     lane = lane.in_one_chunk()
     planned = plan.rules[lane.header.rule_index]
     rule, stream = planned.rule, lane.stream(planned.key_column)
-    if rule.fold is not None:
-        matches, failed = fold_matches(plan, planned, lane, stream), FAILED_SCHEMA.empty_table()
-        return [Result(lane.header, NOTHING_US, matches, failed, matches.num_rows)]
+    if rule.fold is not None or rule.rows is not None:
+        matches = (rows_matches if rule.fold is None else fold_matches)(plan, planned, lane, stream)
+        return [Result(lane.header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), matches.num_rows)]
     if rule.operator is not None:
         return [_by_python(plan, planned, lane, stream, call)]
     if rule.pattern is None:

@@ -83,6 +83,28 @@ def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found,
     return pa.table(columns)
 
 
+def row_matches(
+    plan: Plan,
+    planned: RulePlan,
+    stream: Stream,
+    found: Found,
+    labels: Labels,
+    ends: tuple[Ints, Ints],
+    fields: pa.Table,
+) -> pa.Table:
+    """The matches of a row pattern as a table; `ends` are the first and the last row of each match.
+
+    A match without rows has the row at which it was sought as both.
+    """
+    columns = _head(plan, planned, stream, labels, ends[0])
+    columns["seq"] = pa.array(stream.seq[ends[1]])
+    columns["matched_at"] = _utc(labels.matched_us)
+    columns |= {name: array(fields, name) for name in fields.column_names}
+    assert planned.rule.rows is not None
+    columns["events"] = _events(list(planned.rule.rows.variables), stream, found)
+    return pa.table(columns)
+
+
 def event_matches(
     plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, rows: Ints, fields: pa.Table
 ) -> pa.Table:

@@ -140,7 +140,7 @@ class Order:
 
     Attributes:
         frontier_us: events below it have been released; it never moves back.
-        max_time_us: the greatest event time so far.
+        max_time_us: the greatest event time so far; once the input has ended, that of a tick if it is later.
         pending: the events at or above the frontier.
         sources: the greatest event time of each source with records; empty unless the frontier follows
             sources.
@@ -201,6 +201,7 @@ class Order:
         if progress.max_time_us is not None:
             self.max_time_us = max(self.max_time_us, progress.max_time_us)
         if progress.finish:
+            self.max_time_us = max(self.max_time_us, self.frontier_us)  # which ticks have moved
             self.frontier_us = UNKNOWN_TIME
             return
         reached_us = self.max_time_us

@@ -19,6 +19,21 @@ from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import of_other_events
 from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.members import conditions_by_bit
+from spark_pace.core.plan.row_pattern import (
+    Alternatives,
+    Computed,
+    End,
+    Excluded,
+    MatchNumber,
+    Node,
+    Repetition,
+    RowPattern,
+    Sequence,
+    Slot,
+    Start,
+    Summary,
+    Variable,
+)
 from spark_pace.core.plan.rule import (
     Absence,
     EmitField,
@@ -44,6 +59,8 @@ def rule_parts(rule: Rule) -> dict[str, str]:
     parts = {"operator": rule.operator or ""} if rule.pattern is None else _pattern_parts(rule.pattern)
     if rule.fold is not None:
         parts["fold"] = fold_text(rule.fold)
+    if rule.rows is not None:
+        parts["match_recognize"] = row_pattern_text(rule.rows)
     if rule.having is not None:
         parts["where"] = canonical_text(rule.having)
     if rule.span is not None:
@@ -129,6 +146,7 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
             exprs += absence.where
     if isinstance(rule.span, PredicateSpan):
         exprs += rule.span.close_where
+    exprs += [] if rule.rows is None else rule.rows.reads
     return exprs if rule.having is None else [*exprs, rule.having]
 
 
@@ -209,3 +227,49 @@ def _span_text(span: Span) -> str:
         within = "" if span.within_us is None else f", within {canonical_duration(span.within_us)}"
         return f"gap {canonical_duration(span.gap_us)}{within}"
     return f"every {span.every} events, size {span.size} events"
+
+
+def row_pattern_text(rows: RowPattern) -> str:
+    """A row pattern as text. Checkpoints keep this text."""
+    names = rows.variables
+    skip = rows.skip + "".join(f" {names[one]}" for one in rows.skip_variables)
+    within = "" if rows.within_us is None else f" within {canonical_duration(rows.within_us)}"
+    defined = []
+    for number, one in enumerate(rows.conditions):
+        parts = (_computed_text(part, names) for part in (*one.fixed, *one.of_match))
+        defined.append(f"{names[number]} as {' and '.join(parts)}")
+    measures = [f"{one.name} = {_computed_text(one.value, names)}" for one in rows.measures]
+    pattern = f"{node_text(rows.pattern, names)}{within}"
+    return "; ".join([pattern, f"skip {skip}", *defined, *measures])
+
+
+def node_text(node: Node, names: tuple[str, ...]) -> str:
+    """A part of a row pattern as text; `names` are those of its variables."""
+    if isinstance(node, Variable):
+        return names[node.number]
+    if isinstance(node, Sequence | Alternatives):
+        parts = node.parts if isinstance(node, Sequence) else node.choices
+        sign = " " if isinstance(node, Sequence) else " | "
+        return f"({sign.join(node_text(part, names) for part in parts)})"
+    if isinstance(node, Repetition):
+        most, mark = "" if node.most is None else node.most, "" if node.greedy else "?"
+        return f"{node_text(node.part, names)}{{{node.least},{most}}}{mark}"
+    if isinstance(node, Excluded):
+        return f"{{- {node_text(node.part, names)} -}}"
+    return "^" if isinstance(node, Start) else "$" if isinstance(node, End) else "()"
+
+
+def _computed_text(computed: Computed, names: tuple[str, ...]) -> str:
+    slots = ", ".join(_slot_text(slot, names) for slot in computed.slots)
+    return f"{canonical_text(computed.expr)} of [{slots}]"
+
+
+def _slot_text(slot: Slot, names: tuple[str, ...]) -> str:
+    if isinstance(slot, MatchNumber):
+        return "match number"
+    of = "*" if slot.of is None else canonical_text(slot.of)
+    rows = "all" if slot.variables is None else "|".join(names[one] for one in slot.variables)
+    final = "final " if slot.final else ""
+    if isinstance(slot, Summary):
+        return f"{final}{slot.function} of {of} in {rows}"
+    return f"{final}{'first' if slot.first else 'last'} {slot.back} {slot.shift:+d} of {of} in {rows}"

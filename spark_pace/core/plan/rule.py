@@ -12,6 +12,7 @@ from spark_pace.core.expr import STRUCT, Expr, TypeName
 from spark_pace.core.plan.component import Component, Contiguity, Ending
 from spark_pace.core.plan.fold import Fold, PythonFold, StateMachine
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
+from spark_pace.core.plan.row_pattern import RowPattern
 
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
@@ -260,11 +261,12 @@ class EmitField:
 
 @dataclass(frozen=True)
 class Rule:
-    """A checked rule. At most one of `pattern`, `operator` and `fold` is set.
+    """A checked rule. At most one of `pattern`, `operator`, `fold` and `rows` is set.
 
     An `operator` needs a `span`, and so does a rule with none of them: it aggregates the events of each span,
-    and `having`, if it is set, says which spans give a match. A `fold` has no span, and its matches are in
-    the order of their detection.
+    and `having`, if it is set, says which spans give a match. A `fold`, or the row pattern `rows`, has no
+    span, and its matches are in the order of their detection. The measures of a row pattern are those of
+    `emit`, in the same order.
 
     `forget_key_after_us` needs `partition_by`. A gap of more than that many microseconds between two events
     ends the stream of a key. No window of time in the rule is longer, but those of a pattern in a span.
@@ -300,6 +302,7 @@ class Rule:
     hands_on: bool = False
     fold: Fold | None = None
     enabled: bool = True
+    rows: RowPattern | None = None
 
     @property
     def conditions(self) -> tuple[Expr, ...]:

@@ -25,14 +25,15 @@ from spark_pace.core.split.task import Split, SplitTask
 from spark_pace.core.tables import array
 
 STATE = "@state"  # large_string, of a key: the name of its state, or the state of a Python function as JSON
-ROW, SELECTION = (
-    "@row",
-    "@selection",
-)  # columns of matches in a lane: row of the event, number of the selection
+NEXT = "@next"  # int64, of a key of a row pattern: the number of the row from which matches are sought
+# columns of matches in a lane: row of the event, number of the selection
+ROW, SELECTION = "@row", "@selection"
 
 
 def columns_of_states(rule: Rule) -> pa.Schema:
-    """The schema of what a fold keeps of each key; empty for other rules."""
+    """The schema of what a fold or a row pattern keeps of each key; empty for other rules."""
+    if rule.rows is not None:
+        return pa.schema([(NEXT, pa.int64())])
     if rule.fold is None:
         return pa.schema([])
     kept = [(STATE, pa.large_string())]

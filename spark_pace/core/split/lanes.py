@@ -16,7 +16,7 @@ from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.stream import Positions, Stream, starts_of_streams
 from spark_pace.core.tables import array, numbers
 
-Work = Literal["free", "closed", "matched", "spans", "folded"]
+Work = Literal["free", "closed", "matched", "spans", "folded", "rows"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class LaneHeader:
         number: place among the lanes of this unit and batch.
         work: "free": match the initiators or terminators in `owned`; "closed": find the matches of closed
             selections; "matched": compute the fields of matches that are found; "spans": work on spans;
-            "folded": compute the fields of a fold's matches.
+            "folded": compute the fields of a fold's matches; "rows": put together the matches of a row
+            pattern.
         owned: the range of rows of the lane whose matches it finds; matches may also include other rows.
         passed_us: the frontier before the batch; matches that were releasable then have been sent.
         frontier_us: the frontier now.

@@ -1,8 +1,4 @@
-"""Advances one unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes.
-
-How the unit's stream is split depends on the rule's fold, on its span, or on the way of its context
-(`_split`).
-"""
+"""Advances a unit, a rule's bucket of partition keys: number its events, decide its selections, cut lanes."""
 
 from __future__ import annotations
 
@@ -26,12 +22,12 @@ from spark_pace.core.columns import (
     has_bit,
 )
 from spark_pace.core.expr import EventColumns, evaluate
+from spark_pace.core.hashes import buckets_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.plan.buckets import buckets_of
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.panes import Panes
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
@@ -65,6 +61,7 @@ from spark_pace.core.split.one_selection import split_one_open
 from spark_pace.core.split.pane_rows import in_panes
 from spark_pace.core.split.pane_windows import keep_panes, split_panes
 from spark_pace.core.split.parallel_selections import split_parallel
+from spark_pace.core.split.row_patterns import split_rows
 from spark_pace.core.split.shares import Share
 from spark_pace.core.split.span_selections import split_spans
 from spark_pace.core.split.task import Split, SplitTask, without_ended
@@ -260,8 +257,8 @@ def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
         return []
     carry.whole.resolution = resolution
     assert turn.planned.rule.pattern is not None
-    bit = opening_bit(turn.planned.rule.pattern)
-    texts = carry.due(Wake(bit, resolution.before + 1, resolution.first + 1, OPENING))
+    opening = opening_bit(turn.planned.rule.pattern)
+    texts = carry.due(Wake(opening, resolution.before + 1, resolution.first + 1, OPENING))
     texts = texts.filter(pc.invert(pc.is_in(texts, value_set=looked)))
     if not len(texts):
         return []
@@ -279,9 +276,12 @@ def _split(task: SplitTask) -> Split:
 
 
 def _decided(task: SplitTask) -> Split:
-    way = task.method.way
-    if task.planned.rule.fold is not None:
+    """Split the stream as the rule's fold, row pattern or span says, or the way of its context."""
+    rule, way = task.planned.rule, task.method.way
+    if rule.fold is not None:
         return split_fold(task)
+    if rule.rows is not None:
+        return split_rows(task)
     if way is None:
         return split_spans(task)
     if isinstance(way, OneOpen):

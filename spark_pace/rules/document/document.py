@@ -34,9 +34,15 @@ class Scalar:
     text: str
     # the column of the first character of `text`, if the file has the text literally; else None
     inline: int | None
+    # the column where the lines of a text begin that is written behind "|"; None for others
+    block: int | None = None
 
     def at(self, offset: int) -> Place:
         """The place of the character `offset` of the text, or of the whole value if that is not known."""
+        if self.block is not None:
+            before = self.text[:offset]
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
+            return Place(self.place.file, self.place.line + line, self.block + column, self.place.path)
         if self.inline is None:
             return self.place
         return Place(self.place.file, self.place.line, self.inline + offset, self.place.path)
@@ -230,7 +236,17 @@ class _Builder:
         inline = place.column if plain else place.column + 1
         line = self._lines[place.line - 1] if place.line <= len(self._lines) else ""
         exact = event.style in (None, "", "'", '"') and line.startswith(event.value, inline - 1)
-        return Scalar(place, value, event.value, inline if exact else None)
+        block = self._block(place.line, event.value) if event.style == "|" else None
+        return Scalar(place, value, event.value, inline if exact else None, block)
+
+    def _block(self, line: int, text: str) -> int | None:
+        """The column where the lines of a text begin that is written in the lines behind this one."""
+        lines = text.splitlines()
+        first = next((number for number, one in enumerate(lines) if one), None)
+        if first is None or line + first >= len(self._lines):
+            return None
+        written = self._lines[line + first]
+        return len(written) - len(lines[first]) + 1 if written.endswith(lines[first]) else None
 
     def _refuse_key(self, key: Node) -> None:
         if isinstance(key, Scalar):

@@ -56,6 +56,12 @@ class Report:
             (place, Problem(one_line(str(place)), one_line(must), one_line(got), one_line(do)))
         )
 
+    def add_all(self, place: Place, problems: Iterable[Problem]) -> None:
+        """Add problems that say themselves where they are: at a place, or behind it."""
+        for problem in problems:
+            self.add(place, problem.must, problem.got, problem.do)
+            self._found[-1] = (place, problem)
+
     def settle(self, place: Place) -> None:
         """Note no more problems of a place: what was said of it comes first."""
         self._settled.add(place)

@@ -19,6 +19,7 @@ from spark_pace.rules.explanation.declared_facts import (
 from spark_pace.rules.explanation.facts import EmitFacts, Explanation
 from spark_pace.rules.explanation.facts_as_text import json_value, lines_of
 from spark_pace.rules.explanation.level_facts import level_facts
+from spark_pace.rules.explanation.row_pattern_facts import row_pattern_facts
 
 __all__ = ["explain", "explain_as_json"]
 
@@ -41,6 +42,7 @@ def _explanation(rule: Rule) -> Explanation:
         pattern=None if rule.pattern is None else pattern_facts(rule, rule.pattern),
         operator=rule.operator,
         fold=None if rule.fold is None else fold_facts(rule.fold),
+        match_recognize=None if rule.rows is None else row_pattern_facts(rule.rows),
         aggregates=aggregate_facts(rule),
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),

@@ -40,6 +40,7 @@ from spark_pace.core.plan.rule import (
 )
 from spark_pace.core.split.carry.wake_conditions import always_looks
 from spark_pace.rules.explanation.facts import Cost, SearchCost, StepCost
+from spark_pace.rules.explanation.row_pattern_facts import growth_of_rows
 
 METHODS: dict[How, str] = {
     "nearest": "each step takes the nearest event",
@@ -62,7 +63,10 @@ def cost_of(rule: Rule) -> Cost:
     own = plan.levels[-1].plan if rule.reads else plan  # the rules that it reads are below
     predicates = len(own.predicates)
     if rule.pattern is None:
-        dominant, growth = _of_whole_spans(rule) if rule.fold is None else _of_fold(rule.fold)
+        if rule.rows is not None:
+            dominant, growth = growth_of_rows(rule.rows)
+        else:
+            dominant, growth = _of_whole_spans(rule) if rule.fold is None else _of_fold(rule.fold)
         growth += _spans_of_an_event(rule)
         return Cost(predicates, _looked_at(rule), None, len(rule.emit), dominant, growth)
     search = _search_cost(rule, rule.pattern)
@@ -124,6 +128,8 @@ def _looked_at(rule: Rule) -> str:
 
 def _or_ends(rule: Rule) -> str:
     span, within = rule.span, rule.pattern.within if rule.pattern else None
+    if rule.rows is not None:
+        return ", or a window ends" if rule.rows.within_us is not None else ""
     if isinstance(span, GridSpan | PredicateSpan | SessionSpan):
         return ", or a span ends"
     return ", or a window ends" if within is not None and within.time_us is not None else ""

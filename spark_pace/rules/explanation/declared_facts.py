@@ -69,8 +69,8 @@ def filter_facts(rule: Rule) -> ConditionFacts | None:
 
 
 def aggregate_facts(rule: Rule) -> AggregateFacts | None:
-    """The facts about a rule that aggregates; None for rules with a pattern, an operator or a fold."""
-    if rule.pattern is not None or rule.operator is not None or rule.fold is not None:
+    """The facts about a rule that aggregates; None for all others."""
+    if any(one is not None for one in (rule.pattern, rule.operator, rule.fold, rule.rows)):
         return None
     where = None if rule.having is None else ConditionFacts(canonical_text(rule.having), ON_SPANS)
     return AggregateFacts("every event that passes the filter" if rule.filter else "every event", where)

@@ -142,6 +142,31 @@ class FoldFacts:
 
 
 @dataclass(frozen=True)
+class VariableFacts:
+    """A variable of a row pattern, and how its condition is tested; None: every event fits."""
+
+    name: str
+    tested: str | None
+
+
+@dataclass(frozen=True)
+class RowPatternFacts:
+    """A row pattern. `then` says where the next match is sought after one.
+
+    `before` is how many events before its first one a match reads, `behind` for how many behind its last one
+    it waits.
+    """
+
+    pattern: str
+    variables: tuple[VariableFacts, ...]
+    within: str | None
+    then: str
+    compiled: bool
+    before: int
+    behind: int
+
+
+@dataclass(frozen=True)
 class KeyFacts:
     """How keys split the stream.
 
@@ -294,7 +319,9 @@ class LevelFacts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All facts about a rule. One of `pattern`, `operator`, `fold` and `aggregates` is set.
+    """All facts about a rule.
+
+    One of `pattern`, `operator`, `fold`, `match_recognize` and `aggregates` is set.
 
     `levels` is set if the rule reads other rules, `json` if it reads the events of the input.
     """
@@ -305,6 +332,7 @@ class Explanation:
     pattern: PatternFacts | None
     operator: str | None
     fold: FoldFacts | None
+    match_recognize: RowPatternFacts | None
     aggregates: AggregateFacts | None
     span: SpanFacts | None
     key: KeyFacts

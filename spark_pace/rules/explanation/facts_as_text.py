@@ -22,6 +22,7 @@ from spark_pace.rules.explanation.facts import (
     OrderFacts,
     ParallelFacts,
     PatternFacts,
+    RowPatternFacts,
     SpanFacts,
     StepCost,
 )
@@ -52,13 +53,15 @@ def _labelled(told: Explanation) -> Iterator[tuple[str, str]]:
         yield "operator", f"{told.operator}, called once for each span"
     if told.fold is not None:
         yield from _fold(told.fold)
+    if told.match_recognize is not None:
+        yield from _row_pattern(told.match_recognize)
     if told.aggregates is not None:
         yield "aggregates", f"of {told.aggregates.of} in each span, when it is closed"
         if told.aggregates.where is not None:
             yield "where", f"{told.aggregates.where.condition}  [on {told.aggregates.where.decided}]"
     if told.span is not None:
         yield from _span(told.span)
-    yield "key", _key(told.key) if told.fold is None or told.key.partition_by else "none: one state"
+    yield "key", _key_of(told)
     for place, one in enumerate(told.lookup):
         by = ", ".join(one.on)
         yield "" if place else "lookup", f"{', '.join(one.attributes)}: of the row in {one.path} for {by}"
@@ -149,6 +152,23 @@ def _fold(fold: FoldFacts) -> Iterator[tuple[str, str]]:
         yield "", f"{sources} to {move.target}{emits}: {when}"
 
 
+def _row_pattern(rows: RowPatternFacts) -> Iterator[tuple[str, str]]:
+    yield "rows", f"{rows.pattern}{'' if rows.within is None else f', within {rows.within}'}"
+    for one in rows.variables:
+        yield "", f"{one.name}: {'every event' if one.tested is None else f'tested {one.tested}'}"
+    how = "compiled code" if rows.compiled else "Python, from one event to the next"
+    waits = f"; a match waits for {counted(rows.behind, 'event')} behind its last one" if rows.behind else ""
+    yield "search", f"by {how}; after a match {rows.then}{waits}"
+
+
+def _key_of(told: Explanation) -> str:
+    if told.key.partition_by:
+        return _key(told.key)
+    if told.fold is not None:
+        return "none: one state"
+    return _key(told.key) if told.match_recognize is None else "none: one stream"
+
+
 def _decided(condition: ConditionFacts) -> str:
     at = _AT_THE_INTAKE if condition.decided == INTAKE else f"[{condition.decided}]"
     return f"{condition.condition}  {at}"
@@ -179,6 +199,7 @@ _OPERATORS = {
     "match": "operators match lanes of {lanes}",
     "enumerate": "operators enumerate the matches inside closed selections",
     "compute fields": "operators compute the fields of the matches",
+    "make rows": "operators make the rows of the matches",
 }
 _LANES = {"keys": "whole keys", "selections": "neighbouring selections"}
 

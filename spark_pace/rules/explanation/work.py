@@ -23,6 +23,7 @@ from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.core.summaries.sketches import SIZE
 from spark_pace.errors import counted
 from spark_pace.rules.explanation.facts import CarriedFacts, OrderFacts, ParallelFacts
+from spark_pace.rules.explanation.row_pattern_facts import bound_of_rows, kept_rows
 
 
 def json_reader(rule: Rule) -> str:
@@ -43,6 +44,8 @@ def splitter(rule: Rule) -> str:
         return "puts the events in order; a process beside it calls the function"
     if rule.fold is not None:
         return "puts the events in order and moves the state of each key from event to event"
+    if rule.rows is not None:
+        return "puts the events in order, finds the matches of each key and computes their fields"
     if rule.span is not None:
         return "puts the events in order, opens and closes the spans"
     assert rule.pattern is not None
@@ -64,6 +67,9 @@ def parallel(rule: Rule) -> ParallelFacts:
     if rule.fold is not None:
         why = "the state behind an event decides about the next one, so a key's are taken one after the other"
         return ParallelFacts("compute fields", "matches", keys, why)
+    if rule.rows is not None:
+        why = "a match decides where the next one of its key is sought, so they are found one after the other"
+        return ParallelFacts("make rows", "matches", keys, why)
     if rule.span is not None:
         why = "events alone open and close a span, whatever is found in others"
         return ParallelFacts("work on spans", "spans", keys, why)
@@ -91,7 +97,8 @@ def carried(rule: Rule) -> CarriedFacts:
 
 def order(rule: Rule) -> OrderFacts:
     """The order of matches, and what they wait for."""
-    until = ["every earlier selection is resolved"] if method_of(rule).waits else []
+    until = [] if rule.rows is None else ["no event that may still come can change it"]
+    until += ["every earlier selection is resolved"] if method_of(rule).waits else []
     until += ["its window has ended"] if _waits_for_its_window(rule) else []
     return OrderFacts(rule.merge, tuple(until))
 
@@ -153,6 +160,8 @@ def _events(rule: Rule) -> str:
         return f"a row for each {pane}{held}, in spans that are not closed"
     if rule.fold is not None:
         return "no event"
+    if rule.rows is not None:
+        return kept_rows(rule.rows)
     if isinstance(rule.span, GridSpan | CountSpan):
         whole = holistic(rule) if isinstance(rule.span, GridSpan) and rule.pattern is None else []
         because = f", for {canonical_text(whole[0])} needs all values at once" if whole else ""
@@ -190,6 +199,8 @@ def _bound(rule: Rule) -> str:
         each = " of each key" if rule.partition_by else ""
         least = f", of {MOST_STATE_BYTES >> 20} MiB at most" if isinstance(rule.fold, PythonFold) else ""
         return f"no event: the state{each}{least}"
+    if rule.rows is not None:
+        return bound_of_rows(rule, rule.rows)
     if isinstance(span, GridSpan):
         return f"the events of {canonical_duration(span.size_us)}"
     if isinstance(span, CountSpan):

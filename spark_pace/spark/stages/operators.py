@@ -128,9 +128,9 @@ class Handover:
 
 
 def _is_plain(rule: Rule) -> bool:
-    """True if each event takes little time: for plain patterns, and for folds, whose matches are found."""
+    """True if each event takes little time: for plain patterns, and where the splitter has found matches."""
     pattern = rule.pattern
-    if rule.fold is not None:
+    if rule.fold is not None or rule.rows is not None:
         return True
     if pattern is None or rule.span is not None or pattern.order == "conjunction" or pattern.where:
         return False

@@ -29,13 +29,13 @@ from spark_pace.errors import ConfigError, Problem, counted
 from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import check_files
-from spark_pace.row_patterns.text.file_query import file_query
-from spark_pace.row_patterns.text.words import DIALECTS, read_query
 from spark_pace.rules import explain
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.words import DIALECTS, read_query
 from spark_pace.rules.rule_file import read_rules
 from spark_pace.spark.spark_filter import to_spark_filter
 from tests.support import expression_cases

@@ -33,14 +33,8 @@ ALLOWED = {
     "spark_pace.rules": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
-    "spark_pace.row_patterns": {"spark_pace.errors"},
-    "spark_pace.row_patterns.engine": {"spark_pace.errors", "spark_pace.core", "numpy", "pyarrow"},
-    "spark_pace.row_patterns.engine.compiled": {
-        *("spark_pace.core", "spark_pace.machine_code", "spark_pace.row_patterns.engine", "numpy"),
-    },
-    "spark_pace.row_patterns.text": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.rules", "spark_pace.row_patterns.engine"),
-        *("pyarrow", "sqlglot"),
+    "spark_pace.core.match.row_patterns.compiled": {
+        *("spark_pace.core", "spark_pace.machine_code", "numpy"),
     },
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.text.compiled_reader": {
@@ -74,9 +68,13 @@ ALLOWED = {
         "spark_pace.spark.internals",
         *PACKAGES_OF_SPARK,
     },
+    "spark_pace.spark.streamed_rows": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
+        *("spark_pace.spark.detect", *PACKAGES_OF_SPARK),
+    },
     "spark_pace.spark.row_patterns": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.row_patterns"),
-        *("spark_pace.spark.frame_columns", *PACKAGES_OF_SPARK),
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
+        *("spark_pace.spark.frame_columns", "spark_pace.spark.streamed_rows", *PACKAGES_OF_SPARK),
     },
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
@@ -289,7 +287,10 @@ def test_a_circle_is_found():
         ("import spark_pace.core.local_run", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
         ("import spark_pace.cli.replay_command", ("pyspark", "pandas", "deltalake")),
         ("import spark_pace.job", ("spark_pace.alerts", "urllib3", "confluent_kafka", "prometheus_client")),
-        ("import spark_pace.row_patterns.engine.result", ("pyspark", "pandas", "yaml", "sqlglot", "numba")),
+        (
+            "import spark_pace.core.match.row_patterns.result",
+            ("pyspark", "pandas", "yaml", "sqlglot", "numba"),
+        ),
     ],
 )
 def test_an_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]):

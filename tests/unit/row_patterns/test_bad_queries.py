@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.text.file_query import file_query
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.words import read_query
 
 FILES = sorted((Path(__file__).parents[2] / "golden" / "bad_queries").glob("*.sql"))
 ROWS = pa.schema(

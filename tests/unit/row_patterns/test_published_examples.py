@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_pace.row_patterns.text.file_query import file_query
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.words import read_query
 from tests.support.row_pattern_examples import EXAMPLES, Example
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from spark_pace.core.plan.row_pattern import final_columns
 from spark_pace.errors import ConfigError
-from spark_pace.row_patterns.engine.plan import final_columns
-from spark_pace.row_patterns.text.meaning import plan_of
-from spark_pace.row_patterns.text.occurrences import Rewriting, occurrences_in, replaced
-from spark_pace.row_patterns.text.words import read_query
+from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
+from spark_pace.rules.row_patterns.words import read_query
 from tests.support.row_pattern_cases import found_rows
 from tests.unit.row_patterns.test_bad_queries import ROWS
 

@@ -54,6 +54,9 @@ def wakes(rules: Sequence[RulePlan], passed_us: int, frontier_us: int) -> Iterat
         ended = [_ended(grid, passed_us, frontier_us) for grid in grids if isinstance(grid, GridSpan)]
         if held := [(first, end) for first, end in ended if first < end]:
             yield Wake(None, min(first for first, _ in held), max(end for _, end in held), newest=True)
+    rows = rules[0].rule.rows
+    if rows is not None and rows.within_us is not None:
+        yield Wake(None, passed_us - rows.within_us + 1, frontier_us - rows.within_us + 1)
     if isinstance(span, PredicateSpan):
         yield Wake(OPEN_BIT, passed_us - span.within_us, frontier_us - span.within_us)
     if isinstance(span, SessionSpan):
@@ -88,10 +91,10 @@ def opening_bit(pattern: Pattern) -> int | None:
 def always_looks(rule: Rule) -> bool:
     """True if a batch must examine every key with new events.
 
-    It must for folds and spans, and for windows of a number of events, which any event can end. Without a
-    window it must if not all events since the oldest open selection are carried. It need not for sessions
-    with nothing to find in them before they end: new events belong to the open session of a key that no time
-    wakes, and do not end it.
+    It must for folds, row patterns and spans, and for windows of a number of events, which any event can end.
+    Without a window it must if not all events since the oldest open selection are carried. It need not for
+    sessions with nothing to find in them before they end: new events belong to the open session of a key that
+    no time wakes, and do not end it.
     """
     if isinstance(rule.span, SessionSpan):
         return rule.pattern is not None

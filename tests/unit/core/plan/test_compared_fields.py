@@ -7,15 +7,33 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from spark_pace.core.expr import Call, Column, Expr
 from spark_pace.core.plan import component as components
 from spark_pace.core.plan import fold as folds
+from spark_pace.core.plan import row_pattern as row_patterns
 from spark_pace.core.plan import rule as rules
 from spark_pace.core.plan.component import Component, Ending, Member, Times
 from spark_pace.core.plan.fold import Move, PythonFold, StateMachine
 from spark_pace.core.plan.meaning import rule_parts
+from spark_pace.core.plan.row_pattern import (
+    Alternatives,
+    Computed,
+    Condition,
+    Excluded,
+    MatchNumber,
+    Measure,
+    Navigation,
+    OrderKey,
+    Outside,
+    Repetition,
+    RowPattern,
+    Sequence,
+    Summary,
+    Variable,
+)
 from spark_pace.core.plan.rule import (
     Absence,
     Conjunct,
@@ -34,6 +52,7 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 
+MODULES = (rules, folds, components, row_patterns)
 NOT_COMPARED = {
     "Rule.name": "checkpoints keep the parts under the name: with another name it is another rule",
     "Rule.description": "it is for people",
@@ -61,9 +80,33 @@ NOT_COMPARED = {
     "SideTable.name": "the names of fields of the schema begin with it",
     "SideTable.path": "events keep the rows that they were joined with when they were read",
     "SideTable.on": "events keep the rows that they were joined with when they were read",
+    "RowPattern.where": "it is for messages",
+    "RowPattern.skip_name": "it is for messages",
+    "RowPattern.partition": "it is what Rule.partition_by is",
+    "RowPattern.rows": "over a stream a match gives one row",
+    "RowPattern.most_steps": "beyond them a search ends in an error",
+    "RowPattern.order": "it is that of the stream, which the schema says",
+    "OrderKey.column": "it is that of the stream, which the schema says",
+    "OrderKey.descending": "the order is that of the stream",
+    "OrderKey.nulls_first": "the order is that of the stream",
+    "RowPattern.outside": "over a stream Spark computes no measures",
+    "Outside.name": "over a stream Spark computes no measures",
+    "Outside.sql": "over a stream Spark computes no measures",
+    "Outside.reads": "over a stream Spark computes no measures",
+    "Measure.stored": "it follows from what the measure reads",
+    "Measure.type": "EmitField.type says it",
+    **{
+        f"{slot}.type": "it follows from what the slot reads"
+        for slot in ("Navigation", "Summary", "MatchNumber")
+    },
     "SideTable.refresh_us": "events keep the rows that they were joined with when they were read",
 }
 NESTED = {
+    "Rule.rows",
+    "RowPattern.pattern",
+    "Measure.value",
+    "Repetition.part",
+    "Excluded.part",
     "EventSchema.form",
     "Rule.schema",
     "Rule.pattern",
@@ -115,6 +158,25 @@ MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),)
 FORM = RecordForm(
     ".*", preset="syslog", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1
 )
+SLOT = Navigation((0, 1), True, 1, 2, True, X, "BIGINT")
+RISE = Measure("rise", Computed(HOLDS, (SLOT,)), "x", pa.int64())
+ROWS = RowPattern(
+    where="rules.yaml:1:1",
+    partition=("x",),
+    order=(OrderKey("t", False, True),),
+    measures=(RISE,),
+    outside=(Outside("rise", "abs(x)", ("rise",)),),
+    rows="one",
+    skip="to first",
+    skip_variables=(1,),
+    skip_name="B",
+    variables=("A", "B", "C", "D"),
+    conditions=(Condition((Computed(HOLDS, (SLOT,)),), (Computed(BOTH, (SLOT,)),)),),
+    pattern=Sequence((Repetition(Variable(0), 1, 3, True), Variable(1))),
+    within_us=60_000_000,
+    most_steps=1_000,
+)
+OF_ROWS = replace(RULE, span=None, pattern=None, merge="detection")
 SIDE = SideTable("hosts", "hosts.csv", (("x", "id"),), (), 1_000_000)
 SAMPLES = (
     RULE,
@@ -131,6 +193,12 @@ SAMPLES = (
     replace(RULE, span=GridSpan(1_000_000, 2_000_000), pattern=None, having=HOLDS),
     replace(RULE, span=None, pattern=None, fold=MACHINE),
     replace(RULE, span=None, pattern=None, fold=PythonFold("folds:total", 2)),
+    replace(OF_ROWS, rows=ROWS),
+    replace(OF_ROWS, rows=replace(ROWS, pattern=Alternatives((Excluded(Variable(0)), Variable(1))))),
+    *(
+        replace(OF_ROWS, rows=replace(ROWS, measures=(replace(RISE, value=Computed(HOLDS, (slot,))),)))
+        for slot in (Summary("sum", (0, 1), True, X, "BIGINT"), MatchNumber())
+    ),
     replace(RULE, reads=(replace(RULE, name="lower"),), schema=replace(RULE.schema, rules=("lower",))),
 )
 
@@ -149,6 +217,8 @@ def changed_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, Call("not", (value,), "BOOLEAN")
     elif is_dataclass(value):
         yield from changes(value)
+    elif isinstance(value, pa.DataType):
+        yield name, pa.list_(value)
     elif isinstance(value, str):
         yield name, f"{value}x"
     elif isinstance(value, bool):
@@ -179,9 +249,9 @@ def test_a_change_of_a_field_shows_in_the_parts(sample: Rule, name: str, changed
 def test_every_field_was_changed() -> None:
     kinds = [
         kind
-        for kind in {**vars(rules), **vars(folds), **vars(components)}.values()
-        if is_dataclass(kind)
-        and (kind.__module__ in {one.__name__ for one in (rules, folds, components)} or kind is RecordForm)
+        for module in MODULES
+        for kind in vars(module).values()
+        if is_dataclass(kind) and (kind.__module__ in {one.__name__ for one in MODULES} or kind is RecordForm)
     ]
     known = {f"{kind.__name__}.{field.name}" for kind in kinds for field in fields(kind)}
     assert {name for sample in SAMPLES for name, _ in changes(sample)} == known - NESTED

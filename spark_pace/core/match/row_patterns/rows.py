@@ -1,0 +1,159 @@
+"""The rows that are searched: a sorted table, its partitions, and what is computed of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, ExprType, evaluate
+from spark_pace.core.plan.row_pattern import OrderKey
+from spark_pace.core.ranks import value_codes, value_ranks
+from spark_pace.core.tables import array
+
+
+def expression_type(kind: pa.DataType) -> ExprType | None:
+    """The type that a column has in expressions; None if it can only be taken as it is."""
+    types = pa.types
+    if types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    tests = {
+        "BOOLEAN": types.is_boolean,
+        "BIGINT": lambda one: types.is_integer(one) and one != pa.uint64(),
+        "DOUBLE": lambda one: types.is_floating(one) and one != pa.float16(),
+        "STRING": lambda one: types.is_string(one) or types.is_large_string(one),
+        "TIMESTAMP": types.is_timestamp,
+        "DATE": types.is_date32,
+    }
+    return next((name for name, test in tests.items() if test(kind)), None)
+
+
+def typed(table: pa.Table, name: str) -> pa.Array:
+    """A column in the type that it has in expressions."""
+    column = array(table, name)
+    kind = expression_type(column.type)
+    assert kind is not None, column.type
+    return column if column.type == ARROW_TYPES[kind] else pc.cast(column, ARROW_TYPES[kind], safe=False)
+
+
+def sorted_table(table: pa.Table, partition: Sequence[str], order: Sequence[OrderKey]) -> pa.Table:
+    """The rows of each partition together, sorted; rows that are equal in `order` stay as they are."""
+    keys = [_ranks(table, name, OrderKey(name, False, True)) for name in partition]
+    keys += [_ranks(table, key.column, key) for key in order]
+    if not keys:
+        return table
+    return table.take(pa.array(np.lexsort(keys[::-1])))
+
+
+def _ranks(table: pa.Table, name: str, key: OrderKey) -> Ints:
+    column = typed(table, name)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    (ranks,) = value_ranks([column])
+    null = ranks < 0
+    ranks = -ranks if key.descending else ranks
+    return np.where(null, -len(ranks) - 1 if key.nulls_first else len(ranks) + 1, ranks)
+
+
+def partition_bounds(table: pa.Table, partition: Sequence[str]) -> Ints:
+    """int64[partitions + 1], where the rows of each partition begin, and where the last ones end."""
+    rows = table.num_rows
+    new = np.zeros(max(rows - 1, 0), np.bool_)
+    for name in partition:
+        new |= np.diff(value_codes(typed(table, name))) != 0
+    return np.concatenate([np.zeros(min(rows, 1), np.int64), np.flatnonzero(new) + 1, [rows]]).astype(
+        np.int64
+    )
+
+
+@dataclass(frozen=True)
+class SlotColumns:
+    """What an expression over slots reads: a column for each slot."""
+
+    rows: int
+    slots: Sequence[pa.Array]
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """The values of a slot."""
+        return self.slots[int(attribute[1:])]
+
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """Fail, for aggregates are slots."""
+        raise AssertionError(one)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What is known of partitions of which some rows may be gone, and others may still come.
+
+    Attributes:
+        first: see `spark_pace.core.match.row_patterns.compiled.Input`, as are the next two.
+        start: see there.
+        open: see there.
+        matches: int64[partitions], how many matches of each were found before.
+    """
+
+    first: Ints
+    start: Ints
+    open: Ints
+    matches: Ints
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Sorted rows.
+
+    Attributes:
+        table: the rows.
+        bounds: see `partition_bounds`.
+        of_stream: what is known of the partitions of a stream; None: their rows are all there.
+    """
+
+    table: pa.Table
+    bounds: Ints
+    of_stream: Extent | None = None
+    _known: dict[Expr, pa.Array] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.table.num_rows)
+
+    @property
+    def extent(self) -> Extent:
+        """What is known of the partitions."""
+        none = np.zeros(len(self.bounds) - 1, np.int64)
+        return self.of_stream or Extent(self.bounds[:-1], self.bounds, none, none)
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """A column of the input, in the type that it has in expressions."""
+        return typed(self.table, attribute)
+
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """Fail, for a row has no group to aggregate."""
+        raise AssertionError(one)
+
+    def values(self, of: Expr) -> pa.Array:
+        """What is computed of each row."""
+        if of not in self._known:
+            self._known[of] = evaluate(of, self)
+        return self._known[of]
+
+    def shifted(self, of: Expr, shift: int) -> pa.Array:
+        """What is computed of the row that lies `shift` rows behind each row in its partition."""
+        values = self.values(of)
+        if not shift:
+            return values
+        begin = np.repeat(self.bounds[:-1], np.diff(self.bounds))
+        end = np.repeat(self.bounds[1:], np.diff(self.bounds))
+        at = np.arange(self.rows) + shift
+        return taken(values, at, (at >= begin) & (at < end))
+
+
+def taken(values: pa.Array, at: Ints, known: Bools) -> pa.Array:
+    """The values at these places; null where the place is not known."""
+    return values.take(pa.array(np.where(known, at, 0), mask=~known))

@@ -1,0 +1,201 @@
+"""The parts of a ``MATCH_RECOGNIZE`` clause, as they are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_pace.core.plan.row_pattern import Node, RowMode, SkipMode
+from spark_pace.rules.row_patterns.pattern_text import read_pattern
+from spark_pace.rules.row_patterns.reader import Reader
+from spark_pace.rules.row_patterns.words import Word
+
+_CLAUSES: tuple[tuple[str, ...], ...] = (
+    ("PARTITION", "BY"),
+    ("ORDER", "BY"),
+    ("MEASURES",),
+    ("ONE", "ROW", "PER", "MATCH"),
+    ("ALL", "ROWS", "PER", "MATCH"),
+    ("AFTER", "MATCH", "SKIP"),
+    ("PATTERN",),
+    ("WITHIN",),
+    ("SUBSET",),
+    ("DEFINE",),
+)
+_NO_VALUES = ("AND", "OR", "NOT", "IS", "IN", "LIKE", "BETWEEN", "ELSE", "THEN", "WHEN", "CASE", "DISTINCT")
+_ORDER = "The parts stand in this order: " + ", ".join(" ".join(one) for one in _CLAUSES) + "."
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column of ``ORDER BY``; None where nothing is said of nulls."""
+
+    name: Word
+    descending: bool
+    nulls_first: bool | None
+
+
+@dataclass(frozen=True)
+class Named:
+    """An expression with its name: a measure, or the condition of a variable.
+
+    Attributes:
+        name: its name.
+        text: stands before its first word; a copy of it is read.
+    """
+
+    name: Word
+    text: Reader
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause; names are not checked against each other, nor against columns."""
+
+    opening: Word
+    partition: tuple[Word, ...]
+    order: tuple[Key, ...]
+    measures: tuple[Named, ...]
+    rows: RowMode
+    rows_word: Word
+    skip: SkipMode
+    skip_to: Word | None
+    pattern: Node
+    variables: tuple[Word, ...]
+    excludes: bool
+    within: Reader | None
+    subsets: tuple[tuple[Word, tuple[Word, ...]], ...]
+    definitions: tuple[Named, ...]
+
+
+def read_clause(reader: Reader, opening: Word) -> Clause:
+    """The clause whose words, without the parentheses around it, a reader has.
+
+    Raises:
+        ConfigError: it is not written as a clause is.
+    """
+    partition = tuple(_names(reader, "a column")) if reader.takes("PARTITION", "BY") else ()
+    order = tuple(read_keys(reader)) if reader.takes("ORDER", "BY") else ()
+    measures = tuple(_measures(reader)) if reader.takes("MEASURES") else ()
+    rows_word, rows = reader.word, _rows(reader)
+    skip, skip_to = _skip(reader)
+    if not reader.takes("PATTERN"):
+        reader.fail("must be PATTERN, or a part of MATCH_RECOGNIZE that stands before it", _ORDER)
+    pattern = read_pattern(reader.inside())
+    within = reader.until(clauses=_CLAUSES) if reader.takes("WITHIN") else None
+    subsets = tuple(_subsets(reader)) if reader.takes("SUBSET") else ()
+    definitions = tuple(_definitions(reader)) if reader.takes("DEFINE") else ()
+    if not reader.is_done:
+        reader.fail("must be the end of MATCH_RECOGNIZE, or a part of it that stands here", _ORDER)
+    return Clause(
+        opening, partition, order, measures, rows, rows_word, skip, skip_to,
+        pattern.node, pattern.variables, pattern.excludes, within, subsets, definitions,
+    )  # fmt: skip
+
+
+def _names(reader: Reader, of: str) -> list[Word]:
+    names = [_name_alone(reader, of)]
+    while reader.takes_sign(","):
+        names.append(_name_alone(reader, of))
+    return names
+
+
+def _name_alone(reader: Reader, of: str) -> Word:
+    name = reader.name(of)
+    if not reader.is_done and (reader.word.is_sign("(") or reader.word.is_sign(".")):
+        do = "Name it alone; what must be computed is computed in a subquery."
+        reader.fail(f"must be nothing but the name of {of}", do)
+    return name
+
+
+def read_keys(reader: Reader) -> list[Key]:
+    """The columns of ``ORDER BY``, whose words are read."""
+    keys = []
+    while True:
+        name = _name_alone(reader, "a column")
+        descending = reader.takes("DESC")
+        if not descending:
+            reader.takes("ASC")
+        first = reader.takes("NULLS", "FIRST")
+        nulls_first = False if not first and reader.takes("NULLS", "LAST") else first or None
+        keys.append(Key(name, descending, nulls_first))
+        if not reader.takes_sign(","):
+            return keys
+
+
+def _measures(reader: Reader) -> list[Named]:
+    measures = []
+    while True:
+        text = reader.until("AS", ",", clauses=_CLAUSES)
+        if reader.takes("AS"):
+            measures.append(Named(reader.name("a measure"), text))
+        elif _ends_with_a_name(text):
+            measures.append(Named(text.query.words[text.end - 1], Reader(text.query, text.at, text.end - 1)))
+        else:
+            reader.fail("must be AS and the name of the measure", "Write for example LAST(A.x) AS last_x.")
+        if not reader.takes_sign(","):
+            return measures
+
+
+def _ends_with_a_name(text: Reader) -> bool:
+    """Tell whether the name of a measure stands behind its expression without AS: ``LAST(x) last_x``."""
+    if text.end - text.at < 2:
+        return False
+    before, name = text.query.words[text.end - 2 : text.end]
+    ends = before.is_sign(")") or (before.kind != "sign" and before.upper not in _NO_VALUES)
+    return ends and name.is_name and name.upper not in ("NULL", "END", "TRUE", "FALSE")
+
+
+def _rows(reader: Reader) -> RowMode:
+    if reader.takes("ONE", "ROW", "PER", "MATCH"):
+        return "one"
+    if not reader.takes("ALL", "ROWS", "PER", "MATCH"):
+        return "one"
+    if reader.takes("OMIT", "EMPTY", "MATCHES"):
+        return "omit"
+    if reader.takes("WITH", "UNMATCHED", "ROWS"):
+        return "unmatched"
+    reader.takes("SHOW", "EMPTY", "MATCHES")
+    return "show"
+
+
+def _skip(reader: Reader) -> tuple[SkipMode, Word | None]:
+    if not reader.takes("AFTER", "MATCH"):
+        return "past last row", None
+    reader.need("SKIP")
+    if reader.takes("PAST"):
+        reader.need("LAST", "ROW")
+        return "past last row", None
+    reader.need("TO")
+    if reader.takes("NEXT", "ROW"):
+        return "to next row", None
+    named = len([word for word in reader.query.words[reader.at : reader.at + 2] if word.is_name]) == 2
+    follows = any(Reader(reader.query, reader.at + 1, reader.end).is_next(*one) for one in _CLAUSES)
+    if named and not follows and reader.takes("FIRST"):
+        return "to first", reader.name("a variable")
+    if named and not follows:
+        reader.takes("LAST")
+    return "to last", reader.name("a variable")
+
+
+def _subsets(reader: Reader) -> list[tuple[Word, tuple[Word, ...]]]:
+    subsets = []
+    while True:
+        name = reader.name("a union of variables")
+        reader.need_sign("=", "behind the name of a union")
+        inner = reader.inside()
+        members = _names(inner, "a variable")
+        if not inner.is_done:
+            inner.fail("must be a comma, or the end of the list", "Write for example SUBSET U = (A, B).")
+        subsets.append((name, tuple(members)))
+        if not reader.takes_sign(","):
+            return subsets
+
+
+def _definitions(reader: Reader) -> list[Named]:
+    definitions = []
+    while True:
+        name = reader.name("a variable")
+        reader.need("AS")
+        definitions.append(Named(name, reader.until(",")))
+        if not reader.takes_sign(","):
+            return definitions

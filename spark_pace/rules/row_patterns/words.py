@@ -1,0 +1,242 @@
+"""The words of an SQL text, with their places: names, texts, numbers and signs, as a dialect writes them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NoReturn
+
+from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, nearest, quote
+
+Kind = Literal["word", "name", "text", "number", "sign"]
+
+_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
+_WORD = re.compile(r"[^\W\d]\w*")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How SQL of some origin is written.
+
+    Attributes:
+        names: the quotation marks of names.
+        texts: those of texts.
+        escapes: whether a backslash in a text stands for the character behind it.
+        nulls: which end of the order nulls are at, unless it is said: they are "least", "greatest" or "last".
+    """
+
+    names: str
+    texts: str
+    escapes: bool
+    nulls: Literal["least", "greatest", "last"]
+
+
+DIALECTS = {
+    "spark": Dialect("`", "'\"", True, "least"),
+    "trino": Dialect('"', "'", False, "last"),
+    "oracle": Dialect('"', "'", False, "greatest"),
+    "snowflake": Dialect('"', "'", True, "greatest"),
+    "flink": Dialect("`", "'", False, "least"),
+    "bigquery": Dialect("`", "'\"", True, "least"),
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of this name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name in DIALECTS:
+        return DIALECTS[name]
+    raise ConfigError.of("dialect", "must be a known dialect", quote(name), nearest(name, DIALECTS))
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a text.
+
+    Attributes:
+        kind: "word" without quotation marks, "name" with them, "text", "number", or "sign".
+        text: what it says, without quotation marks; of a text what stands between them.
+        start: the place of its first character in the text.
+        end: the place behind its last one.
+        raw: whether it is a text in which backslashes stand for themselves, written r'…'.
+    """
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+    raw: bool = False
+
+    @property
+    def upper(self) -> str:
+        """A word as keywords are compared; empty for what is none."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    def is_sign(self, sign: str) -> bool:
+        """Tell whether it is this sign."""
+        return self.kind == "sign" and self.text == sign
+
+    @property
+    def is_name(self) -> bool:
+        """Tell whether it may be the name of something."""
+        return self.kind in ("word", "name")
+
+    @property
+    def folded(self) -> str:
+        """The name by which variables are told apart, and which CLASSIFIER gives: capitals, unless quoted."""
+        return self.text.upper() if self.kind == "word" else self.text
+
+
+@dataclass(frozen=True)
+class Query:
+    """A text, with its words.
+
+    Attributes:
+        file: its name in messages.
+        text: the text.
+        dialect: how it is written.
+        words: its words.
+        written: the value of a rule file that has the text; None: it is a query of its own.
+    """
+
+    file: str
+    text: str
+    dialect: Dialect
+    words: tuple[Word, ...]
+    written: Scalar | None = None
+
+    def place(self, start: int) -> Place:
+        """The line and the column of a character."""
+        if self.written is not None:
+            return self.written.at(start)
+        ends = [match.end() for match in re.finditer("\n", self.text)]
+        line = bisect_right(ends, start)
+        return Place(self.file, line + 1, start - ([0, *ends][line]) + 1)
+
+    def error(self, at: Word | int, must: str, got: str, do: str) -> ConfigError:
+        """The error for what stands at a word, or at a character."""
+        place = self.place(at.start if isinstance(at, Word) else at)
+        return ConfigError((Problem(one_line(str(place)), *map(one_line, (must, got, do))),))
+
+    def fail(self, at: Word | int, must: str, got: str, do: str) -> NoReturn:
+        """Raise this error.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise self.error(at, must, got, do)
+
+    def shown(self, words: Sequence[Word]) -> str:
+        """Some neighbouring words as they are written, in quotation marks."""
+        return quote(self.text[words[0].start : words[-1].end]) if words else "nothing"
+
+
+def read_query(text: str, file: str, dialect: str) -> Query:
+    """Split a text into words.
+
+    Raises:
+        ConfigError: there is no such dialect, or a quotation mark or comment is not closed.
+    """
+    query = Query(file, text, dialect_named(dialect), ())
+    return Query(file, text, query.dialect, tuple(_words(query)))
+
+
+def read_part(written: Scalar) -> Query:
+    """Split a text that a rule file has into words, in Spark's dialect; an empty one stands behind the last.
+
+    Raises:
+        ConfigError: a quotation mark or comment is not closed.
+    """
+    query, end = Query(written.place.file, written.text, DIALECTS["spark"], (), written), len(written.text)
+    return replace(query, words=(*_words(query), Word("sign", "", end, end)))
+
+
+def _words(query: Query) -> Iterator[Word]:
+    text, at = query.text, 0
+    while at < len(text):
+        if (behind := _behind_space(query, at)) > at:
+            at = behind
+            continue
+        word = _quoted(query, at) or _plain(text, at)
+        yield word
+        at = word.end
+
+
+def _behind_space(query: Query, at: int) -> int:
+    """The place behind the white space, or the comment, that begins at `at`; `at` itself if none does."""
+    text = query.text
+    if found := _SPACE.match(text, at):
+        return found.end()
+    if text.startswith("--", at):
+        end = text.find("\n", at)
+        return len(text) if end < 0 else end
+    if not text.startswith("/*", at):
+        return at
+    depth, behind = 0, at
+    for mark in re.finditer(r"/\*|\*/", text[at:]):
+        depth += 1 if mark[0] == "/*" else -1
+        behind = at + mark.end()
+        if not depth:
+            return behind
+    raise query.error(at, "must be a comment that ends", quote(text[at : at + 20]), "Close it by */.")
+
+
+def _quoted(query: Query, at: int) -> Word | None:
+    """The name or text in quotation marks that begins at `at`."""
+    text, dialect = query.text, query.dialect
+    raw = dialect.escapes and text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"')
+    mark = text[at + raw]
+    if mark not in dialect.names + dialect.texts:
+        return None
+    kind: Kind = "name" if mark in dialect.names else "text"
+    escapes = dialect.escapes and kind == "text" and not raw
+    behind = at + raw + 1
+    while behind < len(text):
+        doubled = not raw and text.startswith(mark * 2, behind)
+        if doubled or (escapes and text[behind] == "\\"):
+            behind += 2
+        elif text[behind] == mark:
+            held = text[at + raw + 1 : behind].replace(mark * 2, mark)
+            return Word(kind, held, at, behind + 1, raw)
+        else:
+            behind += 1
+    must, do = f"must be a {kind} that ends", "Close the quotation mark."
+    raise query.error(at, must, quote(text[at : at + 20]), do)
+
+
+def _plain(text: str, at: int) -> Word:
+    if found := _WORD.match(text, at):
+        return Word("word", found[0], at, found.end())
+    if found := _NUMBER.match(text, at):
+        return Word("number", found[0], at, found.end())
+    return Word("sign", text[at], at, at + 1)
+
+
+def as_spark(query: Query, word: Word) -> str:
+    """A word as Spark SQL writes it."""
+    written = query.text[word.start : word.end]
+    if word.kind == "name":
+        return "`" + word.text.replace("`", "``") + "`"
+    if word.kind != "text" or word.raw or query.dialect.texts == "'\"":
+        return written
+    # each character with its backslash or second quotation mark, if it has one
+    units = re.findall(r"\\.|''|." if query.dialect.escapes else r"''|.", written[1:-1], re.DOTALL)
+    return "'" + "".join({"''": "\\'", "\\": "\\\\"}.get(one, one) for one in units) + "'"
+
+
+def in_spark(query: Query, start: int, end: int) -> str:
+    """The text from one place to another as Spark SQL writes it."""
+    parts, at = [], start
+    for word in query.words:
+        if start <= word.start and word.end <= end:
+            parts += [query.text[at : word.start], as_spark(query, word)]
+            at = word.end
+    return "".join([*parts, query.text[at:end]])
