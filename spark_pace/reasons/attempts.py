@@ -16,6 +16,7 @@ from spark_pace.reasons.failure_reasons import (
     ending_row,
     failure_of,
     forbidden_walk,
+    not_joined,
     out_of_reach,
     passing,
 )
@@ -129,7 +130,7 @@ class Seeking:
         """Search on from these rows; yield an attempt for each candidate that is complete or stopped."""
         if len(rows) == self.search.steps:
             alone = failure_of(self.stretch, self.search, rows) if len(rows) == 1 else None
-            yield Attempt(self.search, rows, None, alone)
+            yield self._without_event(rows) or Attempt(self.search, rows, None, alone)
             return
         self._steps += 1
         members = self._within_reach(self.search, rows)
@@ -147,6 +148,17 @@ class Seeking:
                 failure = failure_of(self.stretch, self.search, [*rows, row])
                 assert failure is not None
                 yield Attempt(self.search, rows, row, failure)
+
+    def _without_event(self, rows: list[int]) -> Attempt | None:
+        """The attempt if the event is not in its group of a whole candidate because of what is before it."""
+        gaps = self.search.between.shape.gaps
+        place = next((place for place, gap in enumerate(gaps) if gap.group == self.role), None)
+        if self.role is None or place is None or rows[place] == self.origin.event:
+            return None
+        failure = not_joined(self.stretch, self.search, rows[: place + 1], self.origin.event)
+        if failure is None:
+            return None
+        return Attempt(self.search, rows[: place + 1], self.origin.event, failure)
 
     def _within_reach(self, search: Search, rows: list[int]) -> Ints:
         """The rows of the next anchor's component in its allowed range, inside the window or not."""
@@ -259,12 +271,15 @@ def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) 
     if gap.group is not None and gap.group != sought:
         names.insert(0, stretch.pattern.components[gap.group].name)
         end = ending_row(search, [*before, event])
-        if event in stream.matching(gap.group) and level == len(rows):
+        refused = not_joined(stretch, search, before, event)
+        if event in stream.matching(gap.group) and level == len(rows) and refused is None:
             return None
         if end == event or (end is not None and event in stream.matching(gap.group)):
             ending = stretch.member(end)
             ended = Failure("group", f"{names[0]}: {ending} ended it", names[0], by=(ending,))
             return Attempt(search, before, event, ended)
+        if refused is not None:
+            return Attempt(search, before, event, refused)
         if event in stream.matching(gap.group):
             most = f"{names[0]} {gap.times}"
             full = Failure("group", f"{most}: there were {gap.times.most} before", most)

@@ -35,6 +35,23 @@ def ends_the_group(pattern: Pattern, index: int, placed: Placed) -> bool:
     return until is not None and holds(until.predicate, here)
 
 
+def may_join(pattern: Pattern, index: int, group: Sequence[Placed], placed: Placed) -> bool:
+    """Whether the event meets the condition on what the group has so far, if it has an event already."""
+    component = pattern.components[index]
+    if component.further is None or not group:
+        return True
+    return holds(component.further, beside(component.name, group, placed))
+
+
+def beside(name: str, group: Sequence[Placed], placed: Placed) -> Bindings:
+    """The event as that of a component whose group has these before it."""
+    return Bindings(
+        bound={name: placed.row} | opened_by(placed),
+        groups={name: [one.row for one in group]},
+        befores={name: placed.before},
+    )
+
+
 def standing(pattern: Pattern, index: int, placed: Placed) -> str | None:
     """The member of a disjunction that the event stands for: the first that it matches; None for none."""
     here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
@@ -168,7 +185,7 @@ def places_of(
 ) -> list[int]:
     """Where the events of a component stand: all that match it between its neighbours' events.
 
-    None do from the event on that ends the group; an anchor of the group there makes no candidate.
+    None do from the event on that ends the group; an anchor of the group that is not in it is no candidate.
     """
     own = [place for anchored, place in anchors if anchored == index]
     if not stands_for_a_group(pattern, index):
@@ -178,19 +195,20 @@ def places_of(
     start = before[-1] + 1 if before else own[0]
     stop = after[0] if after else own[-1] + 1
     component = pattern.components[index]
+    taken: list[int] = []
     for place in range(start, stop):
         if ends_the_group(pattern, index, stream[place]):
-            stop = place
             break
+        group = [stream[one] for one in taken]
+        joins = matching[index][place] and may_join(pattern, index, group, stream[place])
         is_first = not before and place == own[0]  # nothing of the match stands before it
         if component.follows == "strict" and not is_first:
             neighbours = stream[place].seq == stream[place - 1].seq + 1
-            if not (neighbours and matching[index][place]):
-                stop = place
+            if not (neighbours and joins):
                 break
-    if any(place >= stop for place in own):
-        return []
-    return [place for place in range(start, stop) if matching[index][place]]
+        if joins:
+            taken.append(place)
+    return [] if {*own} - {*taken} else taken
 
 
 def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bool:

@@ -11,6 +11,7 @@ from tests.oracle.candidates import (
     is_forbidden,
     is_fulfilled,
     least_of,
+    may_join,
     most_of,
     positives,
     satisfies,
@@ -84,6 +85,7 @@ def joins_the_group(
         stands_for_a_group(pattern, index)
         and satisfies(pattern, index, placed)
         and not has_ended(pattern, stream, taken, placed, index)
+        and may_join(pattern, index, [one.placed for one in taken if one.component == index], placed)
         and (most is None or size_of(taken, index) < most)
     )
 

@@ -107,7 +107,8 @@ class EventScope:
         return Wrong(
             "must be about single events",
             f"{function}(...)",
-            "Aggregates are for where and emit: they read components that stand for several events.",
+            "Aggregates are for where and emit, and for when of a component with times: "
+            "they read several events.",
         )
 
     def inside(self, function: str) -> Wrong:

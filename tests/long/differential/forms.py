@@ -32,6 +32,7 @@ from tests.support.form_strategies import (
     previous_conditions,
     previous_rules,
 )
+from tests.support.further_strategies import further_rules
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules, valued_back
 from tests.support.strategies import (
@@ -176,7 +177,10 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     for context in CONTEXTS:
         found += [ending_rules([context]), ending_rules([context], spans())]
     found += [ending_rules(either=True), ending_rules(spans=predicate_spans(), opened=True)]
-    return [*found, ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
+    found += [ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
+    for context in CONTEXTS:
+        found += [further_rules([context]), further_rules([context], spans())]
+    return [*found, further_rules(spans=predicate_spans(), opened=True), further_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (
@@ -191,6 +195,7 @@ KINDS_OF_RULES = (
     "optional",
     "until",
     "run",
+    "further events",
     "negated",
     "negated last",
     "negated first",
@@ -275,6 +280,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
             yield "until"
         if component.runs:
             yield "run"
+        if component.further is not None:
+            yield "further events"
         if component.members:
             yield "disjunction"
         if any(isinstance(node, Previous) for node in walk(component.predicate)):

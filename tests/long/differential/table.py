@@ -13,7 +13,17 @@ from tests.long.differential.forms import FORMS
 Cell = tuple[str, str]  # a way and a form
 Cells = Counter[Cell]
 
-NOT_SIMPLE = ("repeated", "optional", "until", "run", "negated", "negated last", "strict", "follows strict")
+NOT_SIMPLE = (
+    "repeated",
+    "optional",
+    "until",
+    "run",
+    "further events",
+    "negated",
+    "negated last",
+    "strict",
+    "follows strict",
+)
 FOLDS = ("moves", "function")
 WITHOUT_PATTERN = ("aggregates", "operator", *FOLDS)
 SPANS = ("opened span", "grid span", "count span", "session span", *WITHOUT_PATTERN)

@@ -104,7 +104,8 @@ class _Told:
     def runnable(self) -> bool:
         """True if compiled code can test each condition."""
         places = places_of(self.pattern)
-        return all(is_program(one.expr, places) for one in self.pattern.where)
+        further = any(one.further is not None for one in self.pattern.components)
+        return not further and all(is_program(one.expr, places) for one in self.pattern.where)
 
     @property
     def looked_up(self) -> bool:
