@@ -21,6 +21,7 @@ from spark_pace.core.match.compiled.arguments import (
 )
 from spark_pace.core.match.compiled.sequences import search_sequences
 from spark_pace.core.match.found_matches import Decided
+from spark_pace.core.match.search.further_programs import further_of
 from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import window_end, window_start
@@ -191,6 +192,7 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
         gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 10),
         ends=np.array(ends, np.int64).reshape(len(ends), count),
         forbids=np.array(_forbids(search), np.int64).reshape(-1, 5),
+        further=further_of(search),
         before=np.array([between.before[one] for one in sets], np.int64).reshape(len(sets), count + 1),
         roles=np.array([*shape.anchors, *sets, *between.ending]),
         alone=np.array([components[index].times is None for index in shape.anchors]),

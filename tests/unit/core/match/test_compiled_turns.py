@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal as Choice
 from typing import TypeAlias
 
@@ -57,6 +58,14 @@ def over(function: Function, of: str = "x") -> Aggregate:
 
 def said(operator: str, left: Expr, right: Expr, components: tuple[int, ...]) -> Conjunct:
     return Conjunct(Call(operator, (left, right), "BOOLEAN"), components)
+
+
+def own(of: str = "x") -> Column:
+    return attribute("g", of)
+
+
+def asks(operator: str, left: Expr, right: Expr) -> Expr:
+    return Call(operator, (left, right), "BOOLEAN")
 
 
 A, B, C = one("a"), one("b"), one("c")
@@ -124,6 +133,28 @@ PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguit
         "relaxed",
     ),
     "strict, with a sum": ((A, group("g", 1, 4), B), (said("<", over("sum"), number(5), (1,)),), "strict"),
+    **{
+        f"a group so far: {name}": (
+            (*before, replace(group("g", least, most), follows=follows, further=further), *behind),
+            (),
+            contiguity,
+        )
+        for name, before, (least, most, follows, contiguity), further, behind in (
+            ("rises", (A,), (1, None, "relaxed", "relaxed"), asks(">=", own(), over("last")), (B,)),
+            ("run", (A,), (1, 3, "strict", "relaxed"), asks("<>", own(), over("first")), (B,)),
+            ("strict", (A,), (0, 4, "relaxed", "strict"), asks(">", own(), over("last")), (B,)),
+            ("before", (), (1, None, "relaxed", "relaxed"), asks("<=", own(), over("max")), (no("n"), B)),
+            (
+                "behind",
+                (A, no("n")),
+                (1, 3, "relaxed", "relaxed"),
+                asks(">=", own("v"), over("avg", "v")),
+                (),
+            ),
+            ("mean", (A,), (1, None, "relaxed", "relaxed"), asks(">", number(5), over("sum")), (no("n"), B)),
+            ("alone", (), (2, 4, "relaxed", "relaxed"), asks("<", over("count"), number(3)), ()),
+        )
+    },
     "strict, without a group": ((A, B, C), (compared("<>", (0, "a"), (1, "b")),), "strict"),
 }
 
