@@ -20,7 +20,7 @@ from spark_pace.reasons.failure_reasons import (
     out_of_reach,
     passing,
 )
-from spark_pace.reasons.stretch import Stretch, events_of
+from spark_pace.reasons.stretch import Stretch, begins_with_first, events_of
 
 MOST_STEPS = 300  # steps of one search
 MOST_ROWS = 1_000  # rows that one step tries
@@ -169,7 +169,9 @@ class Seeking:
     def _range(self, rows: list[int]) -> tuple[int, int]:
         """The range of rows for the next anchor: behind those taken, so that the event keeps its role."""
         shape, level, event = self.search.between.shape, len(rows), self.origin.event
-        low, high = rows[-1] + (not shape.one_group(level)), self.stretch.stream.rows
+        low, high = rows[-1] + (not shape.may_coincide(level)), self.stretch.stream.rows
+        if level == 1 and shape.gaps[0].first and not begins_with_first(self.search, rows):
+            high = rows[0] + 1  # that event is the next component's
         if level == self.search.steps - 1 and self.last is not None:
             low, high = max(low, self.last), self.last + 1
         if self.role is None:
@@ -235,7 +237,7 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
     stop = stretch.window_end(origin.start)
     while len(rows) < search.steps:
         members = search.members[len(rows)]
-        low = rows[-1] + (not search.between.shape.one_group(len(rows)))
+        low = rows[-1] + (not search.between.shape.may_coincide(len(rows)))
         pool = members[(members >= low) & (members < stop)]
         fits = np.flatnonzero(passing(search, rows, pool)) if len(pool) else pool
         if not len(fits):

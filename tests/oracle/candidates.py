@@ -101,6 +101,12 @@ def positives(pattern: Pattern) -> list[int]:
     return [index for index, component in enumerate(pattern.components) if not component.negated]
 
 
+def beginning(pattern: Pattern) -> list[int]:
+    """The components that a match can begin with: the first, and the next one if that is optional."""
+    order = positives(pattern)
+    return order[: 1 + (least_of(pattern, order[0]) == 0)]
+
+
 def inner_negatives(pattern: Pattern) -> list[int]:
     return [index for index in range(positives(pattern)[-1]) if pattern.components[index].negated]
 
@@ -164,9 +170,20 @@ def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
 def anchorings(pattern: Pattern, matching: Matching, size: int) -> Iterator[list[tuple[int, int]]]:
     """Pairs of component and place, in the order of both."""
     order = positives(pattern)
-    anchored = [
-        index for index in order if index in (order[0], order[-1]) or not stands_for_a_group(pattern, index)
-    ]
+    for first in beginning(pattern):
+        anchored = [
+            index
+            for index in order
+            if index >= first and (index in (first, order[-1]) or not stands_for_a_group(pattern, index))
+        ]
+        yield from placed_anchors(pattern, matching, size, anchored)
+
+
+def placed_anchors(
+    pattern: Pattern, matching: Matching, size: int, anchored: list[int]
+) -> Iterator[list[tuple[int, int]]]:
+    """The same for these components, in order."""
+    order = positives(pattern)
     placings: Iterable[tuple[int, ...]]
     if pattern.order == "conjunction":
         placings = itertools.permutations(range(size), len(anchored))
@@ -188,6 +205,8 @@ def places_of(
     None do from the event on that ends the group; an anchor of the group that is not in it is no candidate.
     """
     own = [place for anchored, place in anchors if anchored == index]
+    if index < anchors[0][0] and pattern.order == "sequence":
+        return []  # an optional component in first place without an event
     if not stands_for_a_group(pattern, index):
         return own
     before = [place for anchored, place in anchors if anchored < index]
@@ -246,10 +265,13 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
 def is_forbidden(pattern: Pattern, stream: Stream, production: Production, negated: int) -> bool:
     """Whether an event that forbids stands between the events around the negated component.
 
-    An empty group is not there. Behind the last component it is all up to the window's end.
+    An empty group is not there, so nothing forbids before the first event of all. Behind the last component
+    it is all up to the window's end.
     """
     before = [bound.placed for bound in production if bound.component < negated]
     after = [bound.placed for bound in production if bound.component > negated]
+    if not before:  # an optional component in first place has no event
+        return False
     for placed in stream:
         reaches = placed.seq < after[0].seq if after else inside(pattern.within, production[0].placed, placed)
         if placed.seq > before[-1].seq and reaches and forbids(pattern, production, Bound(placed, negated)):

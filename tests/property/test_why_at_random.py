@@ -328,6 +328,8 @@ RULES = st.one_of(
             "until_in_span",
             "further",
             "further_in_span",
+            "optional_first",
+            "optional_first_in_span",
         ),
     ),
     any_rule(),

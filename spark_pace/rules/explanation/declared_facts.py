@@ -193,6 +193,8 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
         where += f", those behind the first only with {canonical_text(further)} of the events so far"
     if component.runs:
         where += ", as long as no other event stands between"
+    if not before and not times.least:
+        where += ", which may be the initiator itself"
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Expr, Literal, Previous, walk
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.members import as_stated, asked
 from spark_pace.core.plan.rule import (
     Conjunct,
@@ -34,6 +35,7 @@ from tests.support.form_strategies import (
 )
 from tests.support.further_strategies import further_rules
 from tests.support.grouped_strategies import grouped_rules
+from tests.support.optional_strategies import optional_first_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules, valued_back
 from tests.support.strategies import (
     CONTEXTS,
@@ -180,7 +182,10 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     found += [ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
     for context in CONTEXTS:
         found += [further_rules([context]), further_rules([context], spans())]
-    return [*found, further_rules(spans=predicate_spans(), opened=True), further_rules().flatmap(forgetful)]
+    found += [further_rules(spans=predicate_spans(), opened=True), further_rules().flatmap(forgetful)]
+    for context in CONTEXTS:
+        found += [optional_first_rules([context]), optional_first_rules([context], spans())]
+    return [*found, optional_first_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (
@@ -196,6 +201,7 @@ KINDS_OF_RULES = (
     "until",
     "run",
     "further events",
+    "optional first",
     "negated",
     "negated last",
     "negated first",
@@ -273,19 +279,10 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
             yield "arithmetic"
         if isinstance(one.expr, Call) and one.expr.function in ("=", "coalesce"):
             yield "join" if one.expr.function == "=" else "by columns"
+    if pattern.components[0].times is not None and not pattern.components[0].times.least:
+        yield "optional first"
     for component in pattern.components:
-        if component.times is not None:
-            yield "repeated" if component.times.least else "optional"
-        if component.until is not None:
-            yield "until"
-        if component.runs:
-            yield "run"
-        if component.further is not None:
-            yield "further events"
-        if component.members:
-            yield "disjunction"
-        if any(isinstance(node, Previous) for node in walk(component.predicate)):
-            yield "prev"
+        yield from _forms_of_component(component)
     if any(component.negated for component in pattern.components):
         yield "negated last" if pattern.components[-1].negated else "negated"
     if pattern.absences:
@@ -296,6 +293,21 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
         yield "follows strict"
     if pattern.close == "window":
         yield "close window"
+
+
+def _forms_of_component(component: Component) -> Iterator[str]:
+    if component.times is not None:
+        yield "repeated" if component.times.least else "optional"
+    if component.until is not None:
+        yield "until"
+    if component.runs:
+        yield "run"
+    if component.further is not None:
+        yield "further events"
+    if component.members:
+        yield "disjunction"
+    if any(isinstance(node, Previous) for node in walk(component.predicate)):
+        yield "prev"
 
 
 def _is_arithmetic(node: Expr) -> bool:

@@ -14,15 +14,8 @@ Cell = tuple[str, str]  # a way and a form
 Cells = Counter[Cell]
 
 NOT_SIMPLE = (
-    "repeated",
-    "optional",
-    "until",
-    "run",
-    "further events",
-    "negated",
-    "negated last",
-    "strict",
-    "follows strict",
+    *("repeated", "optional", "until", "run", "further events", "optional first"),
+    *("negated", "negated last", "strict", "follows strict"),
 )
 FOLDS = ("moves", "function")
 WITHOUT_PATTERN = ("aggregates", "operator", *FOLDS)

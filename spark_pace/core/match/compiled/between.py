@@ -153,6 +153,12 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
 
     Its group must have as many events as `times` says, and no other event may stand where none may.
     """
+    if sequence.gaps[gap, 10]:
+        if placement.taken[gap] == placement.taken[gap + 1]:
+            return FITS
+        place, stop, _ = _members(sequence, placement, gap)
+        if place >= stop or sequence.searched.rows.pools[place] != placement.taken[gap]:
+            return DIFFERS  # it is the event of the component behind, and cannot begin the group
     size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
     ends = sequence.gaps[gap, 7] >= 0
     if ends and sequence.gaps[gap, 4] and _limit(sequence, placement, gap) <= placement.taken[gap + 1]:

@@ -157,11 +157,14 @@ class Between:
         if level == 0:
             return np.ones(len(matrix), np.bool_)
         gap = self.shape.gaps[level - 1]
-        size = np.zeros(len(matrix), np.int64)
+        lo = hi = np.zeros(len(matrix), np.int64)
         if gap.group is not None:
             lo, hi = self.group(gap.group, matrix, capped=capped)
-            size = hi - lo
+        size = hi - lo
         fits = size >= gap.times.least
+        alone = gap.first & (matrix[:, level] == matrix[:, level - 1])
+        if gap.first and gap.group is not None:
+            fits &= alone | (np.diff(self.before[gap.group])[matrix[:, level - 1]] > 0)
         if gap.to_right and gap.group in self.ends:
             fits &= matrix[:, level] < self.ended(gap.group, matrix[:, level - 1])
         if gap.to_right and gap.group in self.further:  # whose group may pass over the anchor
@@ -174,7 +177,8 @@ class Between:
             fits &= seq[matrix[:, level]] - seq[matrix[:, level - 1]] == taken
         elif gap.adjoined and gap.group is not None:
             rows = np.append(self.members(gap.group), -1)  # see `ends_of`
-            fits &= seq[matrix[:, level]] - seq[np.where(size > 0, rows[hi - 1], matrix[:, level - 1])] == 1
+            last = np.where(size > 0, rows[hi - 1], matrix[:, level - 1])
+            fits &= alone | (seq[matrix[:, level]] - seq[last] == 1)
         return fits
 
     def limit(self, level: int, left: Ints, *, capped: bool) -> Ints:
@@ -285,8 +289,7 @@ class Between:
 
     def production_sets(self, matrix: Ints, *, capped: bool) -> Sets:
         """The events of whole candidates, in stream order."""
-        count = len(matrix)
-        parts = []
+        count, parts = len(matrix), list[tuple[int, Ints, Ints]]()
         for component in range(len(self.pattern.components)):
             if component in self._gaps:
                 parts.append((component, *self.events_of(component, matrix, capped=capped)))
@@ -343,6 +346,5 @@ class CandidateColumns:
         found = [aggregated(one, values.slice(0, 0), np.zeros(0, np.int64), 0)]
         for piece in pieces(hi - lo):
             owner, rows = between.events_of(index, matrix[piece], capped=self.capped)
-            of_groups = values.take(pa.array(rows))
-            found.append(aggregated(one, of_groups, owner, piece.stop - piece.start))
+            found.append(aggregated(one, values.take(pa.array(rows)), owner, piece.stop - piece.start))
         return pa.concat_arrays(found)

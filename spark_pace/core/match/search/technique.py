@@ -102,8 +102,9 @@ class _Told:
 
     @cached_property
     def runnable(self) -> bool:
-        """True if compiled code can test each condition, and none is of a group on what it has so far."""
-        return self.testable and all(one.further is None for one in self.pattern.components)
+        """True if compiled code can test each condition and find each group, whatever it searches for."""
+        further = any(one.further is not None for one in self.pattern.components)
+        return self.testable and not further and self.shape.without_first is None
 
     @cached_property
     def testable(self) -> bool:

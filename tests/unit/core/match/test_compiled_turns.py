@@ -69,6 +69,7 @@ def asks(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 A, B, C = one("a"), one("b"), one("c")
+RISES_BEHIND = (compared("<=", (1, "a"), (2, "b")),)
 RISES = (compared("<", (0, "a"), (2, "b")),)
 PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguity]] = {
     "negation": ((A, no("n"), B), (), "relaxed"),
@@ -155,6 +156,9 @@ PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguit
             ("alone", (), (2, 4, "relaxed", "relaxed"), asks("<", over("count"), number(3)), ()),
         )
     },
+    "optional in first place": ((group("g", 0, 2), A, B), RISES_BEHIND, "relaxed"),
+    "optional in first place, strict": ((group("g", 0, 1), A, B), (), "strict"),
+    "optional in first place, and none between": ((group("g", 0, None), no("n"), B), (), "relaxed"),
     "strict, without a group": ((A, B, C), (compared("<>", (0, "a"), (1, "b")),), "strict"),
 }
 
