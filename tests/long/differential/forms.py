@@ -181,11 +181,10 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     found += [ending_rules(either=True), ending_rules(spans=predicate_spans(), opened=True)]
     found += [ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
     for context in CONTEXTS:
-        found += [further_rules([context]), further_rules([context], spans())]
-    found += [further_rules(spans=predicate_spans(), opened=True), further_rules().flatmap(forgetful)]
-    for context in CONTEXTS:
-        found += [optional_first_rules([context]), optional_first_rules([context], spans())]
-    return [*found, optional_first_rules().flatmap(forgetful)]
+        found += [further_rules([context]), optional_first_rules([context])]
+    found += [further_rules(spans=spans()), further_rules(spans=predicate_spans(), opened=True)]
+    found += [optional_first_rules(spans=spans()), optional_first_rules().flatmap(forgetful)]
+    return [*found, further_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (
