@@ -171,7 +171,9 @@ def _neighbour(components: Sequence[Component], end: str) -> str:
     nearest, times = positive[0], positive[0].times
     if times is None:
         return nearest.name
-    otherwise = f" (or {positive[1].name}, where there is none)" if times.least == 0 else ""
+    otherwise = ""
+    if times.least == 0:
+        otherwise = f" (or {positive[1].name}, where there is none)" if positive[1:] else " (if there is one)"
     return f"the {end} {nearest.name}{otherwise}"
 
 
@@ -182,7 +184,9 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
     if before and after:
         where = f"between {before} and {after}"
     elif after:
-        where = f"from the initiator on, before {after}"
+        where = (
+            f"from the initiator on, before {after}{'' if times.least else ', unless that is the initiator'}"
+        )
     elif before:
         where = f"after {before}, up to the terminator"
     else:
@@ -193,8 +197,6 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
         where += f", those behind the first only with {canonical_text(further)} of the events so far"
     if component.runs:
         where += ", as long as no other event stands between"
-    if not before and not times.least:
-        where += ", which may be the initiator itself"
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"

@@ -184,6 +184,7 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
         found += [further_rules([context]), optional_first_rules([context])]
     found += [further_rules(spans=spans()), further_rules(spans=predicate_spans(), opened=True)]
     found += [optional_first_rules(spans=spans()), optional_first_rules().flatmap(forgetful)]
+    found += [further_rules().flatmap(with_absences) for _ in range(3)]
     return [*found, further_rules().flatmap(forgetful)]
 
 

@@ -85,8 +85,8 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("is_pruned",),
-        ("conjunction", *SPANS),
-        "it is for negated components in first place of sequences, and inside spans nothing is kept",
+        ("conjunction", "optional first", *SPANS),
+        "it is for negated components before one event of sequences, and inside spans nothing is kept",
     ),
     Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),
 )
