@@ -16,10 +16,11 @@ from spark_pace.reasons.failure_reasons import (
     ending_row,
     failure_of,
     forbidden_walk,
+    not_joined,
     out_of_reach,
     passing,
 )
-from spark_pace.reasons.stretch import Stretch, events_of
+from spark_pace.reasons.stretch import Stretch, begins_with_first, events_of
 
 MOST_STEPS = 300  # steps of one search
 MOST_ROWS = 1_000  # rows that one step tries
@@ -129,7 +130,7 @@ class Seeking:
         """Search on from these rows; yield an attempt for each candidate that is complete or stopped."""
         if len(rows) == self.search.steps:
             alone = failure_of(self.stretch, self.search, rows) if len(rows) == 1 else None
-            yield Attempt(self.search, rows, None, alone)
+            yield self._without_event(rows) or Attempt(self.search, rows, None, alone)
             return
         self._steps += 1
         members = self._within_reach(self.search, rows)
@@ -148,6 +149,17 @@ class Seeking:
                 assert failure is not None
                 yield Attempt(self.search, rows, row, failure)
 
+    def _without_event(self, rows: list[int]) -> Attempt | None:
+        """The attempt if the event is not in its group of a whole candidate because of what is before it."""
+        gaps = self.search.between.shape.gaps
+        place = next((place for place, gap in enumerate(gaps) if gap.group == self.role), None)
+        if self.role is None or place is None or rows[place] == self.origin.event:
+            return None
+        failure = not_joined(self.stretch, self.search, rows[: place + 1], self.origin.event)
+        if failure is None:
+            return None
+        return Attempt(self.search, rows[: place + 1], self.origin.event, failure)
+
     def _within_reach(self, search: Search, rows: list[int]) -> Ints:
         """The rows of the next anchor's component in its allowed range, inside the window or not."""
         low, high = self._range(rows)
@@ -157,7 +169,9 @@ class Seeking:
     def _range(self, rows: list[int]) -> tuple[int, int]:
         """The range of rows for the next anchor: behind those taken, so that the event keeps its role."""
         shape, level, event = self.search.between.shape, len(rows), self.origin.event
-        low, high = rows[-1] + (not shape.one_group(level)), self.stretch.stream.rows
+        low, high = rows[-1] + (not shape.may_coincide(level)), self.stretch.stream.rows
+        if level == 1 and shape.gaps[0].first and not begins_with_first(self.search, rows):
+            high = rows[0] + 1  # that event is the next component's
         if level == self.search.steps - 1 and self.last is not None:
             low, high = max(low, self.last), self.last + 1
         if self.role is None:
@@ -223,7 +237,7 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
     stop = stretch.window_end(origin.start)
     while len(rows) < search.steps:
         members = search.members[len(rows)]
-        low = rows[-1] + (not search.between.shape.one_group(len(rows)))
+        low = rows[-1] + (not search.between.shape.may_coincide(len(rows)))
         pool = members[(members >= low) & (members < stop)]
         fits = np.flatnonzero(passing(search, rows, pool)) if len(pool) else pool
         if not len(fits):
@@ -259,12 +273,15 @@ def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) 
     if gap.group is not None and gap.group != sought:
         names.insert(0, stretch.pattern.components[gap.group].name)
         end = ending_row(search, [*before, event])
-        if event in stream.matching(gap.group) and level == len(rows):
+        refused = not_joined(stretch, search, before, event)
+        if event in stream.matching(gap.group) and level == len(rows) and refused is None:
             return None
         if end == event or (end is not None and event in stream.matching(gap.group)):
             ending = stretch.member(end)
             ended = Failure("group", f"{names[0]}: {ending} ended it", names[0], by=(ending,))
             return Attempt(search, before, event, ended)
+        if refused is not None:
+            return Attempt(search, before, event, refused)
         if event in stream.matching(gap.group):
             most = f"{names[0]} {gap.times}"
             full = Failure("group", f"{most}: there were {gap.times.most} before", most)

@@ -115,10 +115,13 @@ def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
         for role, component in enumerate(stretch.pattern.components)
         if not component.negated and event in stretch.stream.matching(role)
     ]
-    first = stretch.search.between.shape.anchors[0]
+    shape = stretch.search.between.shape
+    first, behind = shape.anchors[0], shape.without_first
+    no_first = behind is not None and start not in stretch.stream.matching(first)
     for role in roles:
-        begins = role == first
+        begins = role == first or (role == behind and start == event)
         alone = begins and stretch.pattern.components[first].times is None
+        alone |= no_first and role in (first, behind)
         if (start == event and begins) or (start < event and not alone):
             seeking = Seeking(stretch, stretch.search, origin, role)
             yield from _unused_in_sequence(stretch, seeking) if using_up else [seeking.furthest()]

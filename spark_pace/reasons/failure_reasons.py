@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.members import as_stated, asked_where_it_stands, separate
@@ -69,7 +70,10 @@ def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | N
     if late is not None:
         return late
     if search.levels[len(rows) - 1].bound:
-        between = _neighbours(stretch, search, rows) or _count(stretch, search, rows)
+        between = _neighbours(stretch, search, rows)
+        if search.between.shape.gaps[len(rows) - 2].to_right:
+            between = between or not_joined(stretch, search, rows[:-1], rows[-1])
+        between = between or _count(stretch, search, rows)
         if between is not None:
             return between
     return _conditions(stretch, search, rows) or _forbidden(stretch, search, rows, len(rows) - 1)
@@ -152,6 +156,26 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     if strict and gap.to_right and times.least > count and after < stretch.stream.rows:
         text += f" before {stretch.member(after)}"
     return Failure("group", text, f"{name} {times}", {"count": count})
+
+
+def not_joined(stretch: Stretch, search: Search, rows: list[int], row: int) -> Failure | None:
+    """Why a row that matches the group behind these anchors is not in it, if the group so far says so."""
+    group = search.between.shape.gaps[len(rows) - 1].group
+    if group is None or group not in search.between.further or row not in search.between.rows_of[group]:
+        return None
+    lo, hi = (
+        int(one[0]) for one in search.between.group(group, as_matrix([*rows, row]), capped=stretch.walks)
+    )
+    before = search.between.members(group)[lo:hi]
+    before = before[before < row]
+    if not len(before):
+        return None
+    further, told = search.between.further[group], stretch.pattern.components[group].further
+    columns = further.tested(before, row)
+    if told is None or evaluate_mask(further.condition, columns)[0]:
+        return None
+    text, values = in_values(columns, further.condition, told)
+    return Failure("group", text, canonical_text(told), values, (stretch.member(int(before[-1])),))
 
 
 def ending_row(search: Search, rows: list[int]) -> int | None:

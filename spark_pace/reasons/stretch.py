@@ -121,11 +121,20 @@ def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[i
     """
     shape, matrix = search.between.shape, as_matrix(rows)
     found = {(shape.anchors[level], row) for level, row in enumerate(rows)}
+    if shape.without_first is not None and not begins_with_first(search, rows):
+        found -= {(shape.anchors[0], rows[0])}
+        found |= {(shape.without_first, rows[0])}
     for place, gap in enumerate(shape.gaps[: len(rows) - 1]):
         if gap.group is not None:
             _, members = search.between.events_of(gap.group, matrix[:, : place + 2], capped=walking)
             found.update((gap.group, int(row)) for row in members)
     return sorted(found, key=lambda member: (member[1], member[0]))
+
+
+def begins_with_first(search: Search, rows: list[int]) -> bool:
+    """False if an optional component in first place has no event, for these first anchors."""
+    group = search.between.shape.anchors[0]
+    return rows[:1] != rows[1:2] and rows[0] in search.between.rows_of[group]
 
 
 def is_false(search: Search, expr: Expr, rows: list[int], *, walking: bool) -> bool:

@@ -35,6 +35,23 @@ def ends_the_group(pattern: Pattern, index: int, placed: Placed) -> bool:
     return until is not None and holds(until.predicate, here)
 
 
+def may_join(pattern: Pattern, index: int, group: Sequence[Placed], placed: Placed) -> bool:
+    """Whether the event meets the condition on what the group has so far, if it has an event already."""
+    component = pattern.components[index]
+    if component.further is None or not group:
+        return True
+    return holds(component.further, beside(component.name, group, placed))
+
+
+def beside(name: str, group: Sequence[Placed], placed: Placed) -> Bindings:
+    """The event as that of a component whose group has these before it."""
+    return Bindings(
+        bound={name: placed.row} | opened_by(placed),
+        groups={name: [one.row for one in group]},
+        befores={name: placed.before},
+    )
+
+
 def standing(pattern: Pattern, index: int, placed: Placed) -> str | None:
     """The member of a disjunction that the event stands for: the first that it matches; None for none."""
     here = Bindings(event=placed.row, before=placed.before, bound=opened_by(placed))
@@ -82,6 +99,12 @@ def opened_by(placed: Placed) -> dict[str, Row]:
 
 def positives(pattern: Pattern) -> list[int]:
     return [index for index, component in enumerate(pattern.components) if not component.negated]
+
+
+def beginning(pattern: Pattern) -> list[int]:
+    """The components that a match can begin with: the first, and the next one if that is optional."""
+    order = positives(pattern)
+    return order[: 1 + (least_of(pattern, order[0]) == 0)]
 
 
 def inner_negatives(pattern: Pattern) -> list[int]:
@@ -147,9 +170,20 @@ def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
 def anchorings(pattern: Pattern, matching: Matching, size: int) -> Iterator[list[tuple[int, int]]]:
     """Pairs of component and place, in the order of both."""
     order = positives(pattern)
-    anchored = [
-        index for index in order if index in (order[0], order[-1]) or not stands_for_a_group(pattern, index)
-    ]
+    for first in beginning(pattern):
+        anchored = [
+            index
+            for index in order
+            if index >= first and (index in (first, order[-1]) or not stands_for_a_group(pattern, index))
+        ]
+        yield from placed_anchors(pattern, matching, size, anchored)
+
+
+def placed_anchors(
+    pattern: Pattern, matching: Matching, size: int, anchored: list[int]
+) -> Iterator[list[tuple[int, int]]]:
+    """The same for these components, in order."""
+    order = positives(pattern)
     placings: Iterable[tuple[int, ...]]
     if pattern.order == "conjunction":
         placings = itertools.permutations(range(size), len(anchored))
@@ -168,9 +202,11 @@ def places_of(
 ) -> list[int]:
     """Where the events of a component stand: all that match it between its neighbours' events.
 
-    None do from the event on that ends the group; an anchor of the group there makes no candidate.
+    None do from the event on that ends the group; an anchor of the group that is not in it is no candidate.
     """
     own = [place for anchored, place in anchors if anchored == index]
+    if index < anchors[0][0] and pattern.order == "sequence":
+        return []  # an optional component in first place without an event
     if not stands_for_a_group(pattern, index):
         return own
     before = [place for anchored, place in anchors if anchored < index]
@@ -178,19 +214,20 @@ def places_of(
     start = before[-1] + 1 if before else own[0]
     stop = after[0] if after else own[-1] + 1
     component = pattern.components[index]
+    taken: list[int] = []
     for place in range(start, stop):
         if ends_the_group(pattern, index, stream[place]):
-            stop = place
             break
+        group = [stream[one] for one in taken]
+        joins = matching[index][place] and may_join(pattern, index, group, stream[place])
         is_first = not before and place == own[0]  # nothing of the match stands before it
         if component.follows == "strict" and not is_first:
             neighbours = stream[place].seq == stream[place - 1].seq + 1
-            if not (neighbours and matching[index][place]):
-                stop = place
+            if not (neighbours and joins):
                 break
-    if any(place >= stop for place in own):
-        return []
-    return [place for place in range(start, stop) if matching[index][place]]
+        if joins:
+            taken.append(place)
+    return [] if {*own} - {*taken} else taken
 
 
 def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bool:
@@ -228,10 +265,13 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
 def is_forbidden(pattern: Pattern, stream: Stream, production: Production, negated: int) -> bool:
     """Whether an event that forbids stands between the events around the negated component.
 
-    An empty group is not there. Behind the last component it is all up to the window's end.
+    An empty group is not there, so nothing forbids before the first event of all. Behind the last component
+    it is all up to the window's end.
     """
     before = [bound.placed for bound in production if bound.component < negated]
     after = [bound.placed for bound in production if bound.component > negated]
+    if not before:  # an optional component in first place has no event
+        return False
     for placed in stream:
         reaches = placed.seq < after[0].seq if after else inside(pattern.within, production[0].placed, placed)
         if placed.seq > before[-1].seq and reaches and forbids(pattern, production, Bound(placed, negated)):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from spark_pace.core.plan.rule import Pattern
 from tests.oracle.candidates import (
     backwards,
+    beginning,
     candidates,
     forwards,
     positives,
@@ -47,8 +48,8 @@ Selections = tuple[list[Opened], list[Picked]]
 
 
 def initiators(pattern: Pattern, stream: Stream) -> list[Placed]:
-    """The events that match the first component; any component of a conjunction."""
-    first = range(len(pattern.components)) if pattern.order == "conjunction" else [0]
+    """The events that match the first component, or the one behind an optional one; any of a conjunction."""
+    first = range(len(pattern.components)) if pattern.order == "conjunction" else beginning(pattern)
     return [placed for placed in stream if any(satisfies(pattern, index, placed) for index in first)]
 
 

@@ -345,6 +345,6 @@ ORDINARY: dict[str, Callable[..., Any]] = {
     "startswith": str.startswith,
     "endswith": str.endswith,
     "contains": lambda text, part: part in text,
-    "unix_micros": lambda micros: micros,
+    **dict.fromkeys(("unix_micros", "timestamp_micros"), lambda micros: micros),
     "unix_seconds": lambda micros: micros // 1_000_000,
 }

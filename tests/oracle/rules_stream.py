@@ -82,6 +82,7 @@ def counts_events(pattern: Pattern) -> bool:
         or (pattern.within is not None and pattern.within.events is not None)
         or any(has_previous(component.predicate) for component in all_components(pattern))
         or any(has_previous(conjunct.expr) for conjunct in pattern.where)
+        or any(one.further is not None and has_previous(one.further) for one in pattern.components)
         or any(has_previous(ending.predicate) for ending in pattern.endings)
     )
 

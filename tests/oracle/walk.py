@@ -11,6 +11,7 @@ from tests.oracle.candidates import (
     is_forbidden,
     is_fulfilled,
     least_of,
+    may_join,
     most_of,
     positives,
     satisfies,
@@ -34,7 +35,11 @@ def take(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | No
     order = positives(pattern)
     taken = [Bound(initiator, order[0])]
     step = 0  # the component order[step] is looked at
-    if not stands_for_a_group(pattern, order[0]) or ends_in_last_place(pattern, taken, order[0]):
+    if least_of(pattern, order[0]) == 0 and begins_without_first(pattern, initiator, order):
+        taken, step = [Bound(initiator, order[1])], 2
+    elif not satisfies(pattern, order[0], initiator):
+        return None
+    elif not stands_for_a_group(pattern, order[0]) or ends_in_last_place(pattern, taken, order[0]):
         step = 1
     for placed in stream:
         if step == len(order):
@@ -58,6 +63,13 @@ def take(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | No
         elif pattern.contiguity == "strict":
             return None
     return tuple(taken) if step == len(order) else None
+
+
+def begins_without_first(pattern: Pattern, initiator: Placed, order: Sequence[int]) -> bool:
+    """Whether the initiator is the next component's, so that an optional one in first place has no event."""
+    return satisfies(pattern, order[1], initiator) and decided_hold(
+        pattern, [Bound(initiator, order[1])], order[:2]
+    )
 
 
 def goes_behind_the_group(
@@ -84,6 +96,7 @@ def joins_the_group(
         stands_for_a_group(pattern, index)
         and satisfies(pattern, index, placed)
         and not has_ended(pattern, stream, taken, placed, index)
+        and may_join(pattern, index, [one.placed for one in taken if one.component == index], placed)
         and (most is None or size_of(taken, index) < most)
     )
 

@@ -13,6 +13,8 @@ from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.ending_strategies import ending_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
+from tests.support.further_strategies import further_rules
+from tests.support.optional_strategies import optional_first_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
@@ -34,6 +36,10 @@ LANDED: tuple[str, ...] = (
     "negated_first_in_span",
     "until",
     "until_in_span",
+    "further",
+    "further_in_span",
+    "optional_first",
+    "optional_first_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -60,6 +66,10 @@ FORMS: dict[str, Form] = {
     "negated_first_in_span": lambda contexts: absent_rules(contexts, spans()),
     "until": ending_rules,
     "until_in_span": lambda contexts: ending_rules(contexts, spans()),
+    "further": further_rules,
+    "further_in_span": lambda contexts: further_rules(contexts, spans()),
+    "optional_first": optional_first_rules,
+    "optional_first_in_span": lambda contexts: optional_first_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

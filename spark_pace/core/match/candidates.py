@@ -148,6 +148,6 @@ def _extend(
 
 def _with_last_row(search: Search, partial: Ints, last: Ints) -> Ints:
     """The candidates that partial ones become with the row `last` of each, the only row that they lack."""
-    keep = partial[:, -1] < last + search.between.shape.one_group(search.steps - 1)
+    keep = partial[:, -1] < last + search.between.shape.may_coincide(search.steps - 1)
     grown = np.column_stack([partial[keep], last[keep]])
     return grown[search.passes(search.steps - 1, grown, looked_up=False)]

@@ -184,7 +184,7 @@ class Inside:
         for bit, condition in conditions_by_bit(rule):
             if exprs := of_other_events(condition):
                 conditions.append(_Condition.of(bit, exprs, stream))
-        previous = previous_of(one.expr for one in rule.pattern.where)
+        previous = previous_of(rule.pattern.over_several)
         absent = absence_tests(rule, others_count=True)
         if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
             return Inside(stream, rule.pattern, (), previous, tuple(conditions), absent)
@@ -199,7 +199,7 @@ class Inside:
             first: int64[n], the first row of each row's span.
             starts: int64[s], where each span begins in `rows`.
         """
-        names = {TIME, SEQ, MASK, *columns_of(one.expr for one in self.pattern.where)}
+        names = {TIME, SEQ, MASK, *columns_of(self.pattern.over_several)}
         names |= {*(() if self.absent is None else self.absent.columns)}
         names &= {*self.stream.events.column_names}
         events = self.stream.events.select(sorted(names)).take(pa.array(rows))

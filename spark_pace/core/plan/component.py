@@ -60,6 +60,9 @@ class Component:
         members: what a disjunction lists; `predicate` holds where that of any member does.
         until: what ends the group: the first such event behind the component before is not in the group, and
             none behind it is; in first place the first one behind the initiator.
+        further: what must hold of each event of the group behind its first one, or it is not in the group.
+            Columns name this component and are of the event; aggregates are over the events of the group
+            before it.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Component:
     follows: Contiguity = "relaxed"
     members: tuple[Member, ...] = ()
     until: Ending | None = None
+    further: Expr | None = None
 
     @property
     def runs(self) -> bool:

@@ -49,6 +49,15 @@ def conjuncts(expr: Expr) -> list[Expr]:
     return [expr]
 
 
+def named(expr: Expr, component: str) -> Expr:
+    """The expression with what has no component's name as that of the event of one."""
+    if isinstance(expr, Column | Previous) and expr.component is None:
+        return replace(expr, component=component)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(named(one, component) for one in expr.arguments))
+    return expr
+
+
 def opening_column(attribute: str) -> str:
     """The name of a column with the opening event's attribute for each event of a span."""
     return f"@open {attribute}"
@@ -56,7 +65,7 @@ def opening_column(attribute: str) -> str:
 
 def opening_attributes(pattern: Pattern) -> set[str]:
     """The attributes of the opening event that conditions over several components read."""
-    nodes = (node for conjunct in pattern.where for node in walk(conjunct.expr))
+    nodes = (node for expr in pattern.over_several for node in walk(expr))
     return {node.attribute for node in nodes if isinstance(node, Column) and node.component == OPENING_EVENT}
 
 
@@ -66,7 +75,11 @@ def with_opening_columns(pattern: Pattern) -> Pattern:
     for one in pattern.where:
         stated = None if one.stated is None else _from_columns(one.stated)
         where.append(replace(one, expr=_from_columns(one.expr), stated=stated))
-    return replace(pattern, where=tuple(where))
+    components = tuple(
+        one if one.further is None else replace(one, further=_from_columns(one.further))
+        for one in pattern.components
+    )
+    return replace(pattern, components=components, where=tuple(where))
 
 
 def _from_columns(expr: Expr) -> Expr:

@@ -139,7 +139,7 @@ def expressions_over_matches(rule: Rule) -> list[Expr]:
     """The expressions that are computed after the intake: all but predicates over a single event."""
     exprs = [field.expr for field in rule.emit if field.expr is not None]
     if rule.pattern is not None:
-        exprs += [conjunct.expr for conjunct in rule.pattern.where]
+        exprs += rule.pattern.over_several
         for _, condition in conditions_by_bit(rule) if rule.span is not None else ():
             exprs += of_other_events(condition)
         for absence in rule.pattern.absences if rule.span is not None else ():
@@ -206,7 +206,8 @@ def _component_text(component: Component) -> str:
     listed = [f"{member.name}: {canonical_text(member.predicate)}" for member in component.members]
     either = f" as either {', or '.join(listed)}" if listed else ""
     until = "" if component.until is None else f" until {canonical_text(component.until.predicate)}"
-    return f"{name}{times}{follows}: {canonical_text(component.predicate)}{either}{until}"
+    further = "" if component.further is None else f" and then {canonical_text(component.further)}"
+    return f"{name}{times}{follows}: {canonical_text(component.predicate)}{either}{further}{until}"
 
 
 def _absence_text(absence: Absence) -> str:

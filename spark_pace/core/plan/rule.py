@@ -203,6 +203,12 @@ class Pattern:
         return (*(component.predicate for component in components), *ends)
 
     @property
+    def over_several(self) -> tuple[Expr, ...]:
+        """The conditions over several events: of `where`, and on further events of groups."""
+        further = (one.further for one in self.components if one.further is not None)
+        return (*(conjunct.expr for conjunct in self.where), *further)
+
+    @property
     def endings(self) -> tuple[Ending, ...]:
         """What ends groups, in the order of their components."""
         return tuple(one.until for one in self.components if one.until is not None)

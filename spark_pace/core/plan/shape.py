@@ -32,7 +32,10 @@ def without_members(pattern: Pattern) -> int:
 
 def initiator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark initiators: an event that can open a selection has at least one."""
-    return component_bits(pattern) if pattern.order == "conjunction" else 1
+    if pattern.order == "conjunction":
+        return component_bits(pattern)
+    behind = shape_of(pattern).without_first
+    return 1 if behind is None else 1 | 1 << behind
 
 
 def terminator_bits(pattern: Pattern) -> int:
@@ -56,6 +59,8 @@ class Gap:
         closed: True if no event but those of the group may stand between the anchors.
         adjoined: True if no event may stand between the group, or the left anchor if it is empty, and the
             right anchor.
+        first: True if the group is optional and in first place: where it is empty, both anchors are the event
+            of the component behind it.
     """
 
     group: int | None = None
@@ -66,6 +71,7 @@ class Gap:
     behind: tuple[int, ...] = ()
     closed: bool = False
     adjoined: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,12 +96,19 @@ class Shape:
         """True if any events may stand between the anchors, and behind them."""
         return not self.trailing and all(gap == Gap() for gap in self.gaps)
 
-    def one_group(self, level: int) -> bool:
-        """True if the anchors of `level` and of the one before are the last and the first event of one group.
+    @property
+    def without_first(self) -> int | None:
+        """The component that matches begin with if an optional one in first place has no event."""
+        return self.anchors[1] if self.gaps and self.gaps[0].first else None
 
-        In a group of one event both are that event. False for level 0, before which there is none.
+    def may_coincide(self, level: int) -> bool:
+        """True if the anchors of `level` and of the one before may be one event.
+
+        They are the last and the first event of one group, or the first of them stands for an optional group
+        in first place. False for level 0, before which there is none.
         """
-        return level > 0 and self.gaps[level - 1].from_left and self.gaps[level - 1].to_right
+        gap = self.gaps[level - 1] if level > 0 else Gap()
+        return gap.from_left and (gap.to_right or gap.first)
 
     def level(self, conjunct: Conjunct) -> int:
         """The level at which a conjunct can be tested."""
@@ -133,9 +146,11 @@ class _Building:
             follows = own.follows == "strict" and own.times is None
             closed = self.pattern.contiguity == "strict" or (follows and self.group is None)
             adjoined = follows and not closed
-            self.gaps.append(
-                Gap(self.group, times or _ANY, from_left, to_right, before, behind, closed, adjoined)
+            first = from_left and len(self.anchors) == 1 and times is not None and times.least == 0
+            own_gap = Gap(
+                self.group, times or _ANY, from_left, to_right, before, behind, closed, adjoined, first
             )
+            self.gaps.append(own_gap)
         self.complete.setdefault(component, len(self.anchors))
         self.anchors.append(component)
         if len(self.anchors) > 1:  # the group of anchor 0 stands in the gap behind it, too

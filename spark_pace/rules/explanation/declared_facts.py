@@ -123,6 +123,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
         decided_by=decided_by,
         follows=_follows(rule, pattern, index),
         until=None if component.until is None else canonical_text(component.until.predicate),
+        further=None if component.further is None else canonical_text(component.further),
         members=tuple(MemberFacts(one.name, _parts(rule, one.predicate)) for one in component.members),
     )
 
@@ -170,24 +171,30 @@ def _neighbour(components: Sequence[Component], end: str) -> str:
     nearest, times = positive[0], positive[0].times
     if times is None:
         return nearest.name
-    otherwise = f" (or {positive[1].name}, where there is none)" if times.least == 0 else ""
+    otherwise = ""
+    if times.least == 0:
+        otherwise = f" (or {positive[1].name}, where there is none)" if positive[1:] else " (if there is one)"
     return f"the {end} {nearest.name}{otherwise}"
 
 
 def _group(pattern: Pattern, component: Component, before: str, after: str) -> str:
     """The events that a group takes, and their number, in words."""
-    times, until = component.times, component.until
+    times, until, further = component.times, component.until, component.further
     assert times is not None
     if before and after:
         where = f"between {before} and {after}"
     elif after:
-        where = f"from the initiator on, before {after}"
+        where = (
+            f"from the initiator on, before {after}{'' if times.least else ', unless that is the initiator'}"
+        )
     elif before:
         where = f"after {before}, up to the terminator"
     else:
         where = "from the initiator to the terminator"
     if until is not None:
         where += f", up to the first event there with {canonical_text(until.predicate)} and without it"
+    if further is not None:
+        where += f", those behind the first only with {canonical_text(further)} of the events so far"
     if component.runs:
         where += ", as long as no other event stands between"
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"

@@ -51,6 +51,7 @@ class ComponentFacts:
         follows: what stands before its event, or before those of its group, if no other event may.
         members: what a disjunction lists; empty for other components.
         until: for a group, the condition at which it ends, if it has one.
+        further: for a group, what is asked of its events behind the first, if anything is.
     """
 
     name: str
@@ -65,6 +66,7 @@ class ComponentFacts:
     follows: str | None
     members: tuple[MemberFacts, ...] = ()
     until: str | None = None
+    further: str | None = None
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,8 @@ class EventScope:
         return Wrong(
             "must be about single events",
             f"{function}(...)",
-            "Aggregates are for where and emit: they read components that stand for several events.",
+            "Aggregates are for where and emit, and for when of a component with times: "
+            "they read several events.",
         )
 
     def inside(self, function: str) -> Wrong:
@@ -297,8 +298,9 @@ def _one_opening(function: str, attribute: str) -> Wrong:
 
 
 def _first(components: Sequence[Component]) -> Component:
-    """The component of which every match has an event."""
-    return next((component for component in components if not component.negated), components[0])
+    """The first component of which every match has an event."""
+    there = (one for one in components if not one.negated and (one.times is None or one.times.least > 0))
+    return next(there, components[0])
 
 
 def _counted(name: str, components: Sequence[Component], *, negated: bool) -> Component | Wrong:

@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from spark_pace.core.columns import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
-from spark_pace.core.expr import Expr, conjunction
+from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
 from spark_pace.core.plan.component import Component, Contiguity, Ending
-from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.conditions import OPENING_EVENT, conjuncts, named
 from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.rule import EventSchema, Order
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
@@ -19,6 +19,7 @@ from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.document.torn_texts import in_quotes
 from spark_pace.rules.expressions.compile import compile_condition
+from spark_pace.rules.expressions.own_group import OwnGroupScope
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.lengths import read_duration
@@ -190,14 +191,19 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     follows = _read_follows(fields, negated=negated)
     if forbidden is None:
         fields.require("when", "when: and a condition")
-    predicate = _read_predicate(forbidden or fields.node("when"), scope, report)
+    grouped = times is not None and name is not None and forbidden is None
+    further = None
+    if grouped and name is not None and scope is not None:
+        predicate, further = _read_of_group(fields.node("when"), OwnGroupScope(scope, name.text), report)
+    else:
+        predicate = _read_predicate(forbidden or fields.node("when"), scope, report)
     if name is None:
         return None
     _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
     window = fields.node("within")
     within_us = None if window is None else read_duration(window, fields.report)
-    component = Component(name.text, predicate, times, negated, follows, until=until)
+    component = Component(name.text, predicate, times, negated, follows, until=until, further=further)
     return Placed(
         component,
         mapping.place,
@@ -256,6 +262,22 @@ def _read_predicate(node: Node | None, scope: EventScope | None, report: Report)
         parse_expression(scalar, report)
         return conjunction([])
     return compile_condition(scalar, scope, report) or conjunction([])
+
+
+def _read_of_group(node: Node | None, scope: OwnGroupScope, report: Report) -> tuple[Expr, Expr | None]:
+    """Read a group's condition: what is asked of every event, and what of those behind the first.
+
+    The parts that read the group so far are asked of the latter.
+    """
+    scalar = None if node is None else as_expression(node, report)
+    whole = None if scalar is None else compile_condition(scalar, scope, report)
+    if whole is None:
+        return conjunction([]), None
+    further = [one for one in conjuncts(whole) if any(isinstance(part, Aggregate) for part in walk(one))]
+    if not further:
+        return whole, None
+    alone = conjunction([one for one in conjuncts(whole) if one not in further])
+    return alone, conjunction([named(one, scope.name) for one in further])
 
 
 def _check_name(name: Scalar, scope: EventScope | None, report: Report) -> None:

@@ -146,16 +146,15 @@ def _check_follows(found: Sequence[Placed], report: Report) -> None:
 
 
 def _check_ends(positive: Sequence[Placed], report: Report) -> None:
-    ends = {"first": positive[0], "last": positive[-1]}
-    for where, placed in list(ends.items())[: len(positive)]:
-        times = placed.component.times
-        if times is not None and times.least == 0:
-            report.add(
-                placed.times,
-                f"must begin at 1 or more in {where} place (negated components aside)",
-                quote(str(times)),
-                f"A match has a {where} event: write {_from_one(times.most)}, or leave the component out.",
-            )
+    times = positive[-1].component.times
+    if times is not None and times.least == 0:
+        report.add(
+            positive[-1].times,
+            "must begin at 1 or more in last place (negated components aside)",
+            quote(str(times)),
+            f"A match ends with an event that comes: write {_from_one(times.most)}, or a second rule without "
+            "the component.",
+        )
 
 
 def _from_one(most: int | None) -> str:
@@ -174,6 +173,14 @@ def _check_neighbours(positive: Sequence[Placed], report: Report, *, walks: bool
                 got,
                 "Put a component that stands for one event between them: it says where the group ends. "
                 'Or use a context with "next".',
+            )
+        elif before is positive[0] and before.component.times.least == 0:
+            report.add(
+                after.times,
+                "must stand for one event behind an optional component in first place",
+                got,
+                "A match begins with that event where the optional one has none: put a component that stands "
+                "for one event between them.",
             )
         elif after.component.times.least == 0:
             report.add(

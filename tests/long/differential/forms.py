@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Expr, Literal, Previous, walk
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.members import as_stated, asked
 from spark_pace.core.plan.rule import (
     Conjunct,
@@ -32,7 +33,9 @@ from tests.support.form_strategies import (
     previous_conditions,
     previous_rules,
 )
+from tests.support.further_strategies import further_rules
 from tests.support.grouped_strategies import grouped_rules
+from tests.support.optional_strategies import optional_first_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules, valued_back
 from tests.support.strategies import (
     CONTEXTS,
@@ -176,7 +179,13 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     for context in CONTEXTS:
         found += [ending_rules([context]), ending_rules([context], spans())]
     found += [ending_rules(either=True), ending_rules(spans=predicate_spans(), opened=True)]
-    return [*found, ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
+    found += [ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
+    for context in CONTEXTS:
+        found += [further_rules([context]), optional_first_rules([context])]
+    found += [further_rules(spans=spans()), further_rules(spans=predicate_spans(), opened=True)]
+    found += [optional_first_rules(spans=spans()), optional_first_rules().flatmap(forgetful)]
+    found += [further_rules().flatmap(with_absences) for _ in range(3)]
+    return [*found, further_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (
@@ -191,6 +200,8 @@ KINDS_OF_RULES = (
     "optional",
     "until",
     "run",
+    "further events",
+    "optional first",
     "negated",
     "negated last",
     "negated first",
@@ -268,17 +279,10 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
             yield "arithmetic"
         if isinstance(one.expr, Call) and one.expr.function in ("=", "coalesce"):
             yield "join" if one.expr.function == "=" else "by columns"
+    if pattern.components[0].times is not None and not pattern.components[0].times.least:
+        yield "optional first"
     for component in pattern.components:
-        if component.times is not None:
-            yield "repeated" if component.times.least else "optional"
-        if component.until is not None:
-            yield "until"
-        if component.runs:
-            yield "run"
-        if component.members:
-            yield "disjunction"
-        if any(isinstance(node, Previous) for node in walk(component.predicate)):
-            yield "prev"
+        yield from _forms_of_component(component)
     if any(component.negated for component in pattern.components):
         yield "negated last" if pattern.components[-1].negated else "negated"
     if pattern.absences:
@@ -289,6 +293,21 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
         yield "follows strict"
     if pattern.close == "window":
         yield "close window"
+
+
+def _forms_of_component(component: Component) -> Iterator[str]:
+    if component.times is not None:
+        yield "repeated" if component.times.least else "optional"
+    if component.until is not None:
+        yield "until"
+    if component.runs:
+        yield "run"
+    if component.further is not None:
+        yield "further events"
+    if component.members:
+        yield "disjunction"
+    if any(isinstance(node, Previous) for node in walk(component.predicate)):
+        yield "prev"
 
 
 def _is_arithmetic(node: Expr) -> bool:

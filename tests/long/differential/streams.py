@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from spark_pace.core.expr import Expr
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Conjunct, Pattern, PredicateSpan, Rule
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
@@ -101,6 +102,16 @@ class _Maker:
         except KeyError:  # it mentions the opening event of a span that is not there
             return False
 
+    def _may_join(
+        self, row: Row, component: Component, groups: dict[str, list[Row]], opening: dict[str, Row]
+    ) -> bool:
+        """Whether the row meets the condition on what its group has so far."""
+        if component.further is None or not groups[component.name]:
+            return True
+        name = component.name
+        here = Bindings(bound={**opening, name: row}, groups=groups, befores={name: self.rows})
+        return holds(component.further, here)
+
     def _candidate(self, pace: tuple[int, ...]) -> None:
         span = self.rule.span
         opening: dict[str, Row] = {}
@@ -140,6 +151,7 @@ class _Maker:
                 row = self._row(
                     lambda row, one=component, whole=whole: (  # type: ignore[misc]
                         self._may_be(row, one.predicate, opening)
+                        and self._may_join(row, one, groups, opening)
                         and _hold(whole, one.name, row, singles, groups)
                     )
                 )

@@ -13,7 +13,10 @@ from tests.long.differential.forms import FORMS
 Cell = tuple[str, str]  # a way and a form
 Cells = Counter[Cell]
 
-NOT_SIMPLE = ("repeated", "optional", "until", "run", "negated", "negated last", "strict", "follows strict")
+NOT_SIMPLE = (
+    *("repeated", "optional", "until", "run", "further events", "optional first"),
+    *("negated", "negated last", "strict", "follows strict"),
+)
 FOLDS = ("moves", "function")
 WITHOUT_PATTERN = ("aggregates", "operator", *FOLDS)
 SPANS = ("opened span", "grid span", "count span", "session span", *WITHOUT_PATTERN)
@@ -82,8 +85,8 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("is_pruned",),
-        ("conjunction", *SPANS),
-        "it is for negated components in first place of sequences, and inside spans nothing is kept",
+        ("conjunction", "optional first", *SPANS),
+        "it is for negated components before one event of sequences, and inside spans nothing is kept",
     ),
     Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),
 )

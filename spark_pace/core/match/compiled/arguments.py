@@ -144,6 +144,25 @@ class Placement(NamedTuple):
     turn: int
 
 
+class Further(NamedTuple):
+    """Conditions of groups on what they have so far, and room for what a group has.
+
+    Attributes:
+        programs: the conditions; each is tested for rows of the anchor that has the number of its gap.
+        numbers: int64[n - 1], for each gap the number of its group's condition; -1 for none.
+        taken: int64[n + 2], behind a place for each gap: the rows of the group's first and of its last event,
+            and the row at which the programs' aggregates stand, 0.
+        sums: int64[g], for each aggregate what stood there before a mean was made of it.
+        counts: int64[g], how many events have counted.
+    """
+
+    programs: Programs
+    numbers: Ints
+    taken: Ints
+    sums: Ints
+    counts: Ints
+
+
 class Sequence(NamedTuple):
     """A sequence of n anchors with k sets, as it is searched.
 
@@ -152,14 +171,15 @@ class Sequence(NamedTuple):
         order: int64[n], the anchors in the order in which they are placed; the first one is given.
         placed: int64[n], for each of these the mask of those before it.
         step: 1 if earlier rows are tried first, -1 if later ones are.
-        gaps: int64[n - 1, 10], of the group between two anchors its set (-1 for none), the least and the most
+        gaps: int64[n - 1, 11], of the group between two anchors its set (-1 for none), the least and the most
             events (-1 for any number), and whether the left and the right anchor are its own; whether no
             other event may stand between the anchors, and whether none may stand behind the group; its place
-            in `ends` (-1 for none), the set of the events that end it (-1 for none), and whether its events
-            directly follow each other.
+            in `ends` (-1 for none), the set of the events that end it (-1 for none), whether its events
+            directly follow each other, and whether it is optional and in first place.
         ends: int64[e, rows], of each group that may end early the row behind a left anchor that ends it.
         forbids: int64[f, 5], of each negated component its set, its gap (-1: behind the last anchor), where
             in it, the mask of the anchors that must be placed to test it, and of those its conditions name.
+        further: what groups ask of their events behind the first; of these `between.py` knows no numbers.
         before: int64[k, rows + 1], how many rows of each set stand before each row.
         roles: int64[n + k], the component of each anchor and set; that of the group for what ends it.
         alone: bool[n], whether the anchor stands for one event; else it is one of its group's.
@@ -176,6 +196,7 @@ class Sequence(NamedTuple):
     gaps: Ints
     ends: Ints
     forbids: Ints
+    further: Further
     before: Ints
     roles: Ints
     alone: Bools

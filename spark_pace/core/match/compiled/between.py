@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.compiled.aggregates import begun, ended, grown
 from spark_pace.core.match.compiled.arguments import BEFORE, BEHIND, WHOLE, Placement, Sequence
+from spark_pace.core.match.compiled.further import group_begun, joins
 from spark_pace.core.match.compiled.interpreter import first_that_holds, is_active, is_tested
 from spark_pace.core.match.compiled.places import first_unused, next_place, place_near, place_of, span_of
 from spark_pace.machine_code.kernel import part
@@ -62,7 +63,29 @@ def _members(sequence: Sequence, placement: Placement, gap: int) -> tuple[int, i
     """
     low = placement.taken[gap] + 1 - sequence.gaps[gap, 3]
     first, high = _next_of_set(sequence, placement, sequence.gaps[gap, 0], low)
+    if sequence.further.numbers[gap] >= 0 and first < high:
+        group_begun(sequence.further, gap, sequence.searched.rows.pools[first])
     return first, high, _limit(sequence, placement, gap)
+
+
+@part
+def _next_member(sequence: Sequence, placement: Placement, gap: int, span: tuple[int, int, int]) -> int:
+    """The place of the group's next event behind a place; `stop`, or one of a row from `until` on, for none.
+
+    `span` has the place, `stop`, and `until`, as `_members` gives them.
+    """
+    place, stop, until = span
+    place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+    if sequence.further.numbers[gap] < 0:
+        return place
+    pools = sequence.searched.rows.pools
+    while place < stop and pools[place] < until:
+        if joins(sequence.further, gap, pools[place]):
+            return place
+        if sequence.gaps[gap, 9]:  # the run is broken
+            return stop
+        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+    return place
 
 
 @part
@@ -100,7 +123,10 @@ def _limit(sequence: Sequence, placement: Placement, gap: int) -> int:
 
 @part
 def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
-    """How many events the group between two anchors has; where rows are used up, no more than need be."""
+    """How many events the group between two anchors has; where rows are used up, no more than need be.
+
+    It is -1 if the group passes over the right anchor, which should be its last event.
+    """
     own, least, most = sequence.gaps[gap, 0], sequence.gaps[gap, 1], sequence.gaps[gap, 2]
     if own < 0:
         return 0
@@ -108,14 +134,17 @@ def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
         before = sequence.before[own - len(sequence.order)]
         low, high = placement.taken[gap] + 1 - sequence.gaps[gap, 3], _limit(sequence, placement, gap)
         return int(max(0, before[high] - before[low]))
-    closed = sequence.gaps[gap, 5]
-    limit = sequence.seq[placement.taken[gap + 1]] + 1 if closed else max(least, most + 1)
+    right, needs_right = (
+        placement.taken[gap + 1],
+        sequence.further.numbers[gap] >= 0 and sequence.gaps[gap, 4],
+    )
+    limit = sequence.seq[right] + 1 if sequence.gaps[gap, 5] or needs_right else max(least, most + 1)
     place, stop, until = _members(sequence, placement, gap)
-    size = 0
+    size, last = 0, -1
     while place < stop and sequence.searched.rows.pools[place] < until and size < limit:
-        size += 1
-        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
-    return size
+        size, last = size + 1, sequence.searched.rows.pools[place]
+        place = _next_member(sequence, placement, gap, (place, stop, until))
+    return -1 if needs_right and last != right else size
 
 
 @part
@@ -124,10 +153,18 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
 
     Its group must have as many events as `times` says, and no other event may stand where none may.
     """
+    if sequence.gaps[gap, 10]:
+        if placement.taken[gap] == placement.taken[gap + 1]:
+            return FITS
+        place, stop, _ = _members(sequence, placement, gap)
+        if place >= stop or sequence.searched.rows.pools[place] != placement.taken[gap]:
+            return DIFFERS  # it is the event of the component behind, and cannot begin the group
     size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
     ends = sequence.gaps[gap, 7] >= 0
     if ends and sequence.gaps[gap, 4] and _limit(sequence, placement, gap) <= placement.taken[gap + 1]:
         return NO_FURTHER
+    if size < 0:
+        return DIFFERS
     if sequence.gaps[gap, 5]:
         missing = sequence.seq[placement.taken[gap + 1]] - sequence.seq[placement.taken[gap]] - 1
         missing -= size - sequence.gaps[gap, 3] - sequence.gaps[gap, 4]
@@ -147,6 +184,11 @@ def _last_before(sequence: Sequence, placement: Placement, gap: int) -> int:
     """The row of the last event of the group between two anchors; of the left anchor if it is empty."""
     pools, turns = sequence.searched.rows.pools, sequence.searched.unused.turns
     first, stop, until = _members(sequence, placement, gap)
+    if sequence.further.numbers[gap] >= 0:
+        last = placement.taken[gap]
+        while first < stop and pools[first] < until:
+            last, first = pools[first], _next_member(sequence, placement, gap, (first, stop, until))
+        return int(last)
     place = place_of(pools, first, stop, until) - 1
     while place >= first and len(turns) and turns[pools[place]] < placement.turn:
         place -= 1
@@ -163,7 +205,7 @@ def _aggregate(sequence: Sequence, placement: Placement, one: int) -> None:
     begun(programs, one, cell)
     while place < stop and sequence.searched.rows.pools[place] < until:
         count = grown(programs, one, cell, sequence.searched.rows.pools[place], count)
-        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+        place = _next_member(sequence, placement, gap, (place, stop, until))
     ended(programs, one, cell, count)
 
 
@@ -203,7 +245,7 @@ def _region(sequence: Sequence, placement: Placement, one: int) -> tuple[int, in
         if where == BEFORE:
             return after, sequence.searched.rows.pools[place]
         after = sequence.searched.rows.pools[place]
-        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
+        place = _next_member(sequence, placement, gap, (place, stop, right))
     return after, until
 
 
@@ -256,7 +298,7 @@ def written(sequence: Sequence, placement: Placement, events: tuple[Ints, Ints, 
                     sequence.roles[sequence.gaps[own - 1, 0]],
                 )
                 place += 1
-                at = first_unused(sequence.searched, placement.turn, at + 1, stop)
+                at = _next_member(sequence, placement, own - 1, (at, stop, until))
         if sequence.alone[own]:
             members[place], roles[place] = placement.taken[own], sequence.roles[own]
             place += 1

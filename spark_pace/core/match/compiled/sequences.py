@@ -67,7 +67,8 @@ def _enter(work: Work, turn: Turn, level: int) -> None:
     if sequence.step > 0:
         low, high = work.searches.low[turn.number], min(turn.end, bound)
         if own > 0 and (placement.mask >> (own - 1)) & 1:
-            low = taken[own - 1] + 1 - (sequence.gaps[own - 1, 3] & sequence.gaps[own - 1, 4])
+            gap = sequence.gaps[own - 1]
+            low = taken[own - 1] + 1 - ((gap[3] & gap[4]) | gap[10])
         if own < len(sequence.order) - 1 and (placement.mask >> (own + 1)) & 1:
             low = max(low, nearest_allowed(sequence, placement))
         first, stop, reason = span_of(sequence.searched, placement, low, high)

@@ -21,6 +21,7 @@ from spark_pace.core.match.compiled.arguments import (
 )
 from spark_pace.core.match.compiled.sequences import search_sequences
 from spark_pace.core.match.found_matches import Decided
+from spark_pace.core.match.search.further_programs import further_of
 from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import window_end, window_start
@@ -111,7 +112,7 @@ def _bounds_before(search: Search, terminators: Ints) -> list[Ints]:
     """For each anchor int64[m], the row after the last one from which the terminator can be reached."""
     reach, bounds = terminators, [terminators + 1]
     for level in range(search.steps - 2, -1, -1):
-        reach = search.preceding(level, reach + search.between.shape.one_group(level + 1))
+        reach = search.preceding(level, reach + search.between.shape.may_coincide(level + 1))
         bounds.append(reach + 1)
     return bounds[::-1]
 
@@ -120,7 +121,7 @@ def _bounds_behind(search: Search, start: Ints) -> list[Ints]:
     """For each anchor int64[m], the first row that can be reached from a row."""
     reach, bounds = start - 1, []
     for level in range(search.steps):
-        reach = search.following(level, reach - search.between.shape.one_group(level))
+        reach = search.following(level, reach - search.between.shape.may_coincide(level))
         bounds.append(reach)
     return bounds
 
@@ -188,9 +189,10 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
         order=np.array(order),
         placed=np.cumsum([0, *(1 << own for own in order)])[:-1],
         step=-1 if sought == GREATEST else 1,
-        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 10),
+        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 11),
         ends=np.array(ends, np.int64).reshape(len(ends), count),
         forbids=np.array(_forbids(search), np.int64).reshape(-1, 5),
+        further=further_of(search),
         before=np.array([between.before[one] for one in sets], np.int64).reshape(len(sets), count + 1),
         roles=np.array([*shape.anchors, *sets, *between.ending]),
         alone=np.array([components[index].times is None for index in shape.anchors]),
@@ -210,7 +212,8 @@ def _gap(search: Search, gap: Gap) -> tuple[int, ...]:
         ends, sets = _ends(search).index(gap.group), [*search.between.ending]
         until = search.steps + len(sets_of(search)) + sets.index(gap.group) if gap.group in sets else -1
     anchors = (gap.from_left, gap.to_right, gap.closed, gap.adjoined)
-    return group, gap.times.least, most, *anchors, ends, until, gap.group in search.between.runs
+    runs = gap.group in search.between.runs
+    return group, gap.times.least, most, *anchors, ends, until, runs, gap.first
 
 
 def _ends(search: Search) -> list[int]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Aggregate, Expr, evaluate_mask
 from spark_pace.core.match.search.choose import Sets
+from spark_pace.core.match.search.further_events import further_of
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
@@ -55,6 +56,7 @@ class Between:
         runs: by the index of a group whose events directly follow each other the row behind the run of
             neighbours that each of its `rows_of` is in.
         ends: the indices of the components in `ending` or `runs`.
+        further: by the index of a component whose further events must meet a condition its groups.
         forbidding: the negated components.
     """
 
@@ -72,6 +74,7 @@ class Between:
         self.ending = {index: stream.matching(one.bit) for index, one in ends.items() if one is not None}
         self.runs = {index: self._behind_runs(index) for index in watched if components[index].runs}
         self.ends = {*self.ending, *self.runs}
+        self.further = further_of(stream, pattern, self.rows_of)
         self._others: dict[int, Ints] = {}
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
         self.forbidding = [self._read(index) for index in watched if components[index].negated]
@@ -83,7 +86,7 @@ class Between:
         return Forbidding(component, next(gaps, None), tuple(one.expr for one in conjuncts), level)
 
     def group(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
-        """The group of a component in each candidate: a range of its `rows_of`, as two int64[m]."""
+        """The group of a component in each candidate: a range of its `members`, as two int64[m]."""
         gap = self.shape.gaps[self._gaps[component]]
         left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
         before = self.before[component]
@@ -92,9 +95,15 @@ class Between:
         if component in self.ends:
             until = np.minimum(until, self.ended(component, left))
         hi = np.maximum(lo, before[until])
+        if component in self.further:
+            lo, hi = self.further[component].before(lo, hi, until)
         if capped and gap.times.most is not None and not gap.to_right:
             hi = np.minimum(hi, lo + gap.times.most)
         return lo, hi
+
+    def members(self, component: int) -> Ints:
+        """The rows of which `group` gives ranges."""
+        return self.further[component].rows if component in self.further else self.rows_of[component]
 
     def ended(self, component: int, left: Ints) -> Ints:
         """int64[m], the row that ends a component's group behind each row `left`; `stream.rows` for none.
@@ -129,14 +138,14 @@ class Between:
     def events_of(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """For every event of a component's groups its candidate and its row, as two int64[k]."""
         owner, index = expand(*self.group(component, matrix, capped=capped))
-        return owner, self.rows_of[component][index]
+        return owner, self.members(component)[index]
 
     def ends_of(self, component: int, lo: Ints, hi: Ints, *, first: bool) -> pa.Array:
         """int64[m], the first or the last row of each group of a component; null where the group is empty.
 
         `lo` and `hi` are what `group` gives.
         """
-        rows = np.append(self.rows_of[component], -1)  # an empty group may point here, but is not looked at
+        rows = np.append(self.members(component), -1)  # an empty group may point here, but is not looked at
         return pa.array(rows[lo if first else hi - 1], mask=lo >= hi)
 
     def fits(self, level: int, matrix: Ints, *, capped: bool) -> Bools:
@@ -148,13 +157,18 @@ class Between:
         if level == 0:
             return np.ones(len(matrix), np.bool_)
         gap = self.shape.gaps[level - 1]
-        size = np.zeros(len(matrix), np.int64)
+        lo = hi = np.zeros(len(matrix), np.int64)
         if gap.group is not None:
             lo, hi = self.group(gap.group, matrix, capped=capped)
-            size = hi - lo
+        size = hi - lo
         fits = size >= gap.times.least
+        alone = gap.first & (matrix[:, level] == matrix[:, level - 1])
+        if gap.first and gap.group is not None:
+            fits &= alone | (np.diff(self.before[gap.group])[matrix[:, level - 1]] > 0)
         if gap.to_right and gap.group in self.ends:
             fits &= matrix[:, level] < self.ended(gap.group, matrix[:, level - 1])
+        if gap.to_right and gap.group in self.further:  # whose group may pass over the anchor
+            fits &= np.append(self.members(gap.group), -1)[hi - 1] == matrix[:, level]
         if gap.times.most is not None:
             fits &= size <= gap.times.most
         seq = self.stream.seq
@@ -162,8 +176,9 @@ class Between:
             taken = size + 1 - gap.from_left - gap.to_right
             fits &= seq[matrix[:, level]] - seq[matrix[:, level - 1]] == taken
         elif gap.adjoined and gap.group is not None:
-            rows = np.append(self.rows_of[gap.group], -1)  # see `ends_of`
-            fits &= seq[matrix[:, level]] - seq[np.where(size > 0, rows[hi - 1], matrix[:, level - 1])] == 1
+            rows = np.append(self.members(gap.group), -1)  # see `ends_of`
+            last = np.where(size > 0, rows[hi - 1], matrix[:, level - 1])
+            fits &= alone | (seq[matrix[:, level]] - seq[last] == 1)
         return fits
 
     def limit(self, level: int, left: Ints, *, capped: bool) -> Ints:
@@ -178,7 +193,7 @@ class Between:
                     limit = np.minimum(
                         limit, self._row_of(one.component, self.before[one.component][left + 1])
                     )
-        elif gap.times.most is not None and not capped:
+        elif gap.times.most is not None and not capped and gap.group not in self.further:
             most = self.before[gap.group][left + (not gap.from_left)] + gap.times.most
             limit = self._row_of(gap.group, most)
             if gap.group in self.ends:
@@ -267,15 +282,14 @@ class Between:
         if gap.group is None:
             return left, right
         lo, hi = self.group(gap.group, matrix, capped=capped)
-        rows = np.append(self.rows_of[gap.group], -1)  # an empty group may point here, but is not looked at
+        rows = np.append(self.members(gap.group), -1)  # an empty group may point here, but is not looked at
         if one.component in gap.before:
             return left, np.where(lo < hi, rows[lo], right)
         return np.where(lo < hi, rows[hi - 1], left), right
 
     def production_sets(self, matrix: Ints, *, capped: bool) -> Sets:
         """The events of whole candidates, in stream order."""
-        count = len(matrix)
-        parts = []
+        count, parts = len(matrix), list[tuple[int, Ints, Ints]]()
         for component in range(len(self.pattern.components)):
             if component in self._gaps:
                 parts.append((component, *self.events_of(component, matrix, capped=capped)))
@@ -332,6 +346,5 @@ class CandidateColumns:
         found = [aggregated(one, values.slice(0, 0), np.zeros(0, np.int64), 0)]
         for piece in pieces(hi - lo):
             owner, rows = between.events_of(index, matrix[piece], capped=self.capped)
-            of_groups = values.take(pa.array(rows))
-            found.append(aggregated(one, of_groups, owner, piece.stop - piece.start))
+            found.append(aggregated(one, values.take(pa.array(rows)), owner, piece.stop - piece.start))
         return pa.concat_arrays(found)

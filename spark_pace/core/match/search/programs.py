@@ -8,7 +8,7 @@ what `spark_pace.core.expr` does: null where arithmetic overflows or a divisor i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,11 @@ from spark_pace.core.match.compiled import operations as do
 from spark_pace.core.match.compiled.arguments import Programs
 from spark_pace.core.match.search.comparison import ACCEPTS, components_of
 from spark_pace.core.match.stream import Stream
+from spark_pace.core.plan.component import Component
 from spark_pace.core.ranks import value_orders
 from spark_pace.core.tables import bools
 
+FIRST, LAST = "@first", "@last"  # of the events of a group, as components of a program
 MOST_ROWS = 64  # for which a program is run at once
 _LOGIC = {"not": do.NOT, "is_null": do.IS_NULL, "and": do.AND, "or": do.OR}
 _ARITHMETIC = {
@@ -73,6 +75,22 @@ def _is_column(expr: Expr, components: Mapping[str | None, int]) -> bool:
     """Tell whether an expression is of one event at most."""
     grouped = any(isinstance(node, Aggregate) for node in walk(expr))
     return not grouped and len(components_of(expr, components)) < 2
+
+
+def is_testable(component: Component) -> bool:
+    """Tell whether compiled code can test what a component asks of further events; if it asks nothing too."""
+    if component.further is None:
+        return True
+    return is_program(of_ends(component.further), {component.name: 0, FIRST: 1, LAST: 2})
+
+
+def of_ends(expr: Expr) -> Expr:
+    """The expression with the first and the last event of the group as components of their own."""
+    if isinstance(expr, Aggregate) and expr.function in ("first", "last") and expr.attribute is not None:
+        return Column(FIRST if expr.function == "first" else LAST, expr.attribute, expr.type)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(map(of_ends, expr.arguments)))
+    return expr
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,8 @@ class Search:
         self.simple = shape.simple and pattern.order == "sequence"
         self.plain = shape.simple and not pattern.where
         self.members = members or [stream.matching(component) for component in shape.anchors]
+        if shape.without_first is not None and members is None:
+            self.members[0] = np.union1d(*self.members[:2])
         self.walking = self.structural = False
         self.foresees = True
         self.compared: dict[Expr, Comparison] = {}
@@ -232,7 +234,7 @@ class Search:
         """
         pool, keys, equality = self.levels[level].pool, self.levels[level].keys, self.levels[level].equality
         rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
-        after = after - self.between.shape.one_group(level)
+        after = after - self.between.shape.may_coincide(level)
         if self.levels[level].bound:
             end = np.minimum(end, self.between.limit(level, partial[:, -1], capped=self.walking))
         lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")

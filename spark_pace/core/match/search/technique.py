@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 from spark_pace.core.match.search.comparison import is_comparison, is_equality
-from spark_pace.core.match.search.programs import is_program
+from spark_pace.core.match.search.programs import is_program, is_testable
 from spark_pace.core.plan.rule import Pattern, Strategy
 from spark_pace.core.plan.shape import Shape, places_of, shape_of
 
@@ -102,9 +102,16 @@ class _Told:
 
     @cached_property
     def runnable(self) -> bool:
-        """True if compiled code can test each condition."""
+        """True if compiled code can test each condition and find each group, whatever it searches for."""
+        further = any(one.further is not None for one in self.pattern.components)
+        return self.testable and not further and self.shape.without_first is None
+
+    @cached_property
+    def testable(self) -> bool:
+        """True if compiled code can test each condition, of groups on what they have so far too."""
         places = places_of(self.pattern)
-        return all(is_program(one.expr, places) for one in self.pattern.where)
+        where = all(is_program(one.expr, places) for one in self.pattern.where)
+        return where and all(map(is_testable, self.pattern.components))
 
     @property
     def looked_up(self) -> bool:
@@ -149,6 +156,6 @@ def _of_unused(told: _Told) -> Technique:
             "production_sets" if in_lists else "in order"
         )  # lists take half the time where they are exact
         return Technique("terminator", told.pattern.strategy or own, True)
-    if told.runnable or not told.simple:
-        return Technique("terminator", "in turn", told.runnable)
+    if told.testable or not told.simple:
+        return Technique("terminator", "in turn", told.testable)
     return Technique("terminator", "all candidates")

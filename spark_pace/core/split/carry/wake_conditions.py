@@ -14,7 +14,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
-from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.plan.shape import initiator_bits, shape_of
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def _window_counts(pattern: Pattern) -> bool:
 
 
 def opening_bit(pattern: Pattern) -> int | None:
-    """The bit of ``@mask`` that initiators have; None in a conjunction, where any event may be one."""
-    return None if pattern.order == "conjunction" else 0
+    """The bit of ``@mask`` that initiators have; None where any of several makes an event one."""
+    return 0 if initiator_bits(pattern) == 1 else None
 
 
 def always_looks(rule: Rule) -> bool:

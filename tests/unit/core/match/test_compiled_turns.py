@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal as Choice
 from typing import TypeAlias
 
@@ -59,7 +60,16 @@ def said(operator: str, left: Expr, right: Expr, components: tuple[int, ...]) ->
     return Conjunct(Call(operator, (left, right), "BOOLEAN"), components)
 
 
+def own(of: str = "x") -> Column:
+    return attribute("g", of)
+
+
+def asks(operator: str, left: Expr, right: Expr) -> Expr:
+    return Call(operator, (left, right), "BOOLEAN")
+
+
 A, B, C = one("a"), one("b"), one("c")
+RISES_BEHIND = (compared("<=", (1, "a"), (2, "b")),)
 RISES = (compared("<", (0, "a"), (2, "b")),)
 PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguity]] = {
     "negation": ((A, no("n"), B), (), "relaxed"),
@@ -124,6 +134,31 @@ PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguit
         "relaxed",
     ),
     "strict, with a sum": ((A, group("g", 1, 4), B), (said("<", over("sum"), number(5), (1,)),), "strict"),
+    **{
+        f"a group so far: {name}": (
+            (*before, replace(group("g", least, most), follows=follows, further=further), *behind),
+            (),
+            contiguity,
+        )
+        for name, before, (least, most, follows, contiguity), further, behind in (
+            ("rises", (A,), (1, None, "relaxed", "relaxed"), asks(">=", own(), over("last")), (B,)),
+            ("run", (A,), (1, 3, "strict", "relaxed"), asks("<>", own(), over("first")), (B,)),
+            ("strict", (A,), (0, 4, "relaxed", "strict"), asks(">", own(), over("last")), (B,)),
+            ("before", (), (1, None, "relaxed", "relaxed"), asks("<=", own(), over("max")), (no("n"), B)),
+            (
+                "behind",
+                (A, no("n")),
+                (1, 3, "relaxed", "relaxed"),
+                asks(">=", own("v"), over("avg", "v")),
+                (),
+            ),
+            ("mean", (A,), (1, None, "relaxed", "relaxed"), asks(">", number(5), over("sum")), (no("n"), B)),
+            ("alone", (), (2, 4, "relaxed", "relaxed"), asks("<", over("count"), number(3)), ()),
+        )
+    },
+    "optional in first place": ((group("g", 0, 2), A, B), RISES_BEHIND, "relaxed"),
+    "optional in first place, strict": ((group("g", 0, 1), A, B), (), "strict"),
+    "optional in first place, and none between": ((group("g", 0, None), no("n"), B), (), "relaxed"),
     "strict, without a group": ((A, B, C), (compared("<>", (0, "a"), (1, "b")),), "strict"),
 }
 

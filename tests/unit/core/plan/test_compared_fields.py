@@ -142,7 +142,10 @@ RULE = Rule(
     description="rises",
 )
 GROUPED = Pattern(
-    components=(Component("a", HOLDS, Times(2, 5), until=Ending(HOLDS, 2)), Component("b", HOLDS)),
+    components=(
+        Component("a", HOLDS, Times(2, 5), until=Ending(HOLDS, 2), further=HOLDS),
+        Component("b", HOLDS),
+    ),
     where=(Conjunct(BOTH, (0, 1)),),
     within=Within(time_us=60_000_000),
     context=Context("each", "zero"),
