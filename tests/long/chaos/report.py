@@ -82,7 +82,7 @@ def _of_everything(summary: dict[str, Any]) -> Iterator[str]:
         f"{extras['numbered']:,} by rules over rules the numbers were looked at"
     )
     yield f"clock: {counted(summary['ticks'], 'tick')}"
-    yield f"counters and page: {counted(summary['answers'], 'answer')}, all of them 200 while the job ran"
+    yield f"counters and page: {counted(summary['answers'], 'answer')} with 200; any other is told below"
 
 
 def write_report(path: Path, summary: dict[str, Any]) -> None:
