@@ -104,8 +104,8 @@ row-patterns: $(VENV)/.ready  ## Compare random clauses of MATCH_RECOGNIZE with 
 fuzz: $(VENV)/.ready  ## Feed random inputs to every reader of what others wrote (INPUTS=1000000)
 	$(BIN)/python -m tests.long.fuzz --inputs $(or $(INPUTS),1000000)
 
-chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100 ORDERING=watermark or sources)
-	$(BIN)/python -m tests.long.chaos.run --kills $(or $(KILLS),100) --ordering $(or $(ORDERING),watermark)
+chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compare what it writes (KILLS=100 ORDERING=watermark or sources, or ALL=1)
+	$(BIN)/python -m tests.long.chaos.run --kills $(or $(KILLS),100) --ordering $(or $(ORDERING),watermark) $(if $(ALL),--all)
 
 kills: setup  ## Kill jobs of random graphs of rules at random moments and compare them with the oracle (JOBS=20 KILLS=6 SEED=0)
 	$(BIN)/python -m tests.long.levels.kills --jobs $(or $(JOBS),20) --kills $(or $(KILLS),6) --seed $(or $(SEED),0)

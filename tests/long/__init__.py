@@ -3,7 +3,8 @@
 - `browser` (`make browser`) opens pages with matches and pages of jobs in Chromium. No part of it is in CI,
   which has no browser; `tests/unit/io/html/test_timeline.py` checks what the pages are given.
 - `chaos` (`make chaos`) kills a job on Kafka again and again, and compares its tables with those of an
-  undisturbed run. `tests/integration/test_kills.py` is a short round of it.
+  undisturbed run. `tests/integration/test_kills.py` is a short round of it. With `ALL=1` the job has alerts,
+  rules that come and go, a clock, counters and a page; of that there is no short round, for it takes minutes.
 - `differential` (`make differential`) compares the core with the oracle on random rules and streams,
   while every choice of a way is set. `differential/test_table.py` is a short run of it.
 - `fuzz` (`make fuzz`) gives random inputs to every reader of what others wrote, and keeps its findings in

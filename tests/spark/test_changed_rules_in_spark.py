@@ -155,7 +155,9 @@ def test_an_unfinished_batch_is_finished_before_rules_change(
     assert [found(spec, name) for name in stays] == [
         expected(spec, name, 0, 6, finish=True) for name in stays
     ]
-    assert table(spec, "metrics").sort_by("batch_id")["events"].to_pylist() == [40] * 6
+    metrics = table(spec, "metrics").sort_by("batch_id")
+    assert metrics["events"].to_pylist() == [40] * 6
+    assert sum(metrics["matches"].to_pylist()) == table(spec, "matches").num_rows
 
 
 def test_each_change_of_rules_has_one_row_whatever_fails(

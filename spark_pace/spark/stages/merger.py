@@ -154,7 +154,8 @@ class MergerHost:
         failed = merged.failed.num_rows
         counted = {"late": late.num_rows, "quarantined": failed, **self._counted(session, work)}
         above = {**levels.standing, "state_bytes": level_bytes}
-        report = self._report(batch_id, stats, merged.matches, counted, above, stood)
+        matches = {name: number - begin.out_seq.get(name, 0) for name, number in numbers.items()}
+        report = self._report(batch_id, stats, matches, counted, above, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         self._append(tables, report, datetime.now(timezone.utc))
@@ -249,7 +250,7 @@ class MergerHost:
         self,
         batch_id: int,
         stats: list[dict[str, Any]],
-        matches: pa.Table,
+        matches: Mapping[str, int],
         counted: dict[str, Any],
         above: Mapping[str, int],
         stood: bool,
@@ -264,12 +265,11 @@ class MergerHost:
         counted["quarantined"] += counts["bad_records"]
         slowest = first.get("slowest", [])
         frontier_us = first.get("frontier_us", NO_FRONTIER)
-        by_rule = pc.value_counts(matches.column("rule")).to_pylist()
         return BatchReport(
             **{**counts, **counted},
             batch_id=batch_id,
             seconds=time.monotonic() - self._since,
-            matches={str(count["values"]): int(count["counts"]) for count in by_rule},
+            matches={name: count for name, count in matches.items() if count},
             frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
             max_time_us=first.get("max_time_us"),
             slowest_source=slowest[0] if slowest else None,

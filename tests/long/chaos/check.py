@@ -38,8 +38,8 @@ def differences(
     tables: Tables, stream: Stream, core: LocalResult, source_of: dict[int, str]
 ) -> Iterator[str]:
     """What is not as the core and the stream say it must be."""
-    yield from _rows_apart("matches", tables["matches"], core.matches)
-    yield from _misnumbered(tables["matches"])
+    yield from rows_apart("matches", tables["matches"], core.matches)
+    yield from misnumbered(tables["matches"])
     roles = stream.table
     for name, role, found in (("late", LATE, tables["late"]), ("bad", BAD, _records(tables["quarantine"]))):
         rows = roles.filter(pc.equal(roles["role"], role))
@@ -50,17 +50,17 @@ def differences(
                 strict=True,
             )
         )
-        yield from _apart(f"positions of {name} records", expected, _keys(found, "source", "offset"))
+        yield from apart(f"positions of {name} records", expected, keys(found, "source", "offset"))
     if pc.any(pc.greater(roles["behind"], 0)).as_py():  # by source, the stream itself says how late
         rows = roles.filter(pc.equal(roles["role"], LATE))
         expected = sorted(pc.multiply(rows["behind"], 1_000_000).to_pylist())
-        yield from _apart("lateness", expected, sorted(tables["late"]["lateness_us"].to_pylist()))
+        yield from apart("lateness", expected, sorted(tables["late"]["lateness_us"].to_pylist()))
     selections = tables["quarantine"].filter(pc.equal(tables["quarantine"]["kind"], "selection"))
     names = ("rule", "key", "selection_id")
-    yield from _apart("failed selections", _keys(core.failed, *names), _keys(selections, *names))
+    yield from apart("failed selections", keys(core.failed, *names), keys(selections, *names))
     yield from _miscounted(tables["metrics"], stream)
     rows = [tables["matches"].num_rows, tables["quarantine"].num_rows]
-    yield from _apart(
+    yield from apart(
         "metrics: matches and quarantined",
         rows,
         [total(tables["metrics"], name) for name in ("matches", "quarantined")],
@@ -70,10 +70,10 @@ def differences(
 def against(reference: Tables, tables: Tables) -> Iterator[str]:
     """What is not as in the tables of another run over the same batches."""
     for name in ("matches", "late", "quarantine"):
-        yield from _rows_apart(name, tables[name], reference[name])
+        yield from rows_apart(name, tables[name], reference[name])
 
 
-def _misnumbered(matches: pa.Table) -> Iterator[str]:
+def misnumbered(matches: pa.Table) -> Iterator[str]:
     for rule in pc.unique(matches["rule"]).to_pylist():
         numbers = matches.filter(pc.equal(matches["rule"], rule))["out_seq"].to_pylist()
         if numbers != list(range(len(numbers))):
@@ -81,34 +81,34 @@ def _misnumbered(matches: pa.Table) -> Iterator[str]:
 
 
 def _miscounted(metrics: pa.Table, stream: Stream) -> Iterator[str]:
-    yield from _apart("metrics: batch ids", list(range(metrics.num_rows)), metrics["batch_id"].to_pylist())
+    yield from apart("metrics: batch ids", list(range(metrics.num_rows)), metrics["batch_id"].to_pylist())
     others = {"late": LATE, "bad_records": BAD, "heartbeats": BEAT, "repeats": REPEAT}
     wanted = {"records": len(stream.lines), **{name: stream.count(role) for name, role in others.items()}}
     wanted["events"] = wanted["records"] - sum(wanted[name] for name in others)
     for name, count in wanted.items():
-        yield from _apart(f"metrics: {name}", [count], [total(metrics, name)])
+        yield from apart(f"metrics: {name}", [count], [total(metrics, name)])
 
 
 def _records(quarantine: pa.Table) -> pa.Table:
     return quarantine.filter(pc.equal(quarantine["kind"], "record"))
 
 
-def _keys(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
+def keys(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
     """Some columns of the rows, in order."""
     rows = zip(*(table[name].to_pylist() for name in names), strict=True)
     return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
 
 
-def _rows_apart(name: str, got: pa.Table, wanted: pa.Table) -> Iterator[str]:
+def rows_apart(name: str, got: pa.Table, wanted: pa.Table) -> Iterator[str]:
     if wanted.num_columns != got.num_columns:
         yield f"{name}: columns {wanted.column_names} expected, got {got.column_names}"
         return
     wanted = wanted.select(got.column_names).cast(got.schema)
     if not got.equals(wanted):
-        yield from _apart(name, wanted.to_pylist(), got.to_pylist()) or (f"{name}: differ",)
+        yield from apart(name, wanted.to_pylist(), got.to_pylist()) or (f"{name}: differ",)
 
 
-def _apart(name: str, wanted: list[Any], got: list[Any]) -> list[str]:
+def apart(name: str, wanted: list[Any], got: list[Any]) -> list[str]:
     """The first place where two lists differ, if they do."""
     if wanted == got:
         return []

@@ -70,12 +70,15 @@ events: {{delay: {delay} s{more}}}
 rules: [rules.yaml]
 sink: {{kind: delta, path: out}}
 checkpoint: checkpoint
-trigger: available_now
-admission: off  # by watermark, batches must be cut alike: another cut has other late events
-finish: true
+{run}
 operators: [tests.long.chaos.job]
 parallelism: {{slots: 2, buckets: 2}}
 spark: {{spark.master: "local[2]"}}
+"""
+TO_THE_END = """
+trigger: available_now
+admission: off  # by watermark, batches must be cut alike: another cut has other late events
+finish: true
 """
 ORDERINGS = {
     "watermark": "",
@@ -107,5 +110,6 @@ def write_job(folder: Path, source: str, ordering: str = "watermark") -> Path:
     """
     folder.mkdir(parents=True)
     (folder / "rules.yaml").write_text(RULES)
-    (folder / "job.yaml").write_text(JOB.format(source=source, delay=DELAY_S, more=ORDERINGS[ordering]))
+    job = JOB.format(source=source, delay=DELAY_S, more=ORDERINGS[ordering], run=TO_THE_END)
+    (folder / "job.yaml").write_text(job)
     return folder / "job.yaml"

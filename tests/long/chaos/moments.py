@@ -32,9 +32,19 @@ IN_A_BATCH = (
     *(f"{table} written" for table in TABLES),
 )
 IN_THE_END = ("end found", "end half written", "end written")
+OF_ALERTS = ("cursor unwritten", "cursor written")  # before a piece is sent, or behind it
+OF_RULES = ("rules unwritten", "rules written")  # the layout, once a query of this start has begun
 OF_LOOKUPS = ("lookup unwritten", "lookup written")  # copies of what tables hold, and which a batch has
 WITH_THE_FIRST_BATCH = "rule_changes written"
-MOMENTS = (WITH_THE_FIRST_BATCH, *BEFORE_THE_FIRST_BATCH, *IN_A_BATCH, *IN_THE_END, *OF_LOOKUPS)
+MOMENTS = (
+    WITH_THE_FIRST_BATCH,
+    *BEFORE_THE_FIRST_BATCH,
+    *IN_A_BATCH,
+    *IN_THE_END,
+    *OF_ALERTS,
+    *OF_RULES,
+    *OF_LOOKUPS,
+)
 
 _LOOK_S = 0.0002  # a file is written and synced in milliseconds
 
@@ -50,6 +60,7 @@ class _Kill:
     skip: int
     tell: Tell
     jvm: int | None = None
+    has_query: bool = False
 
     def at(self, moment: str) -> None:
         if moment != self.moment:
@@ -92,8 +103,9 @@ def _wrap_files(kill: _Kill) -> None:
 
     def replaced(source: Any, target: Any) -> None:
         path = Path(target)
-        folders = {"sequence": "numbers", "levels": "levels", "lookup": "lookup"}
-        thing = "layout" if path.name == "layout.json" else folders.get(path.parent.name, "other")
+        folders = {"sequence": "numbers", "levels": "levels", "lookup": "lookup", "alerts": "cursor"}
+        layout = "rules" if kill.has_query else "layout"
+        thing = layout if path.name == "layout.json" else folders.get(path.parent.name, "other")
         kill.at(f"{thing} unwritten")
         replace(source, target)
         kill.at(f"{thing} written")
@@ -118,6 +130,7 @@ def _wrap_session(kill: _Kill) -> None:
 
     def started(rows: Any, merger: MergerHost, *arguments: Any) -> Any:
         kill.at("query unstarted")
+        kill.has_query = True
         if kill.moment in OF_FILES:
             threading.Thread(target=_watch, args=(kill, merger.checkpoint.waiting), daemon=True).start()
         return start(rows, merger, *arguments)

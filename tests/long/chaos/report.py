@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,29 @@ def as_text(summary: dict[str, Any]) -> str:
                 **summary["seconds_to_recover"]
             )
         )
+    lines += list(_of_everything(summary)) if "alerts" in summary else []
     lines += [f"not reached: {kill['whom']}, {kill['moment']}" for kill in summary["not_reached"]]
     lines += [f"said or left behind: {complaint}" for complaint in summary["complaints"]]
     lines += [f"differs: {difference}" for difference in summary["differences"]]
     lines.append(f"differences: {len(summary['differences'])}")
     return "\n".join(lines)
+
+
+def _of_everything(summary: dict[str, Any]) -> Iterator[str]:
+    """What there is to say of a job that has everything."""
+    alerts, extras = summary["alerts"], summary["extras"]
+    read = ", ".join(f"{count:,} while {mode}" for mode, count in sorted(alerts["alerts_read"].items()))
+    yield (
+        f"alerts: {alerts['rows']:,} rows; read by the target: {read}; {alerts['came_again']:,} came again, "
+        f"{alerts['marked_though_first']:,} were marked as repeats and came once"
+    )
+    yield (
+        f"rules: the file changed {counted(summary['rule_files'], 'time')}, extra rules were taken over "
+        f"{counted(extras['lives'], 'time')}; {extras['matches']:,} of their matches are the core's, of "
+        f"{extras['numbered']:,} by rules over rules the numbers were looked at"
+    )
+    yield f"clock: {counted(summary['ticks'], 'tick')}"
+    yield f"counters and page: {counted(summary['answers'], 'answer')} with 200; any other is told below"
 
 
 def write_report(path: Path, summary: dict[str, Any]) -> None:

@@ -70,18 +70,28 @@ class Outcome:
     complaints: list[str] = field(default_factory=list)
 
 
-def drawn_kills(count: int, seed: int) -> list[Kill]:
+def drawn_kills(
+    count: int, seed: int, others: Sequence[Kill] = (), without: Sequence[str] = ()
+) -> list[Kill]:
     """Draw kills: every chosen moment where `count` allows it, the rest by chance.
 
     The order is by chance too, except that those of the first start come first and those of the end last.
+
+    Args:
+        count: how many.
+        seed: of the chance.
+        others: more of them, before those of chance.
+        without: moments that the job does not have.
     """
     chance = random.Random(seed)
     first = [
         Kill(whom, moment)
         for whom, moment in zip(("driver", "group", "driver"), BEFORE_THE_FIRST_BATCH, strict=True)
     ]
-    last = [Kill(whom, moment) for whom, moment in zip(("driver", "group", "jvm"), IN_THE_END, strict=True)]
-    middle = [Kill("all" if moment in OF_FILES else "driver", moment) for moment in IN_A_BATCH]
+    ends = zip(("driver", "group", "jvm"), IN_THE_END, strict=True)
+    last = [Kill(whom, moment) for whom, moment in ends if moment not in without]
+    in_a_batch = [moment for moment in IN_A_BATCH if moment not in without]
+    middle = [*others, *(Kill("all" if moment in OF_FILES else "driver", moment) for moment in in_a_batch)]
     middle += [Kill(whom, RANDOM) for whom in LIVES_ON if whom != "fold"]
     middle.append(Kill("broker", AWAY))
     while len(middle) < count - len(first) - len(last):
@@ -89,7 +99,7 @@ def drawn_kills(count: int, seed: int) -> list[Kill]:
             ("driver", "driver", "group", "group", "jvm", "worker", "worker", "operator", "broker")
         )
         chosen = whom not in LIVES_ON and chance.random() < 0.5
-        middle.append(Kill(whom, chance.choice((*IN_A_BATCH, "query unstarted")) if chosen else RANDOM))
+        middle.append(Kill(whom, chance.choice((*in_a_batch, "query unstarted")) if chosen else RANDOM))
     chance.shuffle(middle)
     return [*first, *middle[: max(0, count - len(first) - len(last))], *last]
 
@@ -105,6 +115,8 @@ class Series:
         kill_broker: kills the broker and starts it again after so many seconds.
         say: hears a line for each kill.
         driver: the module that runs the job.
+        told: how lines begin that the job may say at any time.
+        behind: called behind each batch of a job that is not being killed; True if no kill is left.
     """
 
     job: Path
@@ -113,6 +125,8 @@ class Series:
     kill_broker: Callable[[int], None] | None = None
     say: Callable[[str], None] = print
     driver: str = "tests.long.chaos.driver"
+    told: tuple[str, ...] = ()
+    behind: Callable[[RunningJob, bool], None] = lambda job, is_over: None
     outcome: Outcome = field(default_factory=Outcome)
     _batches: int = 0
     _waiting: list[tuple[Kill, float]] = field(default_factory=list)
@@ -184,6 +198,8 @@ class Series:
                 self._recovered()
             if "batch" in fact:
                 self._batches += 1
+                if not self._dying:
+                    self.behind(job, not self.outcome.unspent)
                 return True
         return False
 
@@ -222,7 +238,7 @@ class Series:
 
     def _goes_on(self, job: RunningJob) -> bool:
         """Whether the job must be started again; notes what it must not have said."""
-        code, said = job.code(), without_greeting(job.said())
+        code, said = job.code(), without_greeting(job.said(), self.told)
         killed = {kill.whom for kill, _ in self._waiting}
         if code == -signal.SIGKILL and killed & {"driver", "group", "all"}:
             return True
@@ -233,9 +249,10 @@ class Series:
         return code != 0
 
 
-def without_greeting(said: str) -> str:
-    """What was said but for the lines with which Spark starts."""
-    return "\n".join(line for line in said.splitlines() if line.strip() and not line.startswith(_GREETING))
+def without_greeting(said: str, told: tuple[str, ...] = ()) -> str:
+    """What was said but for the lines with which Spark starts, and those that begin like one of `told`."""
+    others = (*_GREETING, *told)
+    return "\n".join(line for line in said.splitlines() if line.strip() and not line.startswith(others))
 
 
 def one_line(said: str) -> bool:

@@ -84,7 +84,7 @@ def make_stream(records: int, parts: int, spared: int, *, by_source: bool = Fals
     said["kind"] = np.where(role == BEAT, "alive", said["kind"])
     columns = {"part": part, "offset": number // parts, "role": role, "t": time, "behind": behind, **said}
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    return Stream(table, _lines(table))
+    return Stream(table, lines_of(table))
 
 
 def _with_strays(
@@ -108,8 +108,9 @@ def _behind(part: Ints, time: Ints, role: Roles) -> Ints:
     return behind
 
 
-def _lines(table: pa.Table) -> list[bytes]:
-    texts = pc.strftime(table["t"].cast(pa.timestamp("s")), "%Y-%m-%dT%H:%M:%S")
+def lines_of(table: pa.Table, unit: str = "s") -> list[bytes]:
+    """The text of each record; `t` is in this unit."""
+    texts = pc.strftime(table["t"].cast(pa.timestamp(unit)), "%Y-%m-%dT%H:%M:%S")
     rows = zip(
         texts.to_pylist(),
         *(table[name].to_pylist() for name in ("role", "id", "k", "kind", "x")),

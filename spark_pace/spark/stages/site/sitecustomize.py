@@ -1,5 +1,7 @@
 """Lets a Python process of Spark import PySpark from the installed package; Python runs this when it starts.
 
+It also keeps the process of a streaming source quiet when its query ends.
+
 Spark puts an archive of the same modules, `pyspark.zip`, first on the path of its Python processes. Each
 process compiles modules from an archive anew, which takes two thirds of a second.
 """
@@ -18,6 +20,17 @@ def _is_of_a_package(path: str) -> bool:
     return path.endswith(_ARCHIVE) and os.path.isfile(path.removesuffix(_ARCHIVE) + "/__init__.py")
 
 
+def _untold(kind, error, trace):  # type: ignore[no-untyped-def]
+    """Print an error that nobody has caught, unless it says that Spark has closed the connection.
+
+    Spark closes it to end the process, with its query. Whether the process can still answer then is chance.
+    """
+    if not issubclass(kind, ConnectionError):
+        sys.__excepthook__(kind, error, trace)
+
+
+if "pyspark.sql.streaming.python_streaming_source_runner" in sys.orig_argv:
+    sys.excepthook = _untold
 sys.path[:] = [path for path in sys.path if not _is_of_a_package(path)]
 
 # Python runs only the first `sitecustomize` on the path, so this runs the one after it

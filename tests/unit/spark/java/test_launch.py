@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +101,34 @@ def test_workers_take_spark_from_the_installed_package(
     whence, told = json.loads(answer.stdout)
     assert "site-packages" in whence
     assert told == ("of another" if hidden else None)
+
+
+@pytest.mark.parametrize("is_reset", [True, False], ids=["closed", "other_error"])
+def test_the_process_of_a_source_says_nothing_when_spark_closes_its_connection(
+    is_reset: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pyspark.sql.streaming.python_streaming_source_runner"],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(_path_of_workers()),
+                "PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]),
+                "PYTHON_WORKER_FACTORY_SECRET": "secret",
+            },
+        )
+        spark, _ = server.accept()
+        with spark:
+            spark.recv(100)
+            spark.sendall(struct.pack("!i2s", 2, b"ok" if is_reset else b"no"))
+            if is_reset:
+                spark.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        said = process.communicate(timeout=60)[1]
+    assert ("Traceback" in said) is not is_reset
+    assert process.returncode != 0
 
 
 @pytest.mark.parametrize("variable", ["SPARK_HOME", "SPARK_CONF_DIR"])

@@ -1,0 +1,190 @@
+"""A target of alerts that is down, hangs or answers 500 a third of the time, and what it must have got."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pyarrow as pa
+
+from tests.long.chaos.check import Tables
+
+WELL, DOWN, HANGS, FAILS = "well", "down", "hanging", "answering 500"
+WELL_S, ILL_S = (4.0, 12.0), (2.0, 6.0)  # a third of the time it is ill
+_KEYS = {
+    "matches": ("rule", "out_seq"),
+    "late": ("source", "offset"),
+    "quarantine": ("kind", "source", "offset", "rule", "key", "selection_id"),
+}
+_SAME = ("key", "seq", "selection_id")  # of a match and its alert, beside its fields
+Alert = dict[str, Any]
+
+
+@dataclass
+class Target:
+    """An HTTP server.
+
+    Attributes:
+        port: where it listens, while it is not down.
+        seed: of the chance.
+        got: the alerts that were read, each with what the server was then.
+    """
+
+    port: int
+    seed: int
+    got: list[tuple[Alert, str]] = field(default_factory=list)
+    mode: str = WELL
+    _recovers: threading.Event = field(default_factory=threading.Event)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def recover(self) -> None:
+        """Be well from now on."""
+        self._recovers.set()
+
+    def accepted(self) -> int:
+        """How many rows it has accepted at least once."""
+        with self._lock:
+            return len({alert["id"] for alert, mode in self.got if mode == WELL})
+
+    @contextmanager
+    def running(self) -> Iterator[Target]:
+        thread = threading.Thread(target=self._live, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._ended.set()
+            self._recovers.set()
+            thread.join()
+
+    def _live(self) -> None:
+        chance = random.Random(self.seed)
+        server = self._listening()
+        while not self._recovers.wait(chance.uniform(*WELL_S)):
+            self.mode = chance.choice((DOWN, HANGS, FAILS))
+            if self.mode == DOWN:
+                server.shutdown()
+                server.server_close()
+            self._recovers.wait(chance.uniform(*ILL_S))
+            if self.mode == DOWN:
+                server = self._listening()
+            self.mode = WELL
+        self._ended.wait()
+        server.shutdown()
+        server.server_close()
+
+    def _listening(self) -> ThreadingHTTPServer:
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                owner.take(self)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        server = _Quiet(("127.0.0.1", self.port), Handler)
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        return server
+
+    def take(self, handler: BaseHTTPRequestHandler) -> None:
+        """Read a request, and answer as it goes."""
+        mode = self.mode
+        if mode == DOWN:  # a connection from before
+            handler.close_connection = True
+            return
+        alerts = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        with self._lock:
+            self.got += [(alert, mode) for alert in alerts]
+        if mode == HANGS:
+            while self.mode == HANGS and not self._ended.wait(0.1):
+                pass
+            handler.close_connection = True
+            return
+        handler.send_response(200 if mode == WELL else 500)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    def summary(self) -> dict[str, Any]:
+        """How many alerts came, and what became of them."""
+        ids = [alert["id"] for alert, _ in self.got]
+        marked = {alert["id"] for alert, _ in self.got if alert["repeat"]}
+        return {
+            "alerts_read": dict(Counter(mode for _, mode in self.got)),
+            "rows": len(set(ids)),
+            "came_again": len(ids) - len(set(ids)),
+            "marked_though_first": len(marked - {one for one, count in Counter(ids).items() if count > 1}),
+        }
+
+
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that was killed."""
+
+
+def wrongly_sent(target: Target, tables: Tables) -> Iterator[str]:
+    """What the target was not sent as it was promised."""
+    seen: set[str] = set()
+    unmarked = [alert["id"] for alert, _ in target.got if _is_seen(alert, seen) and not alert["repeat"]]
+    if unmarked:
+        yield f"alerts: {len(unmarked)} came again without repeat, the first {unmarked[0]}"
+    for table, names in _KEYS.items():
+        rows = {_key(row, names): row for row in tables[table].select(list(names)).to_pylist()}
+        accepted = {_key(a, names) for a, mode in target.got if mode == WELL and a["table"] == table}
+        if missing := sorted(map(str, rows.keys() - accepted)):
+            yield f"alerts: {len(missing)} rows of {table} were never accepted, the first {missing[0]}"
+        if others := sorted(map(str, accepted - rows.keys())):
+            yield f"alerts: {len(others)} are no rows of {table}, the first {others[0]}"
+    yield from _disordered("read", [alert for alert, _ in target.got])
+    yield from _disordered("accepted", [alert for alert, mode in target.got if mode == WELL])
+    yield from _altered(target, tables["matches"])
+
+
+def _is_seen(alert: Alert, seen: set[str]) -> bool:
+    is_seen = alert["id"] in seen
+    seen.add(alert["id"])
+    return is_seen
+
+
+def _key(row: Alert, names: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in names)
+
+
+def _disordered(what: str, alerts: list[Alert]) -> Iterator[str]:
+    """Rules of which the first arrivals are not in order."""
+    numbers: dict[str, dict[int, None]] = {}
+    for alert in alerts:
+        if alert["table"] == "matches":
+            numbers.setdefault(alert["rule"], {})[alert["out_seq"]] = None
+    for rule, came in numbers.items():
+        if list(came) != list(range(len(came))):
+            yield f"alerts: the first arrivals of {rule} ({what}) are not in order"
+
+
+def _altered(target: Target, matches: pa.Table) -> Iterator[str]:
+    """The first alert that has other values than its row; times are text in alerts, and left out."""
+    rows = {(row["rule"], row["out_seq"]): row for row in matches.drop_columns(["events"]).to_pylist()}
+    for alert, _ in target.got:
+        row = rows.get((alert["rule"], alert["out_seq"])) if alert["table"] == "matches" else None
+        given = {} if row is None else {name: alert[name] for name in _SAME} | alert["fields"]
+        if row is not None and any(_differs(row[name], value) for name, value in given.items()):
+            yield f"alerts: {alert} is not its row {row}"
+            return
+
+
+def _differs(ours: Any, sent: Any) -> bool:
+    return ours != sent and not isinstance(ours, datetime)
