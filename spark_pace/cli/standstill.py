@@ -23,6 +23,7 @@ class Standstill:
         self._say = say
         self._seconds = seconds
         self._timer: threading.Timer | None = None
+        self._newest_us: int | None = None
         self._is_ahead = False
 
     def after(self, batch: BatchReport) -> None:
@@ -40,7 +41,9 @@ class Standstill:
             self._timer.cancel()
 
     def _look_ahead(self, batch: BatchReport) -> None:
-        newest = None if batch.max_time_us is None else time_of(batch.max_time_us)
+        times = [time for time in (self._newest_us, batch.max_time_us) if time is not None]
+        self._newest_us = max(times, default=None)
+        newest = None if self._newest_us is None else time_of(self._newest_us)
         told = ahead(newest, datetime.now(timezone.utc))
         if told is not None and not self._is_ahead:
             self._say(f"warning: {told}")

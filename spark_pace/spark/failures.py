@@ -9,8 +9,10 @@ from pyspark.errors import PySparkException
 from spark_pace import errors
 from spark_pace.errors import (
     SEE_TRACE,
+    ConfigError,
     EventError,
     OperatorError,
+    RuleError,
     SetupError,
     SparkPaceError,
     StateError,
@@ -66,6 +68,8 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
         ours = _OURS.search(text)
         if ours:
             kind = getattr(errors, ours[1], SparkPaceError)
+            if kind in (ConfigError, RuleError):  # they hold problems, of which only the text has come here
+                kind = UnfitError
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
     got = _cause(texts).rstrip(". ")
     do = f"Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"

@@ -50,17 +50,21 @@ class History:
             greatest values of their columns in `metrics`, and what this module adds to them.
         matches: how many matches of each rule were written in each longer stretch, from `begins_us` on, and
             when the last of them was; a row for each rule that has any there.
+        stands: the frontier, and when the first batch that had it was written, both in microseconds since
+            1970; None if there is no frontier yet.
     """
 
     batches: pa.Table
     matches: pa.Table
+    stands: tuple[int, int] | None = None
 
     def after(self, rows: pa.Table) -> History:
         """The history with further rows of `metrics`: `COLUMNS` and `matches_by_rule`."""
         batches = pa.concat_tables([self.batches, _batches(rows)])
         matches = pa.concat_tables([self.matches, _by_rule(rows)])
         power = _power(batches)
-        return History(_joined(batches, power), _joined_by_rule(matches, power + _COARSER))
+        stands = _standing(self.stands, rows)
+        return History(_joined(batches, power), _joined_by_rule(matches, power + _COARSER), stands)
 
     def sums(self) -> dict[str, float]:
         """The sums over the whole history, by column."""
@@ -71,15 +75,6 @@ class History:
         found = self.matches.group_by("rule").aggregate([("matches", "sum"), ("last_us", "max")])
         columns = (found[name].to_pylist() for name in ("rule", "matches_sum", "last_us_max"))
         return {rule: (matches, at) for rule, matches, at in zip(*columns, strict=True)}
-
-    def stood_since(self) -> int | None:
-        """Since when, in microseconds since 1970, the frontier is where it is; None if it is nowhere."""
-        last = pc.max(self.batches["frontier"])
-        if not last.is_valid:
-            return None
-        there = self.batches.filter(pc.equal(self.batches["frontier"], last))
-        first: int = pc.min(there["written_at"]).cast(pa.int64()).as_py()
-        return first
 
     def matrix(self, rules: list[str]) -> tuple[list[int], list[list[int]]]:
         """When stretches begin, in microseconds since 1970, and the matches of each rule in each of them."""
@@ -95,6 +90,19 @@ class History:
 NOTHING = History(
     pa.schema([*_SUMMED.items(), *_GREATEST.items()]).empty_table(), _BY_RULE.empty_table()
 )  # before the first batch
+
+
+def _standing(before: tuple[int, int] | None, rows: pa.Table) -> tuple[int, int] | None:
+    frontiers, written = (rows[name].cast(UTC_TIME).cast(pa.int64()) for name in ("frontier", "written_at"))
+    last = pc.max(frontiers)
+    if not last.is_valid or (before is not None and last.as_py() < before[0]):
+        return before
+    first = pc.min(written.filter(pc.equal(frontiers, last))).as_py()
+    return (
+        (last.as_py(), first)
+        if before is None or last.as_py() > before[0]
+        else (before[0], min(before[1], first))
+    )
 
 
 def _batches(rows: pa.Table) -> pa.Table:

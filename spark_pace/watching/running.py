@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files_note import FilesNote, read_note
 from spark_pace.spark.checkpoint.lock import holder
 
 
@@ -22,6 +23,7 @@ class Running:
         began: when that batch began first.
         reached: the greatest event time of each source, in microseconds since 1970; empty unless the stream
             is ordered by sources and a batch is done.
+        note: in what the job's files differ from what runs, as it has noted; None if they do not.
     """
 
     process: str | None
@@ -29,6 +31,7 @@ class Running:
     batch: int | None
     began: datetime | None
     reached: dict[str, int] = field(default_factory=dict)
+    note: FilesNote | None = None
 
 
 def running(folder: Path) -> Running:
@@ -42,7 +45,8 @@ def running(folder: Path) -> Running:
     process, since = (None, None) if holding is None else (holding[0], _time(holding[1]))
     batch, began = under_way(checkpoint)
     begin = read_begin(checkpoint, checkpoint.next_batch())
-    return Running(process, since, batch, began, {} if begin is None else begin.reached)
+    note = None if process is None else read_note(checkpoint)
+    return Running(process, since, batch, began, {} if begin is None else begin.reached, note)
 
 
 def under_way(checkpoint: Checkpoint) -> tuple[int | None, datetime | None]:

@@ -43,29 +43,22 @@ class Seen:
         """
         after = -1 if self.last is None else self.last["batch_id"]
         answer = Tables(self.out, ["metrics"]).query(f"SELECT {_READ} FROM metrics WHERE batch_id > {after}")
-        read: list[pa.RecordBatch] = []
+        read, history, last = list[pa.RecordBatch](), self.history, self.last
         for batch in answer:
             if self._ended:
                 must, do = "must be looked at while the job runs", "Start the job again."
                 raise StateError(f"{self.out} — {must}; got its end. {do}")
             read.append(batch)
             if sum(one.num_rows for one in read) >= _ROWS_AT_ONCE:
-                self._add(pa.Table.from_batches(read))
+                history, last = _with(history, last, pa.Table.from_batches(read))
                 read = []
         if read:
-            self._add(pa.Table.from_batches(read))
+            history, last = _with(history, last, pa.Table.from_batches(read))
+        self.history, self.last = history, last  # all of it or, after an error, nothing
 
     def end(self) -> None:
         """Let a look that another thread takes end early, in an error."""
         self._ended = True
-
-    def _add(self, rows: pa.Table) -> None:
-        """Add rows, which may come in any order."""
-        self.history = self.history.after(rows)
-        place = pc.index(rows["batch_id"], pc.max(rows["batch_id"])).as_py()
-        newest = rows.select(_OF_THE_LAST).slice(place, 1).to_pylist()[0]
-        if self.last is None or newest["batch_id"] > self.last["batch_id"]:
-            self.last = newest
 
     def asked(self, table: str, ask: Callable[[Tables], Any]) -> Any:
         """The answer of `ask` to a table in its present state; asked once for each state of it.
@@ -79,3 +72,12 @@ class Seen:
         if self._answers.get(table, (None,))[0] != version:
             self._answers[table] = (version, ask(tables))
         return self._answers[table][1]
+
+
+def _with(history: History, last: dict[str, Any] | None, rows: pa.Table) -> tuple[History, dict[str, Any]]:
+    """The history, and the row of the last batch, with further rows, which may come in any order."""
+    place = pc.index(rows["batch_id"], pc.max(rows["batch_id"])).as_py()
+    newest: dict[str, Any] = rows.select(_OF_THE_LAST).slice(place, 1).to_pylist()[0]
+    if last is not None and last["batch_id"] > newest["batch_id"]:
+        newest = last
+    return history.after(rows), newest

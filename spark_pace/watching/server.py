@@ -42,9 +42,11 @@ class Looks:
             try:
                 began = time.monotonic()
                 if self._told is None or began >= self._until:
-                    self._told = json.dumps(self._look()).encode()
-                    took = time.monotonic() - began
-                    self._until = began + max(_LEAST_SECONDS, took / _MOST_SHARE)
+                    try:
+                        self._told = json.dumps(self._look()).encode()
+                    finally:
+                        took = time.monotonic() - began
+                        self._until = began + max(_LEAST_SECONDS, took / _MOST_SHARE)
             finally:
                 self._lock.release()
         assert self._told is not None

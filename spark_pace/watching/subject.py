@@ -8,6 +8,7 @@ from pathlib import Path
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.job_file.reader import places_of
+from spark_pace.spark.checkpoint.layout import checkpoint_in
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Subject:
 def subject_of(sink: str, job_file: str | None) -> Subject:
     """What is to be watched: a sink, and the job file that names it, even if it is wrong."""
     if job_file is None:
-        return Subject(sink)
+        found = checkpoint_in(sink)
+        return Subject(sink, checkpoint=None if found is None else found.path)
     _, checkpoint = places_of(job_file)
     try:
         return Subject(sink, job_file, read_job(job_file), checkpoint)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from spark_pace.errors import counted, one_line
 from spark_pace.job_file import JobSpec
+from spark_pace.job_file.rules_on_disk import keys_told
 from spark_pace.watching.history import History
 from spark_pace.watching.running import Running
 from spark_pace.watching.seen import Seen
@@ -40,11 +41,13 @@ def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datet
         found += _stopped(seen, state, now)
         found += _standing(seen, state, now)
     if state is not None:
+        found += _files(state)
         found += _slow(state, now)
         found += _idle(seen, state, spec)
     if seen.last is not None:
         found += _late(seen.history)
-        newest = None if seen.last["finished"] else ahead(seen.last["max_event_time"], now)
+        newest = pc.max(seen.history.batches["max_event_time"]).as_py()
+        newest = None if seen.last["finished"] else ahead(newest, now)
         found += [] if newest is None else [newest]
         if seen.last["over_bound"] is not None:
             found.append(f"latency_bound cannot be kept: {one_line(seen.last['over_bound'])}.")
@@ -62,15 +65,15 @@ def _stopped(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
 
 
 def _standing(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
-    last, since_us = seen.last, seen.history.stood_since()
+    last, stands = seen.last, seen.history.stands
     runs = state is None or state.process is not None
-    if last is None or not runs or not last["pending"] or since_us is None:
+    if last is None or not runs or not last["pending"] or stands is None:
         return
-    since = time_of(since_us)
+    frontier, since = map(time_of, stands)
     if (now - since).total_seconds() < STANDS_AFTER_SECONDS:
         return
     yield (
-        f"The frontier stands at {shown_time(pc.max(seen.history.batches['frontier']).as_py())} since "
+        f"The frontier stands at {shown_time(frontier)} since "
         f"{shown_time(since)}, and {counted(last['pending'], 'event')} wait for it. "
         f"{what_moves_it(last['slowest_source'])}"
     )
@@ -92,6 +95,13 @@ def ahead(newest: datetime | None, now: datetime) -> str | None:
         f"The newest event is of {shown_time(newest)}, {age(now, newest)} ahead of now: the frontier follows "
         "it, and events of now are late. Mend the clock of what sends it."
     )
+
+
+def _files(state: Running) -> Iterator[str]:
+    if state.note is not None and state.note.rules:
+        yield f"The rules of the files do not run, since {state.note.at}: {one_line(state.note.rules)}"
+    if state.note is not None and state.note.keys:
+        yield keys_told(state.note.keys)
 
 
 def _slow(state: Running, now: datetime) -> Iterator[str]:

@@ -201,7 +201,8 @@ class Order:
         if progress.max_time_us is not None:
             self.max_time_us = max(self.max_time_us, progress.max_time_us)
         if progress.finish:
-            self.max_time_us = max(self.max_time_us, self.frontier_us)  # which ticks have moved
+            if self.frontier_us != UNKNOWN_TIME:  # ticks have moved it
+                self.max_time_us = max(self.max_time_us, self.frontier_us)
             self.frontier_us = UNKNOWN_TIME
             return
         reached_us = self.max_time_us

@@ -46,10 +46,11 @@ def _require_order(query: Query, clause: Clause, plan: RowPattern, schema: Event
         at = clause.order[0].name if clause.order else clause.opening
         got = "none" if not order else " ".join([quote(order[0]), *["DESC"] * plan.order[0].descending])
         query.fail(at, "must be ordered by the event time first, ascending", got, f"Write ORDER BY {time}.")
-    rest = [key.column for key in plan.order[1:] if not key.descending]
+    rest = [key.column for key in plan.order[1:] if not key.descending and key.nulls_first]
     if len(order) > 1 and (len(rest) < len(order) - 1 or tuple(rest) != ties):
-        must = "must be ordered as the stream is: by the event time, then by tie_break of the events"
-        do = f"Write ORDER BY {', '.join((time, *ties))}, or name another tie_break in events."
+        must = "must be ordered as the stream is: by the event time, then by tie_break of events, nulls first"
+        written = [time, *(f"{tie} NULLS FIRST" for tie in ties)]
+        do = f"Write ORDER BY {', '.join(written)}, or name another tie_break in events."
         query.fail(clause.order[1].name, must, ", ".join(map(quote, order[1:])), do)
 
 

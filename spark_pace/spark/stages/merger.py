@@ -158,17 +158,17 @@ class MergerHost:
         report = self._report(batch_id, stats, matches, counted, above, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
-        self._append(tables, report, datetime.now(timezone.utc))
+        self._append(tables, report)
         self._since = time.monotonic()
         self.on_report(report)
 
-    def _append(self, tables: Mapping[str, pa.Table], report: BatchReport, now: datetime) -> None:
+    def _append(self, tables: Mapping[str, pa.Table], report: BatchReport) -> None:
         """Append a batch to its tables; which rules have changed comes before their first matches."""
         if self.history is not None:
-            self.history.append(self.tables, report.batch_id, now)
+            self.history.append(self.tables, report.batch_id, datetime.now(timezone.utc))
         for name, table in tables.items():
             self.tables.append(name, table, report.batch_id)
-        self.tables.append("metrics", metrics_row(report, now), report.batch_id)
+        self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), report.batch_id)
 
     def _merged(
         self, rows: pa.Table, stats: list[dict[str, Any]], begin: Begin, frontier_us: int, levels: Levels

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import SetupError, UnfitError
 from spark_pace.spark.failures import as_our_error
 
 
@@ -64,3 +64,10 @@ def test_too_many_open_files_are_told() -> None:
     assert str(error).startswith(
         "open files — must be allowed in the number that the job needs; got: too many"
     )
+
+
+@pytest.mark.parametrize("name", ["ConfigError", "RuleError"])
+def test_a_search_that_a_task_gives_up_is_not_begun_again_by_itself(name: str) -> None:
+    told = "the pattern — must be smaller; got more. Bound it."
+    error = as_our_error(Raised(f"{STREAM}spark_pace.errors.{name}: {told}"))
+    assert isinstance(error, UnfitError) and str(error) == told

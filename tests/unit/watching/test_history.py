@@ -54,7 +54,21 @@ def test_a_long_history_is_short_and_loses_no_sum() -> None:
     }
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_since_when_the_frontier_stands_is_exact_however_long_the_run(parts: int) -> None:
+    number, stood = 20_000, 9
+    batches = rows(number, 600.0)  # 139 days, in stretches of more than three hours
+    frontier = batches["frontier"].to_pylist()
+    frontier[number - stood :] = [frontier[number - stood]] * stood
+    batches = batches.set_column(batches.column_names.index("frontier"), "frontier", pa.array(frontier))
+    found = NOTHING
+    for first in range(0, number, -(-number // parts)):
+        found = found.after(batches.slice(first, -(-number // parts)))
+    us = int(frontier[-1].timestamp() * 1e6)
+    assert found.stands == (us, us)
+
+
 def test_without_batches_there_is_nothing() -> None:
     assert isinstance(NOTHING, History)
-    assert NOTHING.matrix(["r"]) == ([], [[]]) and NOTHING.totals() == {} and NOTHING.stood_since() is None
+    assert NOTHING.matrix(["r"]) == ([], [[]]) and NOTHING.totals() == {} and NOTHING.stands is None
     assert NOTHING.after(rows(0, 1.0)).batches.num_rows == 0

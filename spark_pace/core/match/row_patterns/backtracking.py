@@ -176,7 +176,7 @@ def _attempt(plan: RowPattern, search: _Search) -> list[int] | None:
         if not search.goes_on() and not search.goes_back():
             return None
     must = f"the search for a match from one row must take at most {plan.most_steps:,} steps"
-    do = "Bound the pattern or define its variables more narrowly, or allow more steps."
+    do = "Bound the pattern or define its variables more narrowly."
     raise ConfigError.of(plan.where, must, "more", do)
 
 
