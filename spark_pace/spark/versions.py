@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from spark_pace.errors import UnfitError
 
@@ -15,10 +16,11 @@ _PYARROW = (26, 0)  # before 4.2 PySpark's workers cannot read the rows of a gro
 def pyspark_version() -> tuple[int, ...]:
     """The first two numbers of PySpark's version, which is not imported; ``(0,)`` if it is not there."""
     found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    read: Any = getattr(found and found.loader, "get_data", None)  # PySpark may be in an archive
+    if found is None or found.origin is None or read is None:
         return (0,)
-    text = Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
-    stated = re.search(r"^__version__.*=(.*)", text, re.MULTILINE)
+    text: bytes = read(str(Path(found.origin).with_name("version.py")))
+    stated = re.search(r"^__version__.*=(.*)", text.decode(), re.MULTILINE)
     return _numbers(stated[1]) if stated else (0,)
 
 

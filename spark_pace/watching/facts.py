@@ -50,12 +50,8 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     seen.look()
     wrong = troubles(seen, state, subject.spec, now)
     latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
-    alerts = [] if subject.spec is None else list(_alerts(subject))
-    wrong += [
-        f"Alerts for {one['target']}: {one['said']}."
-        for one in alerts
-        if one["rows_waiting"] and one["failing"]
-    ]
+    targets = subject.targets()
+    wrong += [one.trouble for one in targets if one.trouble]
     return {
         "name": one_line(subject.name),
         "at": shown_time(now),
@@ -69,7 +65,10 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
         "latest": [_match(subject, match) for match in latest],
         "late": seen.asked("late", late_events),
         "reasons": seen.asked("quarantine", reasons),
-        "alerts": alerts,
+        "alerts": [
+            {"target": one.target, "rows_waiting": one.waiting, "failing": one.fails, "said": one.said}
+            for one in targets
+        ],
         "refused": _refused(seen),
         "sources": [] if state is None else _sources(state, subject),
         "ask": shlex.join(["spark-pace", "sql", subject.job_file or subject.sink]),
@@ -149,16 +148,6 @@ def _match(subject: Subject, match: dict[str, Any]) -> dict[str, Any]:
     at = f"{last['source']}:{last['offset']}"
     asked = ["spark-pace", "why", job, read, "--rule", match["rule"], "--at", at]
     return {**match, "why": shlex.join(asked)}
-
-
-def _alerts(subject: Subject) -> Iterator[dict[str, Any]]:
-    assert subject.spec is not None
-    if subject.spec.alerts:
-        from spark_pace.watching.waiting_alerts import waiting_alerts
-
-        for one in waiting_alerts(subject.spec):
-            failing = one.failure is not None and not one.failure.over
-            yield {"target": one.target, "rows_waiting": one.waiting, "failing": failing, "said": one.said}
 
 
 def _refused(seen: Seen) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_pace.io.query import Tables
 from spark_pace.io.text.value_texts import as_cells
@@ -12,6 +12,9 @@ from spark_pace.watching.seen import Seen
 from spark_pace.watching.state import state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
+
+if TYPE_CHECKING:
+    from spark_pace.watching.waiting_alerts import WaitingAlerts
 
 SCHEMA = 1  # keys may be added to it; one that is removed, or gets another meaning, makes it 2
 _OF_THE_LAST = ("batch_id", "written_at", "seconds", "records")
@@ -35,6 +38,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
     state = None if subject.checkpoint is None else running(subject.checkpoint)
     seen.look()
     last: dict[str, Any] = seen.last or {}
+    targets = subject.targets()
     return {
         "schema": SCHEMA,
         "at": _text(now),
@@ -48,8 +52,11 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
         "sums": seen.history.sums(),
         **{name: _text(last.get(name)) for name in _STANDING},
         "rules": _rules(subject.sink),
-        "alerts": [] if subject.spec is None else _alerts(subject),
-        "troubles": troubles(seen, state, subject.spec, now),
+        "alerts": list(map(_alert, targets)),
+        "troubles": [
+            *troubles(seen, state, subject.spec, now),
+            *(one.trouble for one in targets if one.trouble),
+        ],
     }
 
 
@@ -60,21 +67,13 @@ def _rules(sink: str) -> list[dict[str, Any]]:
     return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
-def _alerts(subject: Subject) -> list[dict[str, Any]]:
-    assert subject.spec is not None
-    if not subject.spec.alerts:
-        return []
-    from spark_pace.watching.waiting_alerts import waiting_alerts
-
-    return [
-        {
-            "target": one.target,
-            "rows_waiting": one.waiting,
-            "failing_since": one.failure.at if one.failure is not None and not one.failure.over else None,
-            "last_failure": None if one.failure is None else one.failure.text,
-        }
-        for one in waiting_alerts(subject.spec)
-    ]
+def _alert(one: WaitingAlerts) -> dict[str, Any]:
+    return {
+        "target": one.target,
+        "rows_waiting": one.waiting,
+        "failing_since": one.failure.at if one.failure is not None and one.fails else None,
+        "last_failure": None if one.failure is None else one.failure.text,
+    }
 
 
 def _text(value: Any) -> Any:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.job_file.reader import places_of
 from spark_pace.spark.checkpoint.layout import checkpoint_in
+
+if TYPE_CHECKING:
+    from spark_pace.watching.waiting_alerts import WaitingAlerts
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,18 @@ class Subject:
     def name(self) -> str:
         """The name of the job, else the path by which it is known."""
         return self.sink if self.spec is None else self.spec.name
+
+    def targets(self) -> list[WaitingAlerts]:
+        """How the job's targets of alerts stand.
+
+        Raises:
+            StateError: what is kept of one is damaged, or a table cannot be read.
+        """
+        if self.spec is None or not self.spec.alerts:
+            return []
+        from spark_pace.watching.waiting_alerts import waiting_alerts  # most jobs have none
+
+        return waiting_alerts(self.spec)
 
 
 def subject_of(sink: str, job_file: str | None) -> Subject:

@@ -31,6 +31,16 @@ class WaitingAlerts:
         since = "the last failure, now over, began at" if failure.over else "failing since"
         return f"{waiting}; {since} {failure.at}: {one_line(failure.text)}"
 
+    @property
+    def fails(self) -> bool:
+        """True if the last failure is not over."""
+        return self.failure is not None and not self.failure.over
+
+    @property
+    def trouble(self) -> str | None:
+        """A sentence, if the target fails while something waits for it."""
+        return f"Alerts for {self.target}: {self.said}." if self.waiting and self.fails else None
+
 
 def waiting_alerts(spec: JobSpec) -> list[WaitingAlerts]:
     """How the targets of a job stand.
