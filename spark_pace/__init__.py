@@ -258,7 +258,7 @@ def create_views(spark: SparkSession, out: str | Path, rules: Rules = ()) -> tup
 
         >>> import spark_pace
         >>> spark_pace.create_views(spark, out)
-        ('matches', 'late', 'quarantine', 'metrics')
+        ('matches', 'late', 'quarantine', 'metrics', 'rule_changes')
         >>> spark.sql("SELECT count(*) > 0 AS found FROM matches").collect()
         [Row(found=True)]
     """

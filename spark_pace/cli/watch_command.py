@@ -48,7 +48,7 @@ def board(told: Facts, most_rules: int) -> Group:
         figures.add_row(Text(label, style="dim"), Text(text))
     for one in told["alerts"]:
         figures.add_row(Text(f"alerts.{one['target']}", style="dim"), Text(one["said"]))
-    return Group(head, *wrong, figures, _rules(told["rules"], most_rules), _latest(told["latest"]))
+    return Group(head, *wrong, figures, _rules(told["rules"], most_rules), _latest(told["newest"]))
 
 
 def _rules(rules: Facts, most: int) -> Table:

@@ -62,7 +62,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
         "figures": figures(seen, now),
         "batches": _batches(seen),
         "rules": _rules(subject, seen),
-        "latest": [_match(subject, match) for match in latest],
+        "newest": [_match(subject, match) for match in latest],
         "late": seen.asked("late", late_events),
         "reasons": seen.asked("quarantine", reasons),
         "alerts": [

@@ -81,7 +81,7 @@ function drawRules(shown) {
 function drawLatest() {
   const text = byId("wanted").value.toLowerCase(), names = new Set(wantedRules().map(at => told.rules.names[at])), lines = [];
   const heads = [["rule", "plain"], ["matched at", "plain"], ["key"], ["fields"], ["events", "plain"]];
-  told.latest.filter(match => names.has(match.rule) || String(match.key || "").toLowerCase().includes(text)).forEach(match => {
+  told.newest.filter(match => names.has(match.rule) || String(match.key || "").toLowerCase().includes(text)).forEach(match => {
     const id = `${match.rule} ${match.out_seq}`, button = element("button", `${count(match.number)} shown`);
     const below = element("tr", [element("td", "")]);
     below.firstChild.colSpan = heads.length;
@@ -95,8 +95,8 @@ function drawLatest() {
     lines.push(element("tr", [match.rule, match.matched_at, match.key, match.fields, button].map((cell, at) => element("td", cell, heads[at][1]))), below);
   });
   fill("latest", heads, lines);
-  byId("no-latest").textContent = !told.latest.length ? "There is no match yet."
-    : lines.length ? "" : `None of the latest ${count(told.latest.length)} matches fits. Of one rule: ${told.ask} "SELECT * FROM RULE ORDER BY out_seq DESC LIMIT 20"`;
+  byId("no-latest").textContent = !told.newest.length ? "There is no match yet."
+    : lines.length ? "" : `None of the latest ${count(told.newest.length)} matches fits. Of one rule: ${told.ask} "SELECT * FROM RULE ORDER BY out_seq DESC LIMIT 20"`;
 }
 
 function eventsOf(match) {
@@ -113,8 +113,8 @@ function drawTables() {
   fill("late-sources", [["source"], ["late events", "number"], ["most, seconds", "number"], ["last event time", "plain"]],
     told.late.by_source.map(row => [row.source, row.events, row.most_seconds, row.last]));
   fill("late-latest", [["event time", "plain"], ["reason"], ["source"], ["offset", "number"], ["event"]],
-    told.late.latest.map(row => [row.event_time, row.reason, row.source, String(row.offset), row.event]));
-  byId("no-late").textContent = told.late.latest.length ? "" : "None.";
+    told.late.newest.map(row => [row.event_time, row.reason, row.source, String(row.offset), row.event]));
+  byId("no-late").textContent = told.late.newest.length ? "" : "None.";
   fill("reasons", [["kind", "plain"], ["rows", "number"], ["rule", "plain"], ["reason"], ["one is at"]],
     told.reasons.map(row => [row.kind, row.rows, row.rule, row.reason, row.at]));
   byId("no-reasons").textContent = told.reasons.length ? "" : "None.";

@@ -64,7 +64,7 @@ def late_events(tables: Tables) -> dict[str, Any]:
     )
     return {
         "by_source": records(tables.query(by_source).read_all()),
-        "latest": records(tables.newest("late", ["event_time"], _MOST_ROWS)),
+        "newest": records(tables.newest("late", ["event_time"], _MOST_ROWS)),
     }
 
 

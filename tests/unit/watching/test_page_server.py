@@ -59,7 +59,7 @@ def test_a_job_serves_the_page_with_what_the_report_tells(tmp_path: Path) -> Non
         assert headers["Set-Cookie"] is None and headers["X-Content-Type-Options"] == "nosniff"
         assert HOSTILE not in content.decode() and b"<title>watched &lt;/script&gt;" in content
         told = json.loads(asked(port, "/told.json")[2])
-        assert told["rules"]["matches"] == [4] and told["latest"][0]["rule"] == "rule_0"
+        assert told["rules"]["matches"] == [4] and told["newest"][0]["rule"] == "rule_0"
         assert asked(port, "/plotly.js")[2].startswith(b"/**")
         assert b'"use strict"' in asked(port, "/page.js")[2]
         assert json.loads(asked(port, "/healthz")[2])["state"] == "starts"

@@ -67,10 +67,10 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     assert told["late"]["by_source"] == [
         {"source": HOSTILE, "events": 1, "most_seconds": 90.0, "last": "2026-11-01T00:00:00Z"}
     ]
-    assert told["late"]["latest"][0]["reason"] == "was late"
+    assert told["late"]["newest"][0]["reason"] == "was late"
     (reason,) = told["reasons"]
     assert (reason["rows"], reason["at"]) == (2, "in.json:3") and reason["reason"] == f"no JSON: {HOSTILE}"
-    latest = told["latest"][0]
+    latest = told["newest"][0]
     assert latest["matched_at"] == "2026-11-01T00:00:19Z" and f"told={HOSTILE}" in latest["fields"]
     assert [event["component"] for event in latest["events"]] == ["a", "b"]
     assert "spark-pace why " in latest["why"] and latest["why"].endswith("--at in.json:19")
@@ -87,7 +87,7 @@ def test_no_text_of_events_or_rules_leaves_the_data_of_the_page(tmp_path: Path) 
     assert (
         HOSTILE in told["name"]
         and HOSTILE in told["rules"]["about"][0]
-        and any(HOSTILE in match["key"] for match in told["latest"])
+        and any(HOSTILE in match["key"] for match in told["newest"])
     )
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None and policy[1].startswith("default-src 'none';")
@@ -109,7 +109,7 @@ def test_a_job_without_a_batch_is_told_to_have_none(tmp_path: Path) -> None:
     told = told_of(watched)
     assert told["figures"] == [("batches", "no batch is done yet")]
     assert told["troubles"] == ["The job has done no batch, and does not run here."]
-    assert told["rules"]["names"] == ["rule_0"] and told["latest"] == [] and told["batches"]["at"] == []
+    assert told["rules"]["names"] == ["rule_0"] and told["newest"] == [] and told["batches"]["at"] == []
     assert spark_pace("report", watched.spec.sink_path, "-o", tmp_path / "page.html").returncode == 0
 
 
