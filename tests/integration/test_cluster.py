@@ -130,6 +130,7 @@ def test_executors_without_the_package_are_told_in_one_line(
     ]
 
 
+@pytest.mark.timeout(1800)
 def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     cluster: Containers, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

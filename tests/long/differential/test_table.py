@@ -13,6 +13,7 @@ from tests.long.differential.forms import FORMS
 from tests.long.differential.table import as_text, empty_cells, impossible, taken_though_impossible
 
 
+@pytest.mark.timeout(1800)
 def test_no_pair_differs_and_every_cell_that_can_be_is_filled_with_a_match(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
