@@ -17,7 +17,7 @@ from spark_pace.io.delta_tables import require_columns, table_schemas
 from spark_pace.job_file import JobSpec, is_job, read_job
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.rules.document.report import Report
-from spark_pace.rules.rule_file import load_rules, read_rules
+from spark_pace.rules.rule_file import read_rules
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, checkpoint_in, read_layout
@@ -79,7 +79,7 @@ def _checkpoint(out: str, spec: JobSpec | None) -> Checkpoint:
 def _rules(file: Path) -> tuple[Sequence[Rule], Sequence[str]]:
     """(the rules of a rule file that run, the names of those that are paused)."""
     every, _ = read_rules([file], None, Report())
-    return load_rules(file), [rule.name for rule in every if not rule.enabled]
+    return [rule for rule in every if rule.enabled], [rule.name for rule in every if not rule.enabled]
 
 
 def _layout(checkpoint: Checkpoint, spec: JobSpec | None) -> Layout | None:

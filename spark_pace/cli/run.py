@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +21,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.stages.memory import keep_freed
 from spark_pace.spark.summary import Summary
-
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+from spark_pace.watching.words import time_of
 
 
 def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:
@@ -231,7 +230,7 @@ def frontier(batch: BatchReport) -> str:
         return "end"
     if batch.frontier_us is None:
         return "none yet"
-    return f"{EPOCH + timedelta(microseconds=batch.frontier_us):%Y-%m-%d %H:%M:%S}"
+    return f"{time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S}"
 
 
 def lag(batch: BatchReport) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 from spark_pace.errors import counted
 from spark_pace.io.metrics import BatchReport
@@ -12,7 +12,6 @@ from spark_pace.watching.troubles import ahead, what_moves_it
 from spark_pace.watching.words import time_of
 
 _SECONDS = 30.0
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Standstill:
@@ -54,7 +53,7 @@ def standing(batch: BatchReport, seconds: float) -> str:
     """One line: how many events wait, up to which time the stream is decided, and what would move it."""
     at = "has not moved yet"
     if batch.frontier_us is not None:
-        at = f"stands at {_EPOCH + timedelta(microseconds=batch.frontier_us):%Y-%m-%d %H:%M:%S} UTC"
+        at = f"stands at {time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S} UTC"
     return (
         f"waiting: no batch has ended for {seconds:g} s; {counted(batch.pending, 'event')} "
         f"not yet passed by the frontier, which {at}. {what_moves_it(batch.slowest_source)}"

@@ -25,7 +25,7 @@ from spark_pace.spark.checkpoint.files_note import read_note
 from spark_pace.spark.checkpoint.layout import checkpoint_in
 from spark_pace.spark.checkpoint.lock import holder
 from spark_pace.watching.seen import Seen
-from spark_pace.watching.status import status_of
+from spark_pace.watching.status import MATCHES_OF_RULES, status_of
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.words import age, shown_time
 
@@ -136,8 +136,7 @@ def found(tables: Tables) -> Table:
     Matches are counted while they are read, because there may be more than fit into memory.
     """
     shown = Table("rule", "matches", "first", "last")
-    columns = "rule, count(*), min(matched_at), max(matched_at)"
-    rules = tables.query(f"SELECT {columns} FROM matches GROUP BY rule ORDER BY rule").read_all()
+    rules = tables.query(MATCHES_OF_RULES).read_all()
     for rule, matches, first, last in zip(*(column.to_pylist() for column in rules.columns), strict=True):
         shown.add_row(rule, f"{matches:,}", shown_time(first), shown_time(last))
     return shown

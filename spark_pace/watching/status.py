@@ -22,7 +22,7 @@ _STANDING = (
     *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes"),
     *("idle_sources", "slowest_source"),
 )
-_RULES = (
+MATCHES_OF_RULES = (
     "SELECT rule, count(*) AS matches, min(matched_at) AS first, max(matched_at) AS last "
     "FROM matches GROUP BY rule ORDER BY rule"
 )
@@ -62,7 +62,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
 
 def _rules(sink: str) -> list[dict[str, Any]]:
     """Each rule with matches; they are counted while they are read, for there may be very many."""
-    rows = Tables(sink, ["matches"]).query(_RULES).read_all()
+    rows = Tables(sink, ["matches"]).query(MATCHES_OF_RULES).read_all()
     cells = [as_cells(column.combine_chunks()) for column in rows.columns]
     return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
 

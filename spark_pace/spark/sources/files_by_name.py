@@ -58,7 +58,7 @@ class FilesByName(Input):
             "tasks": str(spark.sparkContext.defaultParallelism),
             "finish": str(end).lower(),
             **clock_options(self.clock),
-            **begin_options(next(iter(self.checkpoint.last_offsets()), None), self.available_now),
+            **begin_options(partial(self.noted, "entries"), self.available_now),
             **more,
         }
         if self.source.max_files_per_trigger is not None:

@@ -98,6 +98,15 @@ class Input(ABC):
         """The names of all sources of events; empty if they are not known."""
         return ()
 
+    def noted(self, key: str) -> dict[str, int] | None:
+        """The offset with a number under `key` after the last batch that has begun; None before the first.
+
+        Raises:
+            StateError: Spark's note is damaged.
+        """
+        offsets = self.checkpoint.last_offsets()
+        return next((found for found in offsets if isinstance(found.get(key), int)), None)
+
     @abstractmethod
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The streaming rows of the intake (`SLOT_ROWS`); `end`: the input ends with what is there now."""

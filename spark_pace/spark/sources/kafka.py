@@ -110,10 +110,7 @@ class KafkaInput(Input):
         own = [_own_column(column).alias(f"@{attribute}") for attribute, column in columns]
         records = records.select(*_PLACE, *own)
         ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower())
-        noted = next(
-            (found for found in self.checkpoint.last_offsets() if isinstance(found.get(ROWS), int)), None
-        )
-        ends = ends.options(**begin_options(noted, self.available_now))
+        ends = ends.options(**begin_options(partial(self.noted, ROWS), self.available_now))
         if self.clock is not None:
             ends = ends.option("clock", str(self.checkpoint.clock_file))
         ticks = ends.load().select(*(_of_tick(field) for field in records.schema))

@@ -7,7 +7,7 @@ now. `reader_for` gives such a Spark a reader that knows both from its options.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -94,17 +94,18 @@ class LimitedReader(Protocol):
         """The rows of a task."""
 
 
-def begin_options(noted: Mapping[str, int] | None, available_now: bool) -> dict[str, str]:
+def begin_options(noted: Callable[[], Mapping[str, int] | None], available_now: bool) -> dict[str, str]:
     """Options that tell a reader on an older Spark where its first batch begins; none on others.
 
     Args:
-        noted: the source's offset after the last batch that has begun; None before the first batch.
+        noted: gives the source's offset after the last batch that has begun; None before the first batch.
         available_now: True if the run takes what is there now.
     """
     if TELLS_LIMITS:
         return {}
-    offset = {} if noted is None else {_NOTED: json.dumps(noted)}
-    return {_AVAILABLE_NOW: str(available_now).lower(), **offset}
+    offset = noted()
+    known = {} if offset is None else {_NOTED: json.dumps(offset)}
+    return {_AVAILABLE_NOW: str(available_now).lower(), **known}
 
 
 def reader_for(reader: LimitedReader, options: Mapping[str, str]) -> DataSourceStreamReader:

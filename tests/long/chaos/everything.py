@@ -31,6 +31,7 @@ from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka_client import offsets_noted
+from tests.long.chaos.beside import beside
 from tests.long.chaos.job import JOB, RULES
 from tests.long.chaos.processes import RunningJob
 from tests.long.chaos.rule_changes import Notes, RuleChanges, with_extras
@@ -125,13 +126,8 @@ class Feed:
 
     @contextmanager
     def running(self) -> Iterator[Feed]:
-        thread = threading.Thread(target=self._send, daemon=True)
-        thread.start()
-        try:
+        with beside(self._send, self.end):
             yield self
-        finally:
-            self._ended.set()
-            thread.join()
 
     def end(self) -> None:
         """Send nothing more."""

@@ -15,6 +15,7 @@ from typing import Any
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.internals import offsets_in
+from tests.long.chaos.beside import beside
 
 EVERY_S = (4.0, 20.0)
 _MOST = 3  # extra rules at once
@@ -89,13 +90,8 @@ class RuleChanges:
 
     @contextmanager
     def running(self) -> Iterator[RuleChanges]:
-        thread = threading.Thread(target=self._change, daemon=True)
-        thread.start()
-        try:
+        with beside(self._change, self.end):
             yield self
-        finally:
-            self.end()
-            thread.join()
 
     def end(self) -> None:
         """Change nothing more."""
@@ -136,13 +132,10 @@ class Notes:
 
     @contextmanager
     def taken(self) -> Iterator[Notes]:
-        thread = threading.Thread(target=self._take, daemon=True)
-        thread.start()
         try:
-            yield self
+            with beside(self._take, self._ended.set):
+                yield self
         finally:
-            self._ended.set()
-            thread.join()
             self.look()
 
     def _take(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.long.chaos.beside import beside
 from tests.long.chaos.check import Tables
 
 WELL, DOWN, HANGS, FAILS = "well", "down", "hanging", "answering 500"
@@ -57,14 +58,12 @@ class Target:
 
     @contextmanager
     def running(self) -> Iterator[Target]:
-        thread = threading.Thread(target=self._live, daemon=True)
-        thread.start()
-        try:
+        with beside(self._live, self._end):
             yield self
-        finally:
-            self._ended.set()
-            self._recovers.set()
-            thread.join()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._recovers.set()
 
     def _live(self) -> None:
         chance = random.Random(self.seed)

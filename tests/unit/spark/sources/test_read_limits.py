@@ -27,7 +27,7 @@ def files_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reader:
 
     def reader(noted: dict[str, int] | None, available_now: bool, **more: str) -> Any:
         paths = {"root": str(root), "manifest": str(tmp_path / "manifest.jsonl"), "tasks": "1"}
-        options = {**paths, **more, **begin_options(noted, available_now)}
+        options = {**paths, **more, **begin_options(lambda: noted, available_now)}
         return reader_for(FileNamesReader(options), options)
 
     return reader
@@ -67,7 +67,7 @@ def test_the_end_and_ticks_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     clock = tmp_path / "clock.json"
 
     def reader(end: bool, noted: dict[str, int] | None) -> Any:
-        return reader_for(EndReader(end, str(clock)), begin_options(noted, False))
+        return reader_for(EndReader(end, str(clock)), begin_options(lambda: noted, False))
 
     first = reader(False, None)
     assert first.latestOffset() == {ROWS: 0}
@@ -81,6 +81,6 @@ def test_the_end_and_ticks_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_a_spark_that_tells_them_asks_the_reader_itself() -> None:
     reader = EndReader(False, None)
-    assert begin_options({ROWS: 1}, True) == {}
+    assert begin_options(pytest.fail, True) == {}
     assert reader_for(reader, {}) is reader
     assert isinstance(reader, DataSourceStreamReader)
