@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -23,6 +23,7 @@ from spark_pace.cli.kept_run import MAY_PASS
 from spark_pace.errors import ConfigError
 
 _COMMAND = "from spark_pace.cli.main import main; main()"
+_LOOK_S = 0.1
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -53,7 +54,6 @@ class KeptJob:
     first_s: float = 5.0
     most_s: float = 300.0
     long_s: float = 600.0
-    _stop: threading.Event = field(default_factory=threading.Event)
     _signal: signal.Signals | None = None
     _child: subprocess.Popen[bytes] | None = None
 
@@ -71,9 +71,20 @@ class KeptJob:
                 pause = self.first_s if lasted >= self.long_s else pause
                 how = f"signal {-code} has ended it" if code < 0 else "it has failed"
                 click.echo(f"keep-running: {how} after {lasted:.0f} s; next start in {pause:g} s", err=True)
-                if self._stop.wait(pause):
-                    return 128 + (self._signal or 0)
+                if (stopped := self._waited(pause)) is not None:
+                    return 128 + stopped
                 pause = min(self.most_s, 2 * pause)
+
+    def _waited(self, seconds: float) -> signal.Signals | None:
+        """Wait so long, or until a signal to stop, which is returned.
+
+        It looks for the signal now and then: a handler that wakes who waits for an event would block for ever
+        if it came just while that one takes the event's lock.
+        """
+        end = time.monotonic() + seconds
+        while self._signal is None and (left := end - time.monotonic()) > 0:
+            threading.Event().wait(min(left, _LOOK_S))
+        return self._signal
 
     def _once(self) -> int:
         """Run the job once; the exit code, negative if a signal has ended the process."""
@@ -97,7 +108,6 @@ class KeptJob:
 
         def note(number: int, _frame: object) -> None:
             self._signal = signal.Signals(number)
-            self._stop.set()
             self._hand_on()
 
         heard = [
