@@ -205,11 +205,8 @@ def status(out: str, as_json: bool) -> None:
     from spark_pace.cli.status import print_json, status_command
     from spark_pace.watching.subject import subject_of
 
-    sink, job_file = _sink(out), out if _is_file(out) else None
-    if as_json:
-        print_json(subject_of(sink, job_file))
-    else:
-        status_command(sink, job_file)
+    told = print_json if as_json else status_command
+    told(subject_of(_sink(out), out if _is_file(out) else None))
 
 
 @commands.command(

@@ -15,13 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_pace.cli.standstill import Standstill
+from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.stages.memory import keep_freed
 from spark_pace.spark.summary import Summary
-from spark_pace.watching.words import time_of
 
 
 def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:

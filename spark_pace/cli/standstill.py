@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timezone
 
+from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted
 from spark_pace.io.metrics import BatchReport
 from spark_pace.watching.troubles import ahead, what_moves_it
-from spark_pace.watching.words import time_of
 
 _SECONDS = 30.0
 

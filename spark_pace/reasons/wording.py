@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from spark_pace.core.columns import UNKNOWN_TIME
+from spark_pace.core.expr.moments import time_of
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
 
 
 def iso(time_us: int) -> str:
     """ISO text in UTC for microseconds since 1970."""
-    return iso_of(_EPOCH + timedelta(microseconds=int(time_us)))
+    return iso_of(time_of(time_us))
 
 
 def iso_of(moment: datetime) -> str:

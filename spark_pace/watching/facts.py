@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.core.expr.moments import time_of
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import REFUSED
@@ -24,7 +25,7 @@ from spark_pace.watching.seen import Seen
 from spark_pace.watching.state import state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import idle_sources, troubles
-from spark_pace.watching.words import shown_length, shown_time, time_of
+from spark_pace.watching.words import shown_length, shown_time
 
 _DRAWN = ("longest", "lag_us", "pending", "carry", "open", "state_bytes", *COUNTED, "seconds", "batches")
 _MOST_SOURCES = 50

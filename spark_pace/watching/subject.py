@@ -43,6 +43,15 @@ class Subject:
         """The name of the job, else the path by which it is known."""
         return self.sink if self.spec is None else self.spec.name
 
+    def require_right(self) -> None:
+        """Refuse a job file that is wrong, or whose rules are.
+
+        Raises:
+            ConfigError: it is.
+        """
+        if self.job_file is not None and self.spec is None:
+            read_job(self.job_file)
+
     def targets(self) -> list[WaitingAlerts]:
         """How the job's targets of alerts stand.
 

@@ -8,19 +8,21 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted, one_line
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.rules_on_disk import keys_told
 from spark_pace.watching.history import History
 from spark_pace.watching.running import Running
 from spark_pace.watching.seen import Seen
-from spark_pace.watching.words import age, shown_length, shown_time, time_of
+from spark_pace.watching.words import age, shown_length, shown_time
 
 STANDS_AFTER_SECONDS = 30
 AHEAD_SECONDS = 60  # clocks of machines differ by less
 _SLOW_SECONDS = 60  # a batch that takes longer is told
 _LATELY = 10  # the last stretches of the history, in which late events count
 _MANY_LATE = 0.01  # of the records of these
+_MOST = 10_000  # characters of what is wrong in rules
 
 
 def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datetime) -> list[str]:
@@ -99,7 +101,8 @@ def ahead(newest: datetime | None, now: datetime) -> str | None:
 
 def _files(state: Running) -> Iterator[str]:
     if state.note is not None and state.note.rules:
-        yield f"The rules of the files do not run, since {state.note.at}: {one_line(state.note.rules)}"
+        why = one_line(" ".join(state.note.rules.splitlines()), _MOST)
+        yield f"The rules of the files do not run, since {state.note.at}: {why}"
     if state.note is not None and state.note.keys:
         yield keys_told(state.note.keys)
 

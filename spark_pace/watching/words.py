@@ -10,11 +10,6 @@ def shown_time(time: datetime) -> str:
     return f"{time.astimezone(timezone.utc):%Y-%m-%d %H:%M:%SZ}"
 
 
-def time_of(us: int) -> datetime:
-    """The time so many microseconds after the beginning of 1970."""
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
-
-
 def shown_length(seconds: float) -> str:
     """A length of time, to the second: ``0:01:30``, ``2 days, 3:00:00``."""
     return str(timedelta(seconds=max(0, int(seconds))))

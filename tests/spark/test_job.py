@@ -24,6 +24,7 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.sources.read_limits import TELLS_LIMITS
+from spark_pace.watching.subject import Subject
 from tests.spark.jobs import (
     failing,
     in_core,
@@ -307,7 +308,7 @@ def test_folders_may_have_any_characters_in_their_names(
     assert matches(spec) == expected
     create_views(spark, spec.sink_path, spec.rules)
     assert spark.table("pairs").count() == sum(row["rule"] == "pairs" for row in expected) > 0
-    status_command(Path(spec.sink_path))
+    status_command(Subject(spec.sink_path))
     assert "90 records" in capsys.readouterr().out
     assert {entry.name for entry in tmp_path.iterdir()} == {
         path.name,

@@ -8,7 +8,7 @@ where they should read others, that needs a function of its own.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, timedelta
 
 from spark_pace.core.expr import (
     Aggregate,
@@ -20,6 +20,7 @@ from spark_pace.core.expr import (
     decimal_digits,
     of_component,
 )
+from spark_pace.core.expr.moments import time_of
 
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like", "rlike"}
 _CONNECTIVES = ("and", "or")
@@ -112,8 +113,7 @@ def _literal(literal: Literal) -> str:
     if literal.type == "STRING":
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
     if literal.type == "TIMESTAMP":
-        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=int(value))
-        return f"timestamp '{moment:%Y-%m-%d %H:%M:%S.%f}'"
+        return f"timestamp '{time_of(int(value)):%Y-%m-%d %H:%M:%S.%f}'"
     if literal.type == "DATE":
         return f"date '{date(1970, 1, 1) + timedelta(days=int(value))}'"
     return repr(value)

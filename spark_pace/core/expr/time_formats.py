@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from spark_pace.core.expr.moments import time_of
 
 # what stands for each directive, as an expression of RE2
 DIRECTIVES = {
@@ -94,7 +95,7 @@ def _years_up_to(latest_us: int | None) -> list[int]:
     """The year of a time, the one before, and the two before these, of which one may have a 29 February."""
     if latest_us is None:
         return []
-    last = (datetime(1970, 1, 1) + timedelta(microseconds=latest_us)).year
+    last = time_of(latest_us).year
     return list(range(last, last - 4, -1))
 
 

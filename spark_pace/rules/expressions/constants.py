@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime
 from decimal import Decimal
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+from spark_pace.core.expr.moments import us_of
 from spark_pace.core.expr.time_functions import FIRST_US, LAST_US, RANGES
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong, constant_digits
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -75,7 +75,7 @@ def dated_literal(text: str, kind: str) -> Literal | Wrong:
         )
     except ValueError:
         return wrong
-    time_us = (moment - _EPOCH) // timedelta(microseconds=1)
+    time_us = us_of(moment)
     if not FIRST_US <= time_us <= LAST_US:  # in UTC
         return Wrong(f"must be {RANGES['TIMESTAMP']}", quote(text), "Correct the constant.")
     return Literal(time_us, "TIMESTAMP")

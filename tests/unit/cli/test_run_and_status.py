@@ -182,7 +182,8 @@ def test_status_reads_the_tables(tmp_path: Path):
     write_deltalake(tmp_path / "matches", pa.table(matches))
     answer = spark_pace("status", tmp_path)
     assert answer.returncode == 0, answer.stderr
-    first, *lines = answer.stdout.splitlines()
+    stands, first, *lines = answer.stdout.splitlines()
+    assert stands.startswith("! The frontier stands at 2013-01-02 00:00:00Z since 2013-01-02 00:00:00Z, ")
     assert re.fullmatch(r"2 batches, the last \(1\) at 2013-01-02 00:00:00Z, \d{4} days, [\d:]+ ago", first)
     assert lines[:3] == [
         "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
@@ -207,10 +208,14 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
     }
     (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
     of_job = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
-    assert of_job[0] == "does not run on this machine" and of_job[1:] == answer.stdout.splitlines()
+    assert of_job[:2] == [
+        "does not run on this machine",
+        "! The job has done no batch, and does not run here.",
+    ]
+    assert of_job[2:] == answer.stdout.splitlines()
     (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")
     wrong = spark_pace("status", tmp_path / "job.yaml")
-    assert wrong.stdout.splitlines()[1:] == answer.stdout.splitlines()
+    assert wrong.stdout.splitlines() == of_job
     assert wrong.returncode == 2 and "rules.yaml:1:" in wrong.stderr
     checkpoint = Checkpoint(tmp_path / "checkpoint")
     with checkpoint_lock(checkpoint):
@@ -221,10 +226,10 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
         why = "rules — are not taken over: a.yaml — must; got \x1b.\nb.yaml — must; got 2."
         write_note(checkpoint, FilesNote(why, ("trigger", "spark"), "2024-01-01 00:00:00Z"))
         for named in (tmp_path, tmp_path / "job.yaml"):
-            assert spark_pace("status", named).stdout.splitlines()[1:4] == [
-                r"since 2024-01-01 00:00:00Z: rules — are not taken over: a.yaml — must; got \x1b.",
-                "b.yaml — must; got 2.",
-                "job file — changed since the start: trigger, spark. That counts at the next start.",
+            assert spark_pace("status", named).stdout.splitlines()[1:3] == [
+                "! The rules of the files do not run, since 2024-01-01 00:00:00Z: "
+                r"rules — are not taken over: a.yaml — must; got \x1b. b.yaml — must; got 2.",
+                "! job file — changed since the start: trigger, spark. That counts at the next start.",
             ]
     assert spark_pace("status", tmp_path).stdout.splitlines()[0] == "does not run on this machine"
 
@@ -269,7 +274,8 @@ def _peak_of_status(out: Path, count: int) -> int:
     write_deltalake(out / "metrics", METRICS_SCHEMA.empty_table())
     code = (
         "import sys; from pathlib import Path; from spark_pace.cli.status import status_command\n"
-        "status_command(Path(sys.argv[1]))\n"
+        "from spark_pace.watching.subject import Subject\n"
+        "status_command(Subject(sys.argv[1]))\n"
         "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )
     command = [sys.executable, "-c", code, out]
