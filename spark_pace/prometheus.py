@@ -30,7 +30,7 @@ _GAUGES = {
     "open_selections": ("open", "Selections that are open."),
     "state_bytes": ("state_bytes", "Bytes of the state, without its files of events."),
     "idle_sources": ("idle_sources", "Sources that are left out because they lag too far behind."),
-    "batch_seconds": ("seconds", "Seconds from the end of the batch before to that of the last one."),
+    "batch_seconds": ("batch_seconds", "Seconds that the last batch took, without the wait for it."),
     "batch_records": ("records", "Records of the last batch."),
 }
 _ALERTS: dict[str, tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], str]] = {

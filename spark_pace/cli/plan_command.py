@@ -24,10 +24,11 @@ from spark_pace.errors import ConfigError, counted
 from spark_pace.io.query import Tables
 from spark_pace.job_file import JobSpec, read_job
 
-_COLUMNS = ("seconds", "selections", "operator_seconds")
+_WORK = ("selections", "operator_seconds")
+_COLUMNS = ("seconds", *_WORK)
+_TOOK = "batch_seconds"
 _GIVE = "Run the job first, or give both --rate and --seconds"
 _MOST_SLOTS = 1_000_000
-_SLACK = 1.1  # Spark begins a batch up to a tenth late
 _CAUTION = (
     "The model (a queue for each slot, M/M/1) presumes Poisson arrivals and is pessimistic: a real stream "
     "that varies less needs fewer slots. It knows the operators only, not what reading and splitting take."
@@ -74,7 +75,7 @@ class Measured:
     batches: int
     rate: float  # selections a second
     seconds: float  # the time of an operator for one selection
-    apart: float  # seconds from one batch to the next, the median
+    took: float | None  # seconds of a batch, the median; None: an older release wrote all of them
 
 
 def plan_command(job: Path, options: Options) -> None:
@@ -99,13 +100,14 @@ def measure(out: str) -> Measured:
     must = "must have batches in which operators worked on selections"
     if not {*_COLUMNS} <= {*tables.schemas["metrics"].names}:
         raise ConfigError.of(f"{out}/metrics", must, "a table of an older release", f"{_GIVE}.")
-    rows: pa.Table = tables.query(f"SELECT {', '.join(_COLUMNS)} FROM metrics").read_all().drop_null()
+    read = tables.query(f"SELECT {tables.columns('metrics', (*_COLUMNS, _TOOK))} FROM metrics").read_all()
+    rows: pa.Table = read.filter(pc.and_(*(read[name].is_valid() for name in _WORK)))
     seconds, selections, busy = (pc.sum(rows[name]).as_py() or 0 for name in _COLUMNS)
     if not (seconds and selections and busy):
         got = f"{counted(rows.num_rows, 'batch')} with {counted(selections, 'selection')}"
         raise ConfigError.of(f"{out}/metrics", must, got, f"{_GIVE}.")
-    apart = pc.quantile(rows["seconds"], 0.5)[0].as_py()
-    return Measured(rows.num_rows, selections / seconds, busy / selections, apart)
+    took = pc.quantile(rows[_TOOK].cast(pa.float64()), 0.5)[0].as_py()
+    return Measured(rows.num_rows, selections / seconds, busy / selections, took)
 
 
 def lines(spec: JobSpec, options: Options, measured: Measured | None) -> Iterator[str]:
@@ -189,12 +191,12 @@ def _pace(
     if slots is not None:
         text += f", of which operators take {period * load.utilization(slots):,.4g} s on {_slots(slots)}"
     below = slots is None or load.utilization(slots) < 1
-    if measured is not None:
-        text += f"; those measured were {measured.apart:,.4g} s apart (median)"
-        below = below and measured.apart <= period * _SLACK
+    if measured is not None and measured.took is not None:
+        text += f"; those measured took {measured.took:,.4g} s (median)"
+        below = below and measured.took <= period
     elif slots is None:
         return text
-    return f"{text}; they stay below the trigger: {'yes' if below else 'no, or had nothing to read'}"
+    return f"{text}; they stay below the trigger: {'yes' if below else 'no'}"
 
 
 def _require(where: str, holds: bool, must: str, got: object) -> None:

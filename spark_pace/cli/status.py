@@ -81,7 +81,8 @@ def standing(seen: Seen, now: datetime) -> Iterator[str]:
         yield "no batch is done yet"
         return
     written_at = f"{shown_time(last['written_at'])}, {age(last['written_at'], now)} ago"
-    yield f"{counted(int(sums['batches']), 'batch')}, the last ({last['batch_id']}) at {written_at}"
+    took = "" if last["batch_seconds"] is None else f", took {last['batch_seconds']:.2f} s"
+    yield f"{counted(int(sums['batches']), 'batch')}, the last ({last['batch_id']}) at {written_at}{took}"
     yield (
         f"{counted(int(sums['records']), 'record')} in {sums['seconds']:.1f} s: "
         f"{counted(int(sums['events']), 'event')}, {sums['late']:,.0f} late, {sums['bad_records']:,.0f} bad, "

@@ -50,7 +50,9 @@ class BatchReport(Counts):
     """The counts and times of a batch."""
 
     batch_id: int  # Spark's number of the batch
-    seconds: float  # since the batch before was written, or the job began
+    seconds: float  # since the row of the batch before was written, or the job began
+    # since Spark handed the batch over, in the try that wrote its row: without the wait for the trigger
+    batch_seconds: float
     matches: dict[str, int]  # new matches of each rule that has any
     pending: Annotated[int, SLOTS]  # events above the frontier
     carry: Annotated[int, SLOTS]  # events kept for selections that are still open
@@ -114,7 +116,7 @@ _OTHERS = {
     "lacking": {},
     "lookups": {"lookups": pa.map_(pa.string(), pa.string())},
 }
-_FIRST = ["batch_id", "seconds"]
+_FIRST = ["batch_id", "seconds", "batch_seconds"]
 
 
 def counters_of(mark: str) -> list[str]:

@@ -7,7 +7,7 @@ when it ends (`terminate called without an active exception`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -82,6 +82,11 @@ class Tables:
         counts = self.query(f"SELECT {counted} {rows}").read_all()
         columns = [*(name for name in names if counts[name][0].as_py()), "events"]
         self._engine.execute(f"CREATE VIEW {quoted(rule)} AS SELECT {', '.join(map(quoted, columns))} {rows}")
+
+    def columns(self, name: str, wanted: Iterable[str]) -> str:
+        """SQL for columns of a table; those that a table of an older release lacks are null."""
+        there = self.schemas[name].names
+        return ", ".join(f"{'' if one in there else 'NULL AS '}{quoted(one)}" for one in wanted)
 
     def version(self, name: str) -> int:
         """The number of the table's last commit."""

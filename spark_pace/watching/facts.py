@@ -27,7 +27,10 @@ from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import idle_sources, troubles
 from spark_pace.watching.words import shown_length, shown_time
 
-_DRAWN = ("longest", "lag_us", "pending", "carry", "open", "state_bytes", *COUNTED, "seconds", "batches")
+_DRAWN = (
+    *("longest", "lag_us", "pending", "carry", "open", "state_bytes", *COUNTED),
+    *("seconds", "batch_seconds", "timed_batches"),
+)
 _MOST_SOURCES = 50
 
 _TOLD = {

@@ -27,8 +27,9 @@ def _of_batches(seen: Seen, last: dict[str, Any], now: datetime) -> Iterator[tup
     at = last["written_at"]
     written = f"the last ({last['batch_id']}) {age(at, now)} ago, at {shown_time(at)}"
     yield "batches", f"{counted(int(sums['batches']), 'batch')}, {written}"
-    mean, greatest = sums["seconds"] / max(sums["batches"], 1), pc.max(rows["longest"]).as_py()
-    yield "seconds a batch", f"last {last['seconds']:.2f}, mean {mean:.2f}, greatest {greatest:.2f}"
+    if last["batch_seconds"] is not None:  # batches of older releases lack it
+        mean, greatest = sums["batch_seconds"] / sums["timed_batches"], pc.max(rows["longest"]).as_py()
+        yield "seconds a batch", f"last {last['batch_seconds']:.2f}, mean {mean:.2f}, greatest {greatest:.2f}"
     lately = rows.slice(max(0, rows.num_rows - _LATELY))
     seconds, records = (pc.sum(lately[name]).as_py() for name in ("seconds", "records"))
     yield (

@@ -21,13 +21,15 @@ _COARSER = 3  # the stretches of rules are 2^3 times as long
 _SHORTEST = 20  # of 2^20 microseconds, about a second
 _SUMMED = {
     "batches": pa.int64(),
+    "timed_batches": pa.int64(),  # those of which `batch_seconds` is known
     "seconds": pa.float64(),
+    "batch_seconds": pa.float64(),
     **{counter.name: pa.int64() for counter in fields(Counts)},
     "matches": pa.int64(),
 }
 _GREATEST = {
     "written_at": UTC_TIME,
-    "longest": pa.float64(),  # the seconds of a batch
+    "longest": pa.float64(),  # the `batch_seconds` of a batch
     "lag_us": pa.int64(),  # by which the frontier is behind the greatest event time of its batch
     **{name: pa.int64() for name in ("pending", "carry", "open", "state_bytes", "idle_sources")},
     "frontier": UTC_TIME,
@@ -36,7 +38,7 @@ _GREATEST = {
 _BY_RULE = pa.schema(
     [("rule", pa.string()), ("begins_us", pa.int64()), ("matches", pa.int64()), ("last_us", pa.int64())]
 )
-_DERIVED = ("batches", "longest", "lag_us")
+_DERIVED = ("batches", "timed_batches", "longest", "lag_us")
 COLUMNS = [name for name in (*_SUMMED, *_GREATEST) if name not in _DERIVED]  # of `metrics`, which are needed
 COUNTED = [counter.name for counter in fields(Counts)]
 
@@ -108,7 +110,8 @@ def _standing(before: tuple[int, int] | None, rows: pa.Table) -> tuple[int, int]
 def _batches(rows: pa.Table) -> pa.Table:
     columns = {name: rows[name] for name in COLUMNS}
     columns["batches"] = pa.array(np.ones(rows.num_rows, np.int64))
-    columns["longest"] = rows["seconds"]
+    columns["timed_batches"] = rows["batch_seconds"].is_valid()
+    columns["longest"] = rows["batch_seconds"]
     times = (rows[name].cast(UTC_TIME).cast(pa.int64()) for name in ("max_event_time", "frontier"))
     columns["lag_us"] = pc.max_element_wise(pc.subtract(*times), 0, skip_nulls=False)
     schema = NOTHING.batches.schema

@@ -49,7 +49,7 @@ function drawBatches() {
   const of = told.batches, per = (one, other) => one.map((value, at) => other[at] ? value / other[at] : null);
   const less = (values, by) => values.map(value => value === null ? null : value / by);
   curves("speed", "Records read", "records a second", [["records", per(of.records, of.seconds), COLOURS[0]]]);
-  curves("seconds", "Batches", "seconds", [["longest", of.longest, COLOURS[1]], ["mean", per(of.seconds, of.batches), COLOURS[0]]]);
+  curves("seconds", "Batches", "seconds", [["longest", of.longest, COLOURS[1]], ["mean", per(of.batch_seconds, of.timed_batches), COLOURS[0]]]);
   curves("lag", "The frontier behind the newest event", "seconds", [["lag", less(of.lag_us, 1e6), COLOURS[3]]]);
   curves("kept", "Events kept", "events", [["wait for the frontier", of.pending, COLOURS[4]], ["carried", of.carry, COLOURS[2]], ["open selections", of.open, COLOURS[5]]]);
   curves("bytes", "State", "MB", [["state", less(of.state_bytes, 1e6), COLOURS[6]]]);

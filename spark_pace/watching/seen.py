@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.errors import StateError
-from spark_pace.io.query import Tables, quoted
+from spark_pace.io.query import Tables
 from spark_pace.watching.history import COLUMNS, NOTHING, History
 
 _ROWS_AT_ONCE = 5_000
 _OF_THE_LAST = ("batch_id", "slowest_source", "finished", "over_bound", *COLUMNS)
-_READ = ", ".join(map(quoted, dict.fromkeys([*_OF_THE_LAST, "matches_by_rule"])))
+_READ = (*_OF_THE_LAST, "matches_by_rule")
 
 
 class Seen:
@@ -42,7 +42,10 @@ class Seen:
             StateError: a table is damaged.
         """
         after = -1 if self.last is None else self.last["batch_id"]
-        answer = Tables(self.out, ["metrics"]).query(f"SELECT {_READ} FROM metrics WHERE batch_id > {after}")
+        tables = Tables(self.out, ["metrics"])
+        answer = tables.query(
+            f"SELECT {tables.columns('metrics', _READ)} FROM metrics WHERE batch_id > {after}"
+        )
         read, history, last = list[pa.RecordBatch](), self.history, self.last
         for batch in answer:
             if self._ended:

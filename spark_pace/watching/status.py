@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spark_pace.watching.waiting_alerts import WaitingAlerts
 
 SCHEMA = 1  # keys may be added to it; one that is removed, or gets another meaning, makes it 2
-_OF_THE_LAST = ("batch_id", "written_at", "seconds", "records")
+_OF_THE_LAST = ("batch_id", "written_at", "seconds", "batch_seconds", "records")
 _STANDING = (
     *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes"),
     *("idle_sources", "slowest_source"),

@@ -72,7 +72,9 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
         (row["longest_lane_predicted"] is not None, row["over_bound"] is not None)
         for row in metrics.to_pylist()
     ] == [(False, False)] + [(bound_us is not None,) * 2] * (batches - 1)
+    assert sum(metrics["seconds"].to_pylist()) < summary.seconds
     for row in metrics.to_pylist():
+        assert 0 < row["batch_seconds"] < row["seconds"]
         assert 0 < row["longest_lane_seconds"] <= row["operator_seconds"]
         assert 0 < row["lanes"] <= row["distinct_rows"] <= row["lane_rows"]
 

@@ -22,7 +22,8 @@ from spark_pace.job_file import JobSpec, read_job
 HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=alert(1)>"
 BEGAN = datetime(2026, 11, 1, tzinfo=timezone.utc)
 QUIET: dict[str, Any] = {
-    "seconds": 2.0, "records": 1000, "events": 990, "late": 3, "bad_records": 1, "repeats": 6,
+    "seconds": 2.0, "batch_seconds": 0.5,
+    "records": 1000, "events": 990, "late": 3, "bad_records": 1, "repeats": 6,
     "quarantined": 1, "pending": 40, "carry": 500, "open": 70, "state_bytes": 900_000, "idle_sources": 0,
     "slowest_source": None, "waiting_for": (), "finished": False, "selections": 90, "operator_seconds": 0.2,
     "lanes": 2, "lane_rows": 1000, "distinct_rows": 900, "longest_lane_seconds": 0.1,

@@ -25,7 +25,8 @@ HOST = "127.0.0.1"
 def batch(number: int, **changed: object) -> BatchReport:
     values: dict[str, object] = {
         "batch_id": number,
-        "seconds": 1.5,
+        "seconds": 2.0,
+        "batch_seconds": 1.5,
         "records": 12,
         "events": 9,
         "late": 1,

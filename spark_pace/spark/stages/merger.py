@@ -159,15 +159,19 @@ class MergerHost:
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         self._append(tables, report)
-        self._since = time.monotonic()
         self.on_report(report)
 
     def _append(self, tables: Mapping[str, pa.Table], report: BatchReport) -> None:
-        """Append a batch to its tables; which rules have changed comes before their first matches."""
+        """Append a batch to its tables; which rules have changed comes before their first matches.
+
+        The row of `metrics` comes last, and says how long all the others took too.
+        """
         if self.history is not None:
             self.history.append(self.tables, report.batch_id, datetime.now(timezone.utc))
         for name, table in tables.items():
             self.tables.append(name, table, report.batch_id)
+        now = time.monotonic()
+        report.seconds, report.batch_seconds, self._since = now - self._since, now - self.began, now
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), report.batch_id)
 
     def _merged(
@@ -268,7 +272,8 @@ class MergerHost:
         return BatchReport(
             **{**counts, **counted},
             batch_id=batch_id,
-            seconds=time.monotonic() - self._since,
+            seconds=0.0,  # both are known once all other tables are written
+            batch_seconds=0.0,
             matches={name: count for name, count in matches.items() if count},
             frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
             max_time_us=first.get("max_time_us"),

@@ -35,9 +35,10 @@ def write(out: Path, rows: list[dict[str, Any]], schema: pa.Schema = METRICS_SCH
 
 
 def batches(out: Path, *seconds: float) -> Path:
-    """Batches with 40 selections each, for which operators took 2 s."""
-    rows = [{"seconds": second, "selections": 40, "operator_seconds": 2.0} for second in seconds]
-    old = {"seconds": 1_000.0, "selections": None, "operator_seconds": None}  # of an older release
+    """Batches with 40 selections each, for which operators took 2 s, half a second behind one another."""
+    work = {"selections": 40, "operator_seconds": 2.0}
+    rows = [{"seconds": second + 0.5, "batch_seconds": second, **work} for second in seconds]
+    old = {"seconds": 1_000.0}  # of an older release
     return write(out, [*rows, old])
 
 
@@ -76,15 +77,18 @@ def test_a_slot_more_survives() -> None:
 
 
 def test_the_load_is_measured_where_it_is_not_given(tmp_path: Path) -> None:
-    out = batches(tmp_path, 4.0, 4.0, 8.0)
+    out = batches(tmp_path, 3.5, 3.5, 7.5)
     answer = said(spec(out, trigger_us=EVERY_5_S), out, slots=1)
     assert "flights: 7.5 selections a second, 0.05 s of an operator for each" in answer
     assert f"measured over 3 batches in {out}/metrics\n" in answer
-    assert "due every 5 s, of which operators take 1.875 s on 1 slot; those measured were 4 s apart" in answer
+    assert (
+        "due every 5 s, of which operators take 1.875 s on 1 slot; those measured took 3.5 s (median)"
+        in answer
+    )
     assert answer.count("they stay below the trigger: yes") == 1
     answer = said(spec(out, trigger_us=EVERY_5_S), out, slots=1, rate=30.0)
     assert "flights: 30 selections a second, 0.05 s" in answer and "with --rate as given" in answer
-    assert "with 1 slot: utilization 1.5000, queues grow" in answer and "apart (median)" not in answer
+    assert "with 1 slot: utilization 1.5000, queues grow" in answer and "(median)" not in answer
     assert "they stay below the trigger: no" in answer
 
 
@@ -97,7 +101,7 @@ def test_a_backlog_that_was_read_at_once_has_no_rate_of_its_own(tmp_path: Path) 
 def test_batches_that_come_late_are_told(tmp_path: Path) -> None:
     out = batches(tmp_path, 9.0, 9.0)
     answer = said(spec(out, trigger_us=EVERY_5_S), out)
-    assert "they stay below the trigger: no, or had nothing to read" in answer
+    assert "those measured took 9 s (median); they stay below the trigger: no" in answer
 
 
 @pytest.mark.parametrize(("master", "slots"), [("local", 1), ("local[3]", 3), ("local[4, 2]", 4)])
@@ -145,3 +149,11 @@ def test_metrics_without_what_is_needed_are_told(tmp_path: Path) -> None:
     older = pa.schema([("seconds", pa.float64())])
     with pytest.raises(ConfigError, match="got a table of an older release"):
         measure(str(write(tmp_path / "older", [{"seconds": 1.0}], older)))
+
+
+def test_a_table_that_does_not_say_how_long_batches_took_gives_the_load_alone(tmp_path: Path) -> None:
+    older = METRICS_SCHEMA.remove(METRICS_SCHEMA.get_field_index("batch_seconds"))
+    out = write(tmp_path, [{"seconds": 4.0, "selections": 40, "operator_seconds": 2.0}], older)
+    answer = said(spec(out, trigger_us=EVERY_5_S), out, slots=1)
+    assert "flights: 10 selections a second, 0.05 s of an operator for each" in answer
+    assert "take 2.5 s on 1 slot; they stay below the trigger: yes" in answer

@@ -37,7 +37,8 @@ JAN_2 = datetime(2013, 1, 2, tzinfo=timezone.utc)
 
 def progress(**changes: object) -> BatchReport:
     values = {
-        "batch_id": 7, "seconds": 2.0, "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0,
+        "batch_id": 7, "seconds": 2.0, "batch_seconds": 1.5,
+        "records": 3_001, "events": 3_000, "late": 1, "bad_records": 0,
         "heartbeats": 0,
         "repeats": 0, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
         "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000,
@@ -172,7 +173,7 @@ def test_status_reads_the_tables(tmp_path: Path):
     batch |= dict.fromkeys(("written_at", "frontier", "max_event_time"), JAN_2)
     batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}
     batch |= {"over_bound": None}
-    batch |= {"seconds": 1.5, "events": 1_000}
+    batch |= {"seconds": 1.5, "batch_seconds": 0.25, "events": 1_000}
     rows = [
         batch | {"batch_id": number, "records": 1_000 + number, "late": number, "carry": 5 * number}
         for number in (1, 0)
@@ -184,7 +185,8 @@ def test_status_reads_the_tables(tmp_path: Path):
     assert answer.returncode == 0, answer.stderr
     stands, first, *lines = answer.stdout.splitlines()
     assert stands.startswith("! The frontier stands at 2013-01-02 00:00:00Z since 2013-01-02 00:00:00Z, ")
-    assert re.fullmatch(r"2 batches, the last \(1\) at 2013-01-02 00:00:00Z, \d{4} days, [\d:]+ ago", first)
+    at = r"2013-01-02 00:00:00Z, \d{4} days, [\d:]+ ago"
+    assert re.fullmatch(rf"2 batches, the last \(1\) at {at}, took 0\.25 s", first)
     assert lines[:3] == [
         "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
         "frontier: 2013-01-02 00:00:00Z; 3 events waiting, carry 5 events, 0 selections open",

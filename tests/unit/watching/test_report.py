@@ -41,7 +41,9 @@ def told_in(page: str) -> dict[str, Any]:
 def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     watched = watched_job(tmp_path, 10, pairs_of_events(20))
     watched.batch({"rule_3": 4, "rule_0": 1})
-    watched.batch({"rule_3": 2}, seconds=4.0, slowest_source=f"north{HOSTILE}", idle_sources=1)
+    watched.batch(
+        {"rule_3": 2}, seconds=4.0, batch_seconds=1.5, slowest_source=f"north{HOSTILE}", idle_sources=1
+    )
     late = {
         "event_time": BEGAN,
         "lateness_us": 90_000_000,
@@ -60,8 +62,9 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     assert told["rules"]["names"][:3] == ["rule_3", "rule_0", "rule_1"] and len(told["rules"]["names"]) == 10
     assert told["rules"]["matches"][:3] == [6, 1, 0] and told["rules"]["last"][0] == "2026-11-01 00:00:02Z"
     assert sum(told["rules"]["series"][0]) == 6
-    assert told["batches"]["longest"] == [2.0, 4.0] and told["batches"]["late"] == [3, 3]
+    assert told["batches"]["longest"] == [0.5, 1.5] and told["batches"]["late"] == [3, 3]
     figures = dict(told["figures"])
+    assert figures["seconds a batch"] == "last 1.50, mean 1.00, greatest 1.50"
     assert figures["matches"] == "7" and figures["slowest source"] == f"north{HOSTILE}; 1 left out"
     assert figures["records"].startswith("2,000 records: 1,980 events, 6 late, 2 bad")
     assert told["late"]["by_source"] == [

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from deltalake import write_deltalake
+
+from spark_pace.io.delta_tables import table_schemas
+from spark_pace.io.query import read_table
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.support.commands import spark_pace
@@ -35,6 +40,7 @@ def test_the_status_is_one_object_with_the_keys_that_the_documents_name(tmp_path
         "batch_id": 1,
         "written_at": "2026-11-01T00:00:02Z",
         "seconds": 2.0,
+        "batch_seconds": 0.5,
         "records": 1000,
     }
     assert (told["sums"]["records"], told["sums"]["late"], told["sums"]["matches"]) == (2000, 3, 4)
@@ -86,3 +92,23 @@ def test_on_a_terminal_watch_goes_on_until_ctrl_c(tmp_path: Path) -> None:
             break
     assert process.wait(timeout=30) == 130 and b"stopped" in shown
     os.close(ours)
+
+
+def test_tables_of_a_release_that_did_not_time_batches_are_told_without_that_time(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1, pairs_of_events(4))
+    watched.batch({"rule_0": 2})
+    path = Path(watched.spec.sink_path) / "metrics"
+    rows = read_table(watched.spec.sink_path, "metrics").drop_columns(["batch_seconds"])
+    shutil.rmtree(path)
+    write_deltalake(path, rows)
+    told = json.loads(spark_pace("status", tmp_path / "job.yaml", "--json").stdout)
+    assert told["last_batch"]["seconds"] == 2.0 and told["last_batch"]["batch_seconds"] is None
+    assert told["sums"]["batches"] == 1 and told["sums"]["timed_batches"] == 0
+    shown = [spark_pace(name, tmp_path / "job.yaml") for name in ("status", "watch")]
+    assert [done.returncode for done in shown] == [0, 0], shown
+    assert "1 batch, the last (0) at " in shown[0].stdout and "took" not in shown[0].stdout
+    assert "seconds a batch" not in shown[1].stdout
+    watched.tables.prepare(table_schemas(watched.spec.rules))  # as the next start of the job does
+    watched.batch({}, batch_seconds=1.5)
+    assert "seconds a batch" in (again := spark_pace("watch", tmp_path / "job.yaml").stdout)
+    assert "last 1.50, mean 1.50, greatest 1.50" in again
