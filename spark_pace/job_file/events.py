@@ -18,6 +18,7 @@ from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.lengths import read_duration
 from spark_pace.rules.schema import SCHEMA_KEYS, read_schema
 
+_UNKNOWN = EventSchema((), "")
 _OF_SOURCES = ("source_column", "expected_sources", "idle_after")
 _KEYS = (
     "delay",
@@ -45,7 +46,7 @@ def declared_schema(keys: Section | None) -> EventSchema | None:
 
 def read_events(
     keys: Section | None, schema: EventSchema | None, *, sources_known: bool, goes_on: bool
-) -> Events | None:
+) -> Events:
     """Read how the job treats events.
 
     Args:
@@ -56,12 +57,12 @@ def read_events(
         goes_on: True if the job runs until it is stopped.
 
     Returns:
-        None if the schema is None.
+        All that is right; without attributes if the schema is None.
     """
     own = schema and schema.own  # without columns of side tables: they do not decide the order
     if keys is None:
         order = OrderSpec(before=_before(sources_known, False))
-        return None if schema is None else Events(schema, order)
+        return Events(schema or _UNKNOWN, order)
     by_source = _by_source(keys, sources_known)
     order = OrderSpec(
         delay_us=_duration(keys, "delay", 0) or 0,
@@ -78,9 +79,7 @@ def read_events(
     on_bad, on_error = _on_bad(keys, "on_bad_record"), _on_bad(keys, "on_operator_error")
     timeout_us, clock = _timeout(keys), _clock(keys, goes_on)
     name = column.text if column else None
-    if schema is None:
-        return None
-    return Events(schema, order, name, beat, on_bad, on_error, timeout_us, clock)
+    return Events(schema or _UNKNOWN, order, name, beat, on_bad, on_error, timeout_us, clock)
 
 
 def _by_source(keys: Section, sources_known: bool) -> bool:

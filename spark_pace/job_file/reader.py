@@ -52,6 +52,7 @@ _JOB_KEYS = (
 _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 PARALLELISM_KEYS = ("slots", "buckets", "lanes", "latency_bound")
 _MOST = 10_000
+_MOST_PASSED_OVER = 10_000  # problems of a file of which what is right is wanted
 # delta-rs (1.6) decodes %20 and the like in a table's path, takes \\ for /, and aborts on the others
 _MISTAKEN = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]|^\x00-\x1f\x7f]")
 
@@ -67,9 +68,22 @@ def read_job(path: str | Path) -> JobSpec:
     with suppress(TooManyError):
         root = as_mapping(read_document(path, report), report, _REQUIRED["name"])
         spec = None if root is None else _read_job(Path(path), root, report)
-    if spec is None or not report.clean:
+    if spec is None or not spec.rules or not report.clean:
         raise ConfigError(report.problems)
     return spec
+
+
+def known_of(path: str | Path) -> JobSpec | None:
+    """What is right in a job file and its rule files, such as the rules without problems; it cannot be run.
+
+    None if the job's name, source, sink or checkpoint is not to be found.
+    """
+    report = Report(_MOST_PASSED_OVER)
+    with suppress(TooManyError):
+        document = read_document(path, report)
+        if isinstance(document, Mapping):
+            return _read_job(Path(path), document, report)
+    return None
 
 
 def sources_of(path: str | Path) -> RuleSources:
@@ -157,8 +171,8 @@ def _read_job(path: Path, root: Mapping, report: Report) -> JobSpec | None:
     alerts = read_alerts(fields, path.parent, every, sink)
     known = source is not None and source.names_sources
     events = read_events(section, schema, sources_known=known, goes_on=trigger != "available_now")
-    check_source(fields, source, schema and schema.own, events)
-    if not rules or events is None or name is None or source is None or sink is None or checkpoint is None:
+    check_source(fields, source, schema and schema.own, events if schema else None)
+    if name is None or source is None or sink is None or checkpoint is None:
         return None
     return JobSpec(
         name=name.text,

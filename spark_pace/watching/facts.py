@@ -86,7 +86,7 @@ def _about(subject: Subject) -> Iterator[tuple[str, str]]:
         trigger = (
             "available_now" if spec.trigger_us == "available_now" else shown_length(spec.trigger_us / 1e6)
         )
-        yield "rules", f"{len(spec.rules):,}"
+        yield "rules", f"{len(spec.rules):,}{'' if subject.wrong is None else ' without problems'}"
         yield "source", f"{type(spec.source).__name__.removesuffix('Source').lower()}, {spec.source.format}"
         yield "trigger", trigger
     if subject.job_file is not None:

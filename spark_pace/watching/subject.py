@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.job_file.reader import places_of
+from spark_pace.job_file.reader import known_of, places_of
 from spark_pace.spark.checkpoint.layout import checkpoint_in
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Subject:
     Attributes:
         sink: the folder, or the address, of the tables.
         job_file: the path of the job file; None: the tables alone are known.
-        spec: the job; None if it is not known, or its files are wrong.
+        spec: the job; where its files are wrong, what is right in them. None if it is not known.
         checkpoint: the folder of its checkpoint; None if it is not known.
         wrong: what is wrong in the job file or its rules; None if nothing is.
     """
@@ -49,7 +49,7 @@ class Subject:
         Raises:
             ConfigError: it is.
         """
-        if self.job_file is not None and self.spec is None:
+        if self.job_file is not None and self.wrong is not None:
             read_job(self.job_file)
 
     def targets(self) -> list[WaitingAlerts]:
@@ -75,4 +75,4 @@ def subject_of(sink: str, job_file: str | None) -> Subject:
         return Subject(sink, job_file, read_job(job_file), checkpoint)
     except ConfigError as error:
         wrong = "\n".join(map(one_line, str(error).splitlines()))
-        return Subject(sink, job_file, None, checkpoint, wrong)
+        return Subject(sink, job_file, known_of(job_file), checkpoint, wrong)

@@ -34,8 +34,9 @@ class TooManyError(Exception):
 
 @dataclass
 class Report:
-    """Collects problems, so that a check can go on and report up to `MOST_PROBLEMS` of them."""
+    """Collects problems, so that a check can go on and report up to `most` of them."""
 
+    most: int = MOST_PROBLEMS
     _found: list[tuple[Place, Problem]] = field(default_factory=list)
     _more: tuple[Problem, ...] = ()
     _settled: set[Place] = field(default_factory=set)
@@ -44,12 +45,12 @@ class Report:
         """Add a problem.
 
         Raises:
-            TooManyError: there are `MOST_PROBLEMS` already.
+            TooManyError: there are `most` already.
         """
         if place in self._settled:
             return
-        if len(self._found) == MOST_PROBLEMS:
-            must = f"must have at most {MOST_PROBLEMS} problems to be checked to its end"
+        if len(self._found) == self.most:
+            must = f"must have at most {self.most} problems to be checked to its end"
             self._more = (Problem(one_line(place.file), must, "more", "Correct these first."),)
             raise TooManyError
         self._found.append(

@@ -216,12 +216,40 @@ def test_the_sources_that_are_left_out_are_named(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path: Path) -> None:
-    watched = watched_job(tmp_path, 1)
+    keys = {
+        "alerts": [{"name": "pager", "http": "http://127.0.0.1:9", "rules": ["rule_0"]}],
+        "events": {"ordering": "sources", "source_column": "k", "idle_after": "1 min"},
+    }
+    watched = watched_job(tmp_path, 2, pairs_of_events(8), keys)
     watched.batch({"rule_0": 4})
-    (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")
-    subject = subject_of(watched.spec.sink_path, str(tmp_path / "job.yaml"))
-    told = facts(subject, Seen(watched.spec.sink_path), SOON)
-    assert "rules.yaml:1:" in told["wrong"] and told["rules"]["matches"] == [4]
+    checkpoint = Checkpoint(watched.spec.checkpoint_folder)
+    checkpoint.alert_cursor("pager").parent.mkdir(parents=True)
+    failure = Failure("2026-11-01T00:00:00Z", "503")
+    write_cursor(checkpoint.alert_cursor("pager"), Cursor({"matches": Place(1, 0, 0)}, failure=failure))
+    write_begin(checkpoint, 0, Begin({}, 0, reached={"north": 300_000_000, "south": 0}))
+    right = (tmp_path / "rules.yaml").read_text(encoding="utf-8")
+    one_is_wrong = right.replace("x >= 0", "x >= nothing")
+    for wrong, rules in (("events: [", ["rule_0"]), (one_is_wrong, ["rule_0", "rule_1"])):
+        (tmp_path / "rules.yaml").write_text(wrong, encoding="utf-8")
+        subject = subject_of(watched.spec.sink_path, str(tmp_path / "job.yaml"))
+        told = facts(subject, Seen(watched.spec.sink_path), SOON)
+        assert "rules.yaml:1:" in told["wrong"] and told["name"] == "watched"
+        assert told["rules"]["names"] == rules and told["rules"]["matches"][0] == 4
+        said = "4 wait; failing since 2026-11-01T00:00:00Z: 503"
+        assert [one["said"] for one in told["alerts"]] == [said]
+        assert told["troubles"][-2:] == [
+            "1 source not waited for, too far behind the fastest one: south. "
+            "What is still sent there may be late.",
+            f"Alerts for pager: {said}.",
+        ]
+        done = spark_pace("status", tmp_path / "job.yaml")
+        assert f"alerts.pager: {said}" in done.stdout and "! 1 source not waited for" in done.stdout
+        assert done.returncode == 2 and "rules.yaml:1:" in done.stderr
+    (tmp_path / "job.yaml").write_text("name: x", encoding="utf-8")
+    told = facts(
+        subject_of(watched.spec.sink_path, str(tmp_path / "job.yaml")), Seen(watched.spec.sink_path), SOON
+    )
+    assert told["alerts"] == [] and "must have the key" in told["wrong"]
 
 
 def test_what_cannot_be_reported_is_told(tmp_path: Path) -> None:
