@@ -62,6 +62,7 @@ class BatchReport(Counts):
     max_time_us: int | None  # greatest event time of the batch; None without events
     idle_sources: Annotated[int, ALIKE]  # the number of sources that lag too far behind to hold the frontier
     slowest_source: str | None  # the source that holds the frontier; None unless it follows the sources
+    unheard_sources: tuple[str, ...]  # expected sources that have sent nothing yet; of many the first five
     # if events wait and the frontier stood still: the sources that hold it, the slowest first
     waiting_for: tuple[str, ...]
     finished: bool  # the batch was the end of the input
@@ -112,6 +113,7 @@ _OTHERS = {
     "matches": {"matches": pa.int64(), "matches_by_rule": pa.map_(pa.string(), pa.int64())},
     "frontier_us": {"frontier": UTC_TIME},
     "max_time_us": {"max_event_time": UTC_TIME},
+    "unheard_sources": {"unheard_sources": pa.list_(pa.string())},
     "waiting_for": {},
     "lacking": {},
     "lookups": {"lookups": pa.map_(pa.string(), pa.string())},

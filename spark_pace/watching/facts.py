@@ -74,7 +74,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
             for one in targets
         ],
         "refused": _refused(seen),
-        "sources": [] if state is None else _sources(state, subject),
+        "sources": [*_unheard(seen), *([] if state is None else _sources(state, subject))],
         "ask": shlex.join(["spark-pace", "sql", subject.job_file or subject.sink]),
     }
 
@@ -160,6 +160,12 @@ def _refused(seen: Seen) -> list[dict[str, Any]]:
     except ConfigError:  # no alert was refused yet, so there is no table
         return []
     return refused
+
+
+def _unheard(seen: Seen) -> list[dict[str, Any]]:
+    """The expected sources that have sent nothing yet."""
+    names = [] if seen.last is None else seen.last["unheard_sources"] or []
+    return [{"source": one_line(name), "reached": None, "behind": "", "idle": False} for name in names]
 
 
 def _sources(state: Running, subject: Subject) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ SCHEMA = 1  # keys may be added to it; one that is removed, or gets another mean
 _OF_THE_LAST = ("batch_id", "written_at", "seconds", "batch_seconds", "records")
 _STANDING = (
     *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes"),
-    *("idle_sources", "slowest_source"),
+    *("idle_sources", "slowest_source", "unheard_sources"),
 )
 MATCHES_OF_RULES = (
     "SELECT rule, count(*) AS matches, min(matched_at) AS first, max(matched_at) AS last "

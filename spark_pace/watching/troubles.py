@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from spark_pace.core.expr.moments import time_of
+from spark_pace.core.order.order import MOST_NAMED
 from spark_pace.errors import counted, one_line
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.rules_on_disk import keys_told
@@ -42,6 +43,7 @@ def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datet
     elif not seen.last["finished"]:
         found += _stopped(seen, state, now)
         found += _standing(seen, state, now)
+        found += _unheard(seen.last["unheard_sources"] or ())
     if state is not None:
         found += _files(state)
         found += _slow(state, now)
@@ -79,6 +81,16 @@ def _standing(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]
         f"{shown_time(since)}, and {counted(last['pending'], 'event')} wait for it. "
         f"{what_moves_it(last['slowest_source'])}"
     )
+
+
+def _unheard(sources: Sequence[str]) -> Iterator[str]:
+    if sources:
+        others = " and perhaps others" if len(sources) == MOST_NAMED else ""
+        yield (
+            f"Never heard of, though expected: {', '.join(map(one_line, sources))}{others}. "
+            "The frontier waits for what they send, unless idle_after leaves them out. "
+            "Look for a slip in their names first."
+        )
 
 
 def what_moves_it(slowest_source: str | None) -> str:

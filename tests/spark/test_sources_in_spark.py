@@ -82,6 +82,7 @@ def test_a_stream_that_waits_for_a_source_says_so_and_goes_on_at_the_end(tmp_pat
     run_job(spec, on_progress=seen.append)
     assert [progress.waiting_for for progress in seen] == [("nobody (never heard of)",)] * 3
     assert table(spec, "metrics")["slowest_source"].to_pylist() == ["nobody (never heard of)"] * 3
+    assert table(spec, "metrics")["unheard_sources"].to_pylist() == [["nobody"]] * 3
     assert [progress.pending for progress in seen] == [20, 40, 60]
     assert matches(spec) == []
     write_files(tmp_path, random_events(42, 60), 1, first=3)

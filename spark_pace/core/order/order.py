@@ -22,6 +22,7 @@ from spark_pace.core.tables import array, chosen, concat, numbers
 # What decides if an event is late: the batches before its own, the files before its own, or the earlier
 # records of its source in its partition.
 Before = Literal["batches", "files", "records"]
+MOST_NAMED = 5  # of the sources that a batch tells
 IN = " in "  # joins a source and its partition in names of sources, if `Before` is "records"
 
 

@@ -16,7 +16,7 @@ from spark_pace.core.frames import TableStore
 from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.late_table import late_table
 from spark_pace.core.match.waiting import Waiting
-from spark_pace.core.order.order import Advance, LateFile, Order
+from spark_pace.core.order.order import MOST_NAMED, Advance, LateFile, Order
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
@@ -26,8 +26,6 @@ from spark_pace.core.split.shares import shares_of
 from spark_pace.core.split.snapshot import carry_of, load, save
 from spark_pace.core.split.unit import advance_unit
 from spark_pace.core.tables import array, numbers
-
-MOST_NAMED = 5
 
 Work = TypeVar("Work")
 
@@ -43,6 +41,7 @@ class StepOutput(Generic[Work]):
         stats: the counters of the slot, by name. In `events` and `late` a slot counts only those that no slot
             before it has. `frontier_us`, `repeats` and `idle_sources` are the same in every slot.
         slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
+        unheard: names of the expected sources without records, in order, at most `MOST_NAMED`.
         late_files: the files with late events. They must be read once more, because slots lack the late
             events that no rule wants, and some attributes. The same in every slot.
         reached: the greatest event time of each source, for the `Past` of the next batch's records. The same
@@ -54,6 +53,7 @@ class StepOutput(Generic[Work]):
     late: pa.Table | None
     stats: dict[str, int] = field(default_factory=dict)
     slowest: list[str] = field(default_factory=list)
+    unheard: list[str] = field(default_factory=list)
     late_files: tuple[LateFile, ...] = ()
     reached: dict[str, int] = field(default_factory=dict)
     waiting: dict[int, Waiting] = field(default_factory=dict)
@@ -151,7 +151,8 @@ class SlotSplitter:
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
-        return StepOutput(lanes, late, stats, slowest, advance.late_files, self._reached(), waiting)
+        unheard = sorted(standing.unheard)[:MOST_NAMED]
+        return StepOutput(lanes, late, stats, slowest, unheard, advance.late_files, self._reached(), waiting)
 
     def _reached(self) -> dict[str, int]:
         """The greatest event time of each source, if the records before an event decide; else empty."""

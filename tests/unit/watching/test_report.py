@@ -198,20 +198,25 @@ def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -
 def test_the_sources_that_are_left_out_are_named(tmp_path: Path) -> None:
     events = {"ordering": "sources", "source_column": "k", "idle_after": "1 min"}
     watched = watched_job(tmp_path, 1, keys={"events": events})
-    watched.batch({}, late=0, pending=0)
+    watched.batch({}, late=0, pending=0, unheard_sources=("est", HOSTILE))
     checkpoint = Checkpoint(watched.spec.checkpoint_folder)
     reached = {"north": 300_000_000, "south": 0, "west": 290_000_000}
     write_begin(checkpoint, 0, Begin({}, 0, reached=reached))
     with checkpoint_lock(checkpoint):
         told = told_of(watched)
-    assert [(one["source"], one["behind"], one["idle"]) for one in told["sources"]] == [
+    unheard, hostile, *heard = told["sources"]
+    assert unheard == {"source": "est", "reached": None, "behind": "", "idle": False}
+    assert hostile["source"] == HOSTILE
+    assert [(one["source"], one["behind"], one["idle"]) for one in heard] == [
         ("south", "0:05:00", True),
         ("west", "0:00:10", False),
         ("north", "0:00:00", False),
     ]
     assert told["troubles"] == [
+        f"Never heard of, though expected: est, {HOSTILE}. The frontier waits for what they send, unless "
+        "idle_after leaves them out. Look for a slip in their names first.",
         "1 source not waited for, too far behind the fastest one: south. "
-        "What is still sent there may be late."
+        "What is still sent there may be late.",
     ]
 
 
