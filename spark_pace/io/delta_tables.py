@@ -77,10 +77,14 @@ class DeltaTables:
     same way, and Spark reads both. No other process may write with this `app_id`, which
     `spark_pace.spark.checkpoint.lock` ensures, and none with another `app_id`, which `claim` ensures: a batch
     calls it before it appends.
+
+    Attributes:
+        writing: the path of the table to which rows are being appended, or could not be; else None.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
         """Take `root` as the folder of the tables, and `app_id` as the writer's name in transactions."""
+        self.writing: str | None = None
         self._spark = spark
         self._root = root
         self._app_id = app_id
@@ -205,7 +209,9 @@ class DeltaTables:
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
         """Append a batch's rows as one file, unless that was done before. The sink must be claimed."""
         append = self._append_here if self._local else self._append_elsewhere
-        self._committed(partial(append, self.path(table), rows, batch_id))
+        self.writing = self.path(table)
+        self._committed(partial(append, self.writing, rows, batch_id))
+        self.writing = None
 
     def _append_elsewhere(self, path: str, rows: pa.Table, batch_id: int) -> None:
         rows = rows.combine_chunks()  # Spark would drop all rows after an empty chunk

@@ -53,12 +53,13 @@ _GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
 _CLASSES = (EventError, OperatorError, SetupError, StateError, UnfitError)
 
 
-def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPaceError:
+def as_our_error(error: Exception, failure: Exception | None = None, at: str | None = None) -> SparkPaceError:
     """Turn the error that stopped a query into one of ours.
 
     Args:
         error: the error that the query raised.
         failure: the error that the merger raised, if it did; Spark hands on only its text.
+        at: the path of the table that was being written when it was raised; None if none was.
     """
     for candidate in (failure, error):
         if isinstance(candidate, SparkPaceError):
@@ -76,10 +77,14 @@ def as_our_error(error: Exception, failure: Exception | None = None) -> SparkPac
     return (
         _of_the_machines(texts)
         or _of_kafka(texts)
-        or _of_the_checkpoint(texts)
+        or _of_the_checkpoint(texts, at)
         or _of_the_workers(texts)
-        or SparkPaceError(f"the query — must run; got {got}. {do}")
+        or SparkPaceError(f"{_where(at)}; got {got}. {do}")
     )
+
+
+def _where(at: str | None) -> str:
+    return "the query — must run" if at is None else f"{at} — must be a table that can be written to"
 
 
 def _text(error: Exception) -> str:
@@ -125,19 +130,20 @@ def _of_kafka(texts: list[str]) -> SparkPaceError | None:
     return None
 
 
-def _of_the_checkpoint(texts: list[str]) -> SparkPaceError | None:
+def _of_the_checkpoint(texts: list[str], at: str | None) -> SparkPaceError | None:
     """The error if Spark complains of the disk or of its own files; else None."""
     whole = "\n".join(texts)
     if _FULL.search(whole):
         must = "must have room for the tables, the checkpoint and Spark's own files"
-        return SetupError(f"the disk — {must}; got a full one. Make room and start the job again.")
+        disk = "the disk" if at is None else f"the disk of {at}"
+        return SetupError(f"{disk} — {must}; got a full one. Make room and start the job again.")
     if _TOO_MANY_FILES.search(whole):
         must, do = "must be allowed in the number that the job needs", "Raise the limit (`ulimit -n`)."
         return SetupError(f"open files — {must}; got: too many open files. {do}")
     if _READ_ONLY.search(whole):
         must = "must be on a file system that can be written to"
         do = "Mount it anew and start the job again."
-        return SetupError(f"the sink or the checkpoint — {must}; got a read-only one. {do}")
+        return SetupError(f"{at or 'the sink or the checkpoint'} — {must}; got a read-only one. {do}")
     damaged = _DAMAGED.search(whole)
     if damaged:
         return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 FILES = 8
 TOLD = (
-    "the disk — must have room for the tables, the checkpoint and Spark's own files; "
+    " — must have room for the tables, the checkpoint and Spark's own files; "
     "got a full one. Make room and start the job again."
 )
 
@@ -57,7 +58,11 @@ def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: P
     assert answer.returncode == 0, answer.stderr
     *full, rest = answer.stderr.split("ended with 1\n")
     assert rest.endswith("ended with 0\n"), answer.stderr
-    assert [[line for line in said.splitlines() if " — " in line] for said in full] == [[TOLD]] * 3
+    waiting, checkpoint, tables = ([line for line in said.splitlines() if " — " in line] for said in full)
+    assert waiting == checkpoint == [f"the disk{TOLD}"]
+    assert [re.sub(r"/out/\w+ ", "/out/TABLE ", line) for line in tables] == [
+        f"the disk of {tmp_path}/out/TABLE{TOLD}"
+    ]
     assert "Traceback" not in answer.stderr
     assert "\tat " not in answer.stderr
     there = file_access.names(tmp_path / "full")

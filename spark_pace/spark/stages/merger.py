@@ -73,6 +73,7 @@ class MergerHost:
         side_tables: the side tables to join to events; None: those of the plan's schema.
         history: writes which rules have begun and ended; None: nobody does.
         failure: the error that stopped a batch; Spark hands on only its text.
+        failed_at: the path of the table that was being written then; None if none was.
         began: when the last batch was handed over, by `time.monotonic`.
     """
 
@@ -85,6 +86,7 @@ class MergerHost:
     side_tables: SideTables | None = None
     history: RuleHistory | None = None
     failure: Exception | None = None
+    failed_at: str | None = None
     began: float = 0.0
     _since: float = field(default_factory=time.monotonic)
     _writing: threading.Lock = field(default_factory=threading.Lock)
@@ -110,7 +112,7 @@ class MergerHost:
                 self._write(rows.sparkSession, self._read(rows), batch_id)
                 give_back()
             except Exception as error:
-                self.failure = error  # Spark hands on only its text
+                self.failure, self.failed_at = error, self.tables.writing
                 raise
 
     def close(self) -> None:

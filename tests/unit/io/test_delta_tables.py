@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from spark_pace import read_table
 from spark_pace.errors import StateError
@@ -50,6 +52,16 @@ def test_a_batch_done_again_changes_nothing_after_files_were_joined(written: Pat
     for batch in (0, 99, 100, 101, BATCHES - 1):
         job.append("matches", rows(batch), batch)
     assert numbers(written) == list(range(2 * BATCHES))
+
+
+def test_the_table_that_could_not_be_written_is_known(tmp_path: Path) -> None:
+    writer = tables(tmp_path)
+    writer.append("matches", rows(0), 0)
+    assert writer.writing is None
+    shutil.rmtree(tmp_path / "matches" / "_delta_log")
+    with pytest.raises(DeltaError):
+        writer.append("matches", rows(1), 1)
+    assert writer.writing == writer.path("matches")
 
 
 def test_the_transactions_outlive_the_log(written: Path) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from deltalake.exceptions import TableNotFoundError
 from py4j.protocol import Py4JError
 
 from spark_pace.errors import SetupError, SparkPaceError
@@ -32,13 +33,15 @@ class Query:
         raise Py4JError("Cannot call methods on a stopped SparkContext")
 
 
-def wait(query: Query, failure: Exception | None = None, *, signalled: bool = True) -> list[str]:
+def wait(
+    query: Query, failure: Exception | None = None, *, at: str | None = None, signalled: bool = True
+) -> list[str]:
     """The names of what was done at the end."""
     ended: list[str] = []
     stop = query_end.Stop()
     if signalled:
         stop.event.set()
-    merger: Any = SimpleNamespace(failure=failure, close=lambda: ended.append("closed"))
+    merger: Any = SimpleNamespace(failure=failure, failed_at=at, close=lambda: ended.append("closed"))
     with query_end.in_our_words(stop):
         query_end.wait(query, merger, stop)  # type: ignore[arg-type]
     return ended
@@ -68,6 +71,24 @@ def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
 ) -> None:
     with pytest.raises(SetupError, match=message):
         wait(Query(), OSError(number, os.strerror(number)))
+
+
+@pytest.mark.usefixtures("ending_jvm")
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (
+            TableNotFoundError("Not a Delta table: no log"),
+            "out/late — must be a table that can be written to; got Not a Delta table: no log. "
+            "Mend that and start the job again: it goes on where it stopped.",
+        ),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "the disk of out/late — must have room for"),
+        (OSError(errno.EROFS, os.strerror(errno.EROFS)), "out/late — must be on a file system that can be"),
+    ],
+)
+def test_a_table_that_cannot_be_written_is_named(failure: Exception, message: str) -> None:
+    with pytest.raises(SparkPaceError, match=f"^{message}"):
+        wait(Query(), failure, at="out/late")
 
 
 @pytest.mark.parametrize("signalled", [True, False])
