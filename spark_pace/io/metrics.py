@@ -62,6 +62,7 @@ class BatchReport(Counts):
     max_time_us: int | None  # greatest event time of the batch; None without events
     idle_sources: Annotated[int, ALIKE]  # the number of sources that lag too far behind to hold the frontier
     slowest_source: str | None  # the source that holds the frontier; None unless it follows the sources
+    idle_names: tuple[str, ...]  # the names of idle sources, the slowest first; of many the first five
     unheard_sources: tuple[str, ...]  # expected sources that have sent nothing yet; of many the first five
     # if events wait and the frontier stood still: the sources that hold it, the slowest first
     waiting_for: tuple[str, ...]
@@ -113,6 +114,7 @@ _OTHERS = {
     "matches": {"matches": pa.int64(), "matches_by_rule": pa.map_(pa.string(), pa.int64())},
     "frontier_us": {"frontier": UTC_TIME},
     "max_time_us": {"max_event_time": UTC_TIME},
+    "idle_names": {"idle_names": pa.list_(pa.string())},
     "unheard_sources": {"unheard_sources": pa.list_(pa.string())},
     "waiting_for": {},
     "lacking": {},

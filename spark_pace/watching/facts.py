@@ -52,7 +52,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     """
     state = None if subject.checkpoint is None else running(subject.checkpoint)
     seen.look()
-    wrong = troubles(seen, state, subject.spec, now)
+    wrong = troubles(seen, state, now)
     latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
     targets = subject.targets()
     wrong += [one.trouble for one in targets if one.trouble]

@@ -13,7 +13,15 @@ from spark_pace.io.query import Tables
 from spark_pace.watching.history import COLUMNS, NOTHING, History
 
 _ROWS_AT_ONCE = 5_000
-_OF_THE_LAST = ("batch_id", "slowest_source", "unheard_sources", "finished", "over_bound", *COLUMNS)
+_OF_THE_LAST = (
+    "batch_id",
+    "slowest_source",
+    "idle_names",
+    "unheard_sources",
+    "finished",
+    "over_bound",
+    *COLUMNS,
+)
 _READ = (*_OF_THE_LAST, "matches_by_rule")
 
 

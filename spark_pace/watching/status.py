@@ -20,7 +20,7 @@ SCHEMA = 1  # keys may be added to it; one that is removed, or gets another mean
 _OF_THE_LAST = ("batch_id", "written_at", "seconds", "batch_seconds", "records")
 _STANDING = (
     *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes"),
-    *("idle_sources", "slowest_source", "unheard_sources"),
+    *("idle_sources", "idle_names", "slowest_source", "unheard_sources"),
 )
 MATCHES_OF_RULES = (
     "SELECT rule, count(*) AS matches, min(matched_at) AS first, max(matched_at) AS last "
@@ -54,7 +54,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
         "rules": _rules(subject.sink),
         "alerts": list(map(_alert, targets)),
         "troubles": [
-            *troubles(seen, state, subject.spec, now),
+            *troubles(seen, state, now),
             *(one.trouble for one in targets if one.trouble),
         ],
     }

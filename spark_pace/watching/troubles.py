@@ -26,13 +26,12 @@ _MANY_LATE = 0.01  # of the records of these
 _MOST = 10_000  # characters of what is wrong in rules
 
 
-def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datetime) -> list[str]:
+def troubles(seen: Seen, state: Running | None, now: datetime) -> list[str]:
     """What is wrong, the gravest first; empty where all is well.
 
     Args:
         seen: the tables of the job.
         state: of its checkpoint; None if that is not known.
-        spec: the job; None if it is not known.
         now: the time.
     """
     found = list[str]()
@@ -43,11 +42,11 @@ def troubles(seen: Seen, state: Running | None, spec: JobSpec | None, now: datet
     elif not seen.last["finished"]:
         found += _stopped(seen, state, now)
         found += _standing(seen, state, now)
+        found += _idle(seen.last["idle_sources"], seen.last["idle_names"] or ())
         found += _unheard(seen.last["unheard_sources"] or ())
     if state is not None:
         found += _files(state)
         found += _slow(state, now)
-        found += _idle(seen, state, spec)
     if seen.last is not None:
         found += _late(seen.history)
         newest = pc.max(seen.history.batches["max_event_time"]).as_py()
@@ -130,15 +129,13 @@ def _slow(state: Running, now: datetime) -> Iterator[str]:
         yield f"Batch {state.batch} is under way for {age(since, now)}."
 
 
-def _idle(seen: Seen, state: Running, spec: JobSpec | None) -> Iterator[str]:
-    number = 0 if seen.last is None else seen.last["idle_sources"]
-    idle = idle_sources(state.reached, spec)  # of some jobs the checkpoint does not tell their names
-    if number or idle:
-        names = ": " + ", ".join(map(one_line, idle[:3])) if idle else ""
-        others = " and others" if len(idle) > 3 else ""
+def _idle(number: int, names: Sequence[str]) -> Iterator[str]:
+    if number:
+        told = f": {', '.join(map(one_line, names))}" if names else ""
+        others = " and others" if names and number > len(names) else ""
         yield (
-            f"{counted(number or len(idle), 'source')} not waited for, too far behind the fastest one"
-            f"{names}{others}. What is still sent there may be late."
+            f"{counted(number, 'source')} not waited for, too far behind the fastest one{told}{others}. "
+            "What is still sent there may be late."
         )
 
 

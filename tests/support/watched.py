@@ -25,7 +25,7 @@ QUIET: dict[str, Any] = {
     "seconds": 2.0, "batch_seconds": 0.5,
     "records": 1000, "events": 990, "late": 3, "bad_records": 1, "repeats": 6,
     "quarantined": 1, "pending": 40, "carry": 500, "open": 70, "state_bytes": 900_000, "idle_sources": 0,
-    "slowest_source": None, "unheard_sources": (), "waiting_for": (),
+    "slowest_source": None, "idle_names": (), "unheard_sources": (), "waiting_for": (),
     "finished": False, "selections": 90, "operator_seconds": 0.2,
     "lanes": 2, "lane_rows": 1000, "distinct_rows": 900, "longest_lane_seconds": 0.1,
     "longest_lane_predicted": None, "over_bound": None, "lookups": {},

@@ -41,6 +41,7 @@ def batch(number: int, **changed: object) -> BatchReport:
         "max_time_us": 3_500_000,
         "idle_sources": 0,
         "slowest_source": None,
+        "idle_names": (),
         "unheard_sources": (),
         "waiting_for": (),
         "finished": False,

@@ -100,6 +100,10 @@ class Standing:
         slowest = sorted(behind, key=lambda source: (self.waited_for[source], source))[:most]
         return [f"{source} (never heard of)" if source in self.unheard else source for source in slowest]
 
+    def slowest_idle(self, most: int) -> list[str]:
+        """The names of the slowest sources that are not waited for, at most `most`."""
+        return sorted(self.idle, key=lambda source: (self.idle[source], source))[:most]
+
 
 @dataclass(frozen=True)
 class LateFile:

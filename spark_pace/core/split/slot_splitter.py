@@ -41,6 +41,7 @@ class StepOutput(Generic[Work]):
         stats: the counters of the slot, by name. In `events` and `late` a slot counts only those that no slot
             before it has. `frontier_us`, `repeats` and `idle_sources` are the same in every slot.
         slowest: names of the sources that hold the frontier back, the slowest first, at most `MOST_NAMED`.
+        idle: names of the sources that are not waited for, the slowest first, at most `MOST_NAMED`.
         unheard: names of the expected sources without records, in order, at most `MOST_NAMED`.
         late_files: the files with late events. They must be read once more, because slots lack the late
             events that no rule wants, and some attributes. The same in every slot.
@@ -53,6 +54,7 @@ class StepOutput(Generic[Work]):
     late: pa.Table | None
     stats: dict[str, int] = field(default_factory=dict)
     slowest: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
     unheard: list[str] = field(default_factory=list)
     late_files: tuple[LateFile, ...] = ()
     reached: dict[str, int] = field(default_factory=dict)
@@ -151,8 +153,11 @@ class SlotSplitter:
             "idle_sources": len(standing.idle),
         }
         slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
+        idle = standing.slowest_idle(MOST_NAMED)
         unheard = sorted(standing.unheard)[:MOST_NAMED]
-        return StepOutput(lanes, late, stats, slowest, unheard, advance.late_files, self._reached(), waiting)
+        return StepOutput(
+            lanes, late, stats, slowest, idle, unheard, advance.late_files, self._reached(), waiting
+        )
 
     def _reached(self) -> dict[str, int]:
         """The greatest event time of each source, if the records before an event decide; else empty."""

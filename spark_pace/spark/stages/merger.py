@@ -280,6 +280,7 @@ class MergerHost:
             frontier_us=None if frontier_us in (NO_FRONTIER, UNKNOWN_TIME) else frontier_us,
             max_time_us=first.get("max_time_us"),
             slowest_source=slowest[0] if slowest else None,
+            idle_names=tuple(first.get("idle", [])),
             unheard_sources=tuple(first.get("unheard", [])),
             waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),

@@ -43,7 +43,7 @@ def progress(**changes: object) -> BatchReport:
         "repeats": 0, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
         "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000,
         "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
-        "slowest_source": None, "unheard_sources": (), "waiting_for": (), "finished": False,
+        "slowest_source": None, "idle_names": (), "unheard_sources": (), "waiting_for": (), "finished": False,
         "selections": 5, "operator_seconds": 0.5, "lanes": 1, "lane_rows": 9, "distinct_rows": 9,
         "longest_lane_seconds": 0.5, "longest_lane_predicted": None, "over_bound": None,
         "lookups": {},
@@ -170,7 +170,7 @@ def test_one_of_a_thing_is_told_in_the_singular():
 
 def test_status_reads_the_tables(tmp_path: Path):
     batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": [], "lookups": []}
-    batch |= {"unheard_sources": ["nowhere\x1b"]}
+    batch |= {"idle_names": ["west"], "unheard_sources": ["nowhere\x1b"]}
     batch |= dict.fromkeys(("written_at", "frontier", "max_event_time"), JAN_2)
     batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}
     batch |= {"over_bound": None}
@@ -184,7 +184,8 @@ def test_status_reads_the_tables(tmp_path: Path):
     write_deltalake(tmp_path / "matches", pa.table(matches))
     answer = spark_pace("status", tmp_path)
     assert answer.returncode == 0, answer.stderr
-    stands, unheard, first, *lines = answer.stdout.splitlines()
+    stands, idle, unheard, first, *lines = answer.stdout.splitlines()
+    assert idle.startswith("! 2 sources not waited for, too far behind the fastest one: west and others. ")
     assert unheard.startswith(r"! Never heard of, though expected: nowhere\x1b. The frontier waits for ")
     assert stands.startswith("! The frontier stands at 2013-01-02 00:00:00Z since 2013-01-02 00:00:00Z, ")
     at = r"2013-01-02 00:00:00Z, \d{4} days, [\d:]+ ago"

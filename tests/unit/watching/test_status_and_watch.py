@@ -22,7 +22,7 @@ from tests.support.watched import HOSTILE, pairs_of_events, watched_job
 KEYS = [
     *("schema", "at", "job", "sink", "state", "process", "since", "under_way", "last_batch", "sums"),
     *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes", "idle_sources"),
-    *("slowest_source", "unheard_sources", "rules", "alerts", "troubles"),
+    *("idle_names", "slowest_source", "unheard_sources", "rules", "alerts", "troubles"),
 ]
 
 
