@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.file_access import write_json
+from spark_pace.spark.stages.rule_history import RuleHistory
 from tests.spark.jobs import in_core, job, matches, random_events, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -255,3 +257,18 @@ def test_a_first_start_that_ended_while_it_wrote_the_first_offsets_is_gone_over(
         (offsets / name).write_text('v1\n{"batchWater')
     run_job(spec)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+def test_a_table_that_is_lost_while_the_job_runs_is_named(tmp_path: Path) -> None:
+    spec = job(tmp_path)
+    write_files(tmp_path, random_events(18, 40), 1)
+    lost = f"{spec.sink_path}/metrics"
+    path = re.escape(lost)
+
+    def lose(*_: object) -> None:
+        shutil.rmtree(f"{lost}/_delta_log")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RuleHistory, "append", lose)
+        with pytest.raises(SparkPaceError, match=f"^{path} — must be a table that can be written to; got "):
+            run_job(spec)

@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import re
-import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,6 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.sources.read_limits import TELLS_LIMITS
-from spark_pace.spark.stages.rule_history import RuleHistory
 from spark_pace.watching.subject import Subject
 from tests.spark.jobs import (
     failing,
@@ -229,21 +227,6 @@ def test_what_fails_beside_a_signal_to_stop_is_told(tmp_path: Path, monkeypatch:
     monkeypatch.undo()
     run_job(spec)
     assert matches(spec) == in_core(spec).matches.to_pylist()
-
-
-def test_a_table_that_is_lost_while_the_job_runs_is_named(tmp_path: Path) -> None:
-    spec = job(tmp_path)
-    write_files(tmp_path, random_events(18, 40), 1)
-    lost = f"{spec.sink_path}/metrics"
-    path = re.escape(lost)
-
-    def lose(*_: object) -> None:
-        shutil.rmtree(f"{lost}/_delta_log")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RuleHistory, "append", lose)
-        with pytest.raises(SparkPaceError, match=f"^{path} — must be a table that can be written to; got "):
-            run_job(spec)
 
 
 def with_an_archive(folder: Path) -> bytes:

@@ -66,6 +66,7 @@ def test_every_record_is_accounted_for_and_the_tables_are_those_of_the_core(tmp_
         for row in metrics
     ]
     assert [row["records"] for row in metrics] == counted
+    assert [len(row["idle_names"]) for row in metrics] == [row["idle_sources"] for row in metrics]
     assert (summary.records, summary.bad_records) == (len(events) + 1, 1)
     assert (summary.events, summary.late, summary.heartbeats, summary.repeats) == tuple(
         core.stats[n] for n in ("events", "late", "heartbeats", "repeats")

@@ -133,6 +133,7 @@ def test_a_source_that_lags_more_than_is_allowed_is_left_out_until_it_has_caught
     order = Order()
     order.advance([], at(a=111, b=60), spec, TIES)
     assert (order.standing(spec).waited_for, order.standing(spec).idle) == ({"a": 111}, {"b": 60})
+    assert order.standing(spec).slowest_idle(5) == ["b"] and order.standing(spec).slowest_idle(0) == []
 
 
 def test_the_end_of_the_input_waits_for_no_source() -> None:
