@@ -100,11 +100,11 @@ def standing(seen: Seen, now: datetime) -> Iterator[str]:
 
 
 def found(tables: Tables) -> Table:
-    """A table to print: each rule's number of matches, and the times of its first and last one.
+    """A table to print: each rule's number of matches, and the least and the greatest `matched_at`.
 
     Matches are counted while they are read, because there may be more than fit into memory.
     """
-    shown = Table("rule", "matches", "first", "last")
+    shown = Table("rule", "matches", "first matched at", "last matched at")
     rules = tables.query(MATCHES_OF_RULES).read_all()
     for rule, matches, first, last in zip(*(column.to_pylist() for column in rules.columns), strict=True):
         shown.add_row(rule, f"{matches:,}", shown_time(first), shown_time(last))

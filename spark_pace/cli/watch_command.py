@@ -53,8 +53,8 @@ def board(told: Facts, most_rules: int) -> Group:
 
 def _rules(rules: Facts, most: int) -> Table:
     left = len(rules["names"]) - most
-    shown = Table("rule", "matches", "last", caption=f"and {left:,} more rules" if left > 0 else None)
-    for row in zip(rules["names"][:most], rules["matches"], rules["last"], strict=False):
+    shown = Table("rule", "matches", "last written", caption=f"and {left:,} more rules" if left > 0 else None)
+    for row in zip(rules["names"][:most], rules["matches"], rules["last_written"], strict=False):
         shown.add_row(Text(row[0]), f"{row[1]:,}", row[2])
     return shown
 

@@ -124,7 +124,7 @@ def _rules(subject: Subject, seen: Seen) -> dict[str, Any]:
         "names": names,
         "about": [cut(known[name].description) if name in known else "" for name in names],
         "matches": [totals[name][0] if name in totals else 0 for name in names],
-        "last": [shown_time(time_of(totals[name][1])) if name in totals else "" for name in names],
+        "last_written": [shown_time(time_of(totals[name][1])) if name in totals else "" for name in names],
         "begins": [at // 1_000 for at in begins],
         "series": matches,
     }

@@ -72,8 +72,8 @@ function drawRules(shown) {
     traces.push({ ...bar(`${count(rest.length)} others`, sum, "#ccc"), visible: "legendonly" });
   }
   if (told.batches.at.length) plot("matches", "Matches by rule", "matches", traces, { barmode: "stack", hovermode: "closest", bargap: 0.05, legend: {}, showlegend: true, xaxis: { type: "date", tickangle: 0, nticks: 12 } });
-  fill("rules", [["rule", "plain"], ["matches", "number"], ["last", "plain"], ["description"]], shown.slice(0, MOST_RULES).map(at =>
-    [rules.names[at], rules.matches[at], rules.last[at], rules.about[at]]));
+  fill("rules", [["rule", "plain"], ["matches", "number"], ["last written", "plain"], ["description"]], shown.slice(0, MOST_RULES).map(at =>
+    [rules.names[at], rules.matches[at], rules.last_written[at], rules.about[at]]));
   const left = shown.length - MOST_RULES;
   byId("shown-rules").textContent = `${count(shown.length)} of ${count(rules.names.length)}` + (left > 0 ? `, of which the ${MOST_RULES} with the most matches are listed` : "");
 }

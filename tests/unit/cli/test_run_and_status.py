@@ -195,6 +195,7 @@ def test_status_reads_the_tables(tmp_path: Path):
         "frontier: 2013-01-02 00:00:00Z; 3 events waiting, carry 5 events, 0 selections open",
         r"slowest source: north\x1b/0; 2 idle",
     ]
+    assert "┃ rule ┃ matches ┃ first matched at     ┃ last matched at      ┃" in answer.stdout
     assert "│ r    │ 2       │ 2013-01-02 00:00:00Z │" in answer.stdout
 
 

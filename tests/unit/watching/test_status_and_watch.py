@@ -64,6 +64,7 @@ def test_without_a_terminal_watch_shows_once_how_the_job_does(tmp_path: Path) ->
     done = spark_pace("watch", tmp_path / "job.yaml")
     assert done.returncode == 0, done.stderr
     assert "stopped: does not run on this machine" in done.stdout and "│ rule_0 │ 4 " in done.stdout
+    assert "┃ rule   ┃ matches ┃ last written " in done.stdout
     assert "\x1b" not in done.stdout and r"north\x1b[2J" in done.stdout and HOSTILE[:9] in done.stdout
 
 
