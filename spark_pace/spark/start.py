@@ -31,6 +31,10 @@ def require_known(spec: JobSpec, reset_rules: Collection[str]) -> None:
     """Raise an error for what is wrong in the job or its options, before anything is touched."""
     known = [rule.name for rule in spec.rules]
     for name in reset_rules:
+        if name in spec.paused:
+            must, got = "must name a rule that runs", f"{name}, which is paused"
+            do = "A paused rule keeps no state, and begins anew when it is resumed: leave out the option."
+            raise ConfigError.of("--reset-rule", must, got, do)
         if name not in known:
             choice = f"Choose from {', '.join(known)}."
             raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)

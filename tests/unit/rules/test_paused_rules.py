@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from spark_pace import replay
 from spark_pace.errors import RuleError
 from spark_pace.rules import load_rules
+from tests.support.commands import spark_pace
 
 EVENTS = {"schema": "t TIMESTAMP, x BIGINT", "event_time": "t"}
 
@@ -40,3 +43,26 @@ def test_a_paused_rule_is_checked() -> None:
 def test_some_rule_must_run() -> None:
     with pytest.raises(RuleError, match=r"^rules — must have a rule that is not paused; got enabled: false"):
         load_rules({"events": EVENTS, "rules": [rule("one", enabled=False)]})
+
+
+def test_who_asks_about_a_paused_rule_or_resets_one_is_told_that_it_is_paused(tmp_path: Path) -> None:
+    rules = {"events": EVENTS, "rules": [rule("one"), rule("two", enabled=False)]}
+    (tmp_path / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
+    (tmp_path / "in.json").write_text('{"t": "2024-05-01T12:00:00Z", "x": 2}\n', encoding="utf-8")
+    source = {"kind": "files", "format": "json", "path": "in.json"}
+    job = {"name": "job", "source": source, "rules": ["rules.yaml"], "checkpoint": "checkpoint"}
+    job |= {"sink": {"kind": "delta", "path": "out"}}
+    (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
+    must = "must name a rule that runs; got two, which is paused."
+    for file in ("rules.yaml", "job.yaml"):
+        asked = ["why", file, "in.json", "--at", "in.json:0", "--rule"]
+        done = spark_pace(*asked, "two", cwd=tmp_path)
+        do = "Remove its enabled: false, in a copy of the file perhaps."
+        assert (done.returncode, done.stderr) == (2, f"--rule — {must} {do}\n")
+        assert spark_pace(*asked, "one", cwd=tmp_path).returncode == 0
+        done = spark_pace(*asked, "three", cwd=tmp_path)
+        assert done.stderr == "--rule — must name a rule of the file; got three. Choose from one.\n"
+    done = spark_pace("run", "job.yaml", "--reset-rule", "two", cwd=tmp_path)
+    do = "A paused rule keeps no state, and begins anew when it is resumed: leave out the option."
+    assert (done.returncode, done.stderr) == (2, f"--reset-rule — {must} {do}\n")
+    assert not (tmp_path / "checkpoint").exists()

@@ -60,7 +60,10 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     told = told_in(page)
     assert told["name"] == "watched" and told["state"]["word"] == "stopped"
     assert told["rules"]["names"][:3] == ["rule_3", "rule_0", "rule_1"] and len(told["rules"]["names"]) == 10
-    assert told["rules"]["matches"][:3] == [6, 1, 0] and told["rules"]["last_written"][0] == "2026-11-01 00:00:02Z"
+    assert (
+        told["rules"]["matches"][:3] == [6, 1, 0]
+        and told["rules"]["last_written"][0] == "2026-11-01 00:00:02Z"
+    )
     assert sum(told["rules"]["series"][0]) == 6
     assert told["batches"]["longest"] == [0.5, 1.5] and told["batches"]["late"] == [3, 3]
     figures = dict(told["figures"])
