@@ -5,7 +5,7 @@ It reads the checkpoint and the tables, also while the job runs, and changes not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -14,6 +14,7 @@ from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, SetupError, StateError, one_line
 from spark_pace.io.delta_tables import require_columns, table_schemas
+from spark_pace.io.query import CHANGES, read_table
 from spark_pace.job_file import JobSpec, is_job, read_job
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.rules.document.report import Report
@@ -23,6 +24,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, checkpoint_in, read_layout
 from spark_pace.spark.checkpoint.rule_changes import Comparison, compared
 from spark_pace.spark.sources.kinds import input_of
+from spark_pace.spark.stages.rule_history import CAME_BACK, PAUSED, RESUMED, last_changes
 from spark_pace.spark.start import fitting_layout
 
 _MOST = 10_000  # characters of a line
@@ -52,7 +54,8 @@ def check_against(files: Sequence[Path], out: str) -> None:
         click.echo(f"{checkpoint}: no batch yet, so every rule begins with the first one")
     else:
         found = compared(checkpoint, layout, rules)
-        for line in _lines(found, paused, checkpoint):
+        before = _changes(out, spec, checkpoint)
+        for line in _lines(found, paused, checkpoint, before):
             click.echo(one_line(line, _MOST))
         _unless_refused(refused, found.require_unchanged)
     if spec is not None and "://" not in spec.sink_path:
@@ -100,8 +103,27 @@ def _unless_refused(refused: list[str], step: Callable[[], Layout | None]) -> La
         return None
 
 
-def _lines(found: Comparison, paused: Collection[str], checkpoint: Checkpoint) -> Iterator[str]:
-    """A line for each rule of the job, paused or not, and of the checkpoint."""
+def _changes(out: str, spec: JobSpec | None, checkpoint: Checkpoint) -> dict[str, str]:
+    """The last change of each rule, by the table `rule_changes` beside the checkpoint, as far as it is known.
+
+    Raises:
+        StateError: the table is damaged.
+    """
+    own = spec is not None and checkpoint.path == spec.checkpoint_folder
+    for sink in (out, spec.sink_path if spec is not None and own else ""):
+        if sink and "://" not in sink and (Path(sink) / CHANGES).is_dir():
+            rows = read_table(sink, CHANGES, ["batch_id", "rule", "change"])
+            return {rule: change for rule, (_, change) in last_changes(rows).items()}
+    return {}
+
+
+def _lines(
+    found: Comparison, paused: Collection[str], checkpoint: Checkpoint, before: Mapping[str, str]
+) -> Iterator[str]:
+    """A line for each rule of the job, paused or not, and of the checkpoint.
+
+    `before` has the last change of each rule.
+    """
     begin = read_begin(checkpoint, checkpoint.next_batch())
     numbers = {} if begin is None else begin.out_seq
     changed = found.changed()
@@ -113,8 +135,10 @@ def _lines(found: Comparison, paused: Collection[str], checkpoint: Checkpoint) -
             yield f"{name}: refused; got {what}{do}"
         elif name in found.kept:
             yield f"{name}: kept"
-        elif numbers.get(name, 0):
-            yield f"{name}: came back; it begins with the events read from now on, out_seq {numbers[name]:,}"
+        elif name in before or numbers.get(name, 0):
+            again = RESUMED if before.get(name) == PAUSED else CAME_BACK
+            number = f"out_seq {numbers.get(name, 0):,}"
+            yield f"{name}: {again}; it begins with the events read from now on, {number}"
         else:
             yield f"{name}: new; it begins with the events read from now on"
     gone = [name for name, rule in found.begun.items() if name not in found.parts and not rule.hands_on]

@@ -10,6 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_pace.errors import StateError
+from spark_pace.io.delta_tables import CHANGES_SCHEMA
 from spark_pace.job_file import read_job
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
@@ -87,6 +88,29 @@ def test_new_and_removed_rules_and_those_that_come_back_are_told(folder: Path) -
         "top: removed; its state is dropped, its matches stay",
         "batch 1 is not done: a start does it first, with the rules that are kept",
     ]
+
+
+def test_rules_without_matches_that_were_there_before_are_not_new(folder: Path) -> None:
+    changes = [
+        {"batch_id": number, "rule": rule, "change": change}
+        for number, rule, change in (
+            *((0, "lower", "added"), (0, "lowest", "added"), (0, "mid", "added")),
+            *((1, "lower", "paused"), (2, "lowest", "removed"), (1, "mid", "paused")),
+        )
+    ]
+    write_deltalake(folder / "out" / "rule_changes", pa.Table.from_pylist(changes, CHANGES_SCHEMA))
+    rules = [LOW.replace("low", name) for name in ("lower", "lowest", "other")]
+    (folder / "rules.yaml").write_text(HEAD + HIGH + LOW + TOP + MID + "".join(rules))
+    expected = [
+        *("high: kept", "low: kept", "top: kept"),
+        "mid: resumed; it begins with the events read from now on, out_seq 17",
+        "lower: resumed; it begins with the events read from now on, out_seq 0",
+        "lowest: came back; it begins with the events read from now on, out_seq 0",
+        "other: new; it begins with the events read from now on",
+    ]
+    assert list(lines(folder, folder / "job.yaml", "--against")) == expected
+    assert list(lines(folder, folder / "rules.yaml", "--against", folder / "out")) == expected
+    assert list(lines(folder, folder / "job.yaml", "--against", checkpoint_of(folder))) == expected
 
 
 def test_paused_rules_are_told(folder: Path) -> None:
