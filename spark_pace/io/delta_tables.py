@@ -21,7 +21,7 @@ from spark_pace.errors import ConfigError, StateError, one_line
 from spark_pace.io.delta_check import require_own_tables
 from spark_pace.io.delta_file import write_file
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.io.query import CHANGES, TABLES, read_table
+from spark_pace.io.query import CHANGES, TABLES, Tables, read_table
 from spark_pace.io.sink_owner import SinkOwner
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ QUARANTINE_SCHEMA = pa.schema(
         ("rule", pa.string()),  # the rule of a selection, like key and selection_id
         ("key", pa.string()),
         ("selection_id", pa.int64()),
+        ("batch_id", pa.int64()),  # the batch that wrote the row; null in rows of older releases
     ]
 )
 CHANGES_SCHEMA = pa.schema(
@@ -77,14 +78,11 @@ class DeltaTables:
     same way, and Spark reads both. No other process may write with this `app_id`, which
     `spark_pace.spark.checkpoint.lock` ensures, and none with another `app_id`, which `claim` ensures: a batch
     calls it before it appends.
-
-    Attributes:
-        writing: the path of the table to which rows are being appended, or could not be; else None.
     """
 
     def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
         """Take `root` as the folder of the tables, and `app_id` as the writer's name in transactions."""
-        self.writing: str | None = None
+        self.writing: str | None = None  # the table that is being, or could not be, appended to
         self._spark = spark
         self._root = root
         self._app_id = app_id
@@ -182,6 +180,14 @@ class DeltaTables:
         if self._local:
             return read_table(self._root, table, columns)
         return self._spark.read.format("delta").load(self.path(table)).select(*columns).toArrow()
+
+    def failed_selections(self, batch_id: int) -> int:
+        """How many selections a batch has in the table `quarantine`, whichever of its tries wrote them."""
+        where = f"batch_id = {batch_id} AND kind = 'selection'"
+        if self._local:
+            query = f"SELECT kind FROM quarantine WHERE {where}"
+            return Tables(self._root, ["quarantine"]).query(query).read_all().num_rows
+        return self._spark.read.format("delta").load(self.path("quarantine")).where(where).count()
 
     def has_batch(self, table: str, batch_id: int) -> bool:
         """True if it is known that a batch was appended to a table."""

@@ -134,14 +134,15 @@ class MergerHost:
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         levels = self._levels.begin(batch_id)
         merged = self._merged(rows, stats, begin, frontier_us, levels)
-        kept = self._written(batch_id, begin.out_seq)
+        earlier = read_begin(self.checkpoint, batch_id + 1)  # there if the batch runs again
+        kept = self._written(batch_id, begin.out_seq, earlier)
         level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
-        quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed)
+        quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
         late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
         # matches last: a selection that fails in one try only is perhaps in two tables, but never in none
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
         tables = {name: table for name, table in tables.items() if table.num_rows}
-        last_appended = self._last_appended(batch_id, begin.tables, tables)
+        last_appended = self._last_appended(batch_id, begin.tables if earlier is None else {}, tables)
         digest = self.checkpoint.offsets_digest(batch_id)
         of_slots = {name for slot in stats for name in slot["chunks"]} if stats else begin.chunks
         chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})
@@ -160,10 +161,10 @@ class MergerHost:
         report = self._report(batch_id, stats, matches, counted, above, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
-        self._append(tables, report)
+        self._append(tables, report, is_redone=earlier is not None)
         self.on_report(report)
 
-    def _append(self, tables: Mapping[str, pa.Table], report: BatchReport) -> None:
+    def _append(self, tables: Mapping[str, pa.Table], report: BatchReport, is_redone: bool) -> None:
         """Append a batch to its tables; which rules have changed comes before their first matches.
 
         The row of `metrics` comes last, and says how long all the others took too.
@@ -172,6 +173,8 @@ class MergerHost:
             self.history.append(self.tables, report.batch_id, datetime.now(timezone.utc))
         for name, table in tables.items():
             self.tables.append(name, table, report.batch_id)
+        if is_redone:  # an earlier try may have written what rules that have gone since then failed on
+            report.quarantined = report.bad_records + self.tables.failed_selections(report.batch_id)
         now = time.monotonic()
         report.seconds, report.batch_seconds, self._since = now - self._since, now - self.began, now
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), report.batch_id)
@@ -215,7 +218,7 @@ class MergerHost:
             tables.append_missing("quarantine", quarantine, _QUARANTINE_KEY)
 
     def _last_appended(
-        self, batch_id: int, before: Mapping[str, int], grown: Collection[str]
+        self, batch_id: int, known: Mapping[str, int], grown: Collection[str]
     ) -> dict[str, int]:
         """The last batch in each table after this one is written, as far as it is known.
 
@@ -223,22 +226,19 @@ class MergerHost:
 
         Args:
             batch_id: the batch.
-            before: the last batch in each table before this one, as far as it is known.
+            known: the last batch in each table before this one, as far as it is known.
             grown: the tables for which this batch has rows.
         """
-        is_redone = read_begin(self.checkpoint, batch_id + 1) is not None
-        known = {} if is_redone else before
         last = {name: known[name] if name in known else self.tables.last_batch(name) for name in TABLES}
         return {name: done for name, done in last.items() if done is not None} | dict.fromkeys(
             [*grown, "metrics"], batch_id
         )
 
-    def _written(self, batch_id: int, base: dict[str, int]) -> Begin | None:
-        """The `Begin` of the next batch, if an earlier try of this one wrote its matches; else None.
+    def _written(self, batch_id: int, base: dict[str, int], kept: Begin | None) -> Begin | None:
+        """What an earlier try of the batch kept for the next one, if it wrote its matches; else None.
 
         These matches stay, even if rules were removed since then, or an operator fails or recovers now.
         """
-        kept = read_begin(self.checkpoint, batch_id + 1)
         numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
         written = grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0))
@@ -310,12 +310,13 @@ def _joined(frames: list[bytes], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *(decode(frame).cast(schema) for frame in frames)])
 
 
-def _quarantine(records: pa.Table, selections: pa.Table) -> pa.Table:
+def _quarantine(records: pa.Table, selections: pa.Table, batch_id: int) -> pa.Table:
     """The rows for the table `quarantine`: bad records, and selections that an operator failed on."""
     parts = [QUARANTINE_SCHEMA.empty_table()]
     for kind, table in (("record", records), ("selection", selections)):
         columns = {name: table.column(name) for name in table.column_names}
         columns["kind"] = pa.array([kind] * table.num_rows)
+        columns["batch_id"] = pa.array([batch_id] * table.num_rows)
         known = [columns.get(name, pa.nulls(table.num_rows)) for name in QUARANTINE_SCHEMA.names]
         parts.append(pa.table(known, QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA))
     return pa.concat_tables(parts)

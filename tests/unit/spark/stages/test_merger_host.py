@@ -132,6 +132,8 @@ def test_a_selection_that_fails_in_one_try_only_is_in_some_table(
         host(batch(plan, [1, 2], first), 0)
     host(batch(plan, [1, 2], again), 0)
     quarantined = stored(tmp_path, "quarantine", "selection_id")
+    assert stored(tmp_path, "metrics", "batch_id", "quarantined") == [(0, len(quarantined))]
+    assert stored(tmp_path, "quarantine", "batch_id") == [(0,)] * len(quarantined)
     for n in (1, 2):
         assert (n,) in stored(tmp_path, "matches", "n") or (n - 1,) in quarantined
     assert len(set(quarantined)) == len(quarantined)
