@@ -82,7 +82,7 @@ class Demo:
         seconds = 0.0
         for line in _lines(process, partial(self._told_in, name)):
             print(f"{name}: {line}", flush=True)
-            if line.startswith("batch"):
+            if "Z batch " in line:
                 mischief.after_batch()
             elif ended := _END.match(line):
                 seconds = float(ended[2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.stages.memory import keep_freed
 from spark_pace.spark.summary import Summary
+from spark_pace.watching.words import shown_time
 
 
 def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:
@@ -35,7 +36,8 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
     console = Console(highlight=False)
     keep_freed()
-    standstill = Standstill(lambda told: console.print(escape(told), soft_wrap=True))
+    stamped = str if console.is_terminal else at_this_time
+    standstill = Standstill(lambda told: console.print(escape(stamped(told)), soft_wrap=True))
     watched = spec.trigger_us != "available_now"
     shown = partial(_shown, standstill) if watched else lambda show: show
     try:
@@ -122,8 +124,13 @@ class Board:
 
 
 def print_batch(batch: BatchReport) -> None:
-    """Print a batch for logs: a line, and before it one for each warning."""
-    print("\n".join([*warnings(batch), line(batch)]), flush=True)
+    """Print a batch for logs: a line, and before it one for each warning, each with the time."""
+    print("\n".join(map(at_this_time, [*warnings(batch), line(batch)])), flush=True)
+
+
+def at_this_time(text: str) -> str:
+    """A line of a log: the time, then the text."""
+    return f"{shown_time(datetime.now(timezone.utc))} {text}"
 
 
 def print_unless_idle(batch: BatchReport) -> None:

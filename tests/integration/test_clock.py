@@ -74,6 +74,6 @@ class MovedClock:
         )
 
 
-def wait_for(process: subprocess.Popen[str], beginning: str) -> None:
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
     assert process.stdout is not None
-    assert any(line.startswith(beginning) for line in process.stdout), f"no line that begins with {beginning}"
+    assert any(f"Z {text}" in line for line in process.stdout), f"no line with {text}"

@@ -80,7 +80,7 @@ def test_the_end_of_all_python_workers_is_told_in_one_line(
     for tenths in (0, 2, 4):
         with running([*RUNS["jobs/run.py"], job]) as process:
             assert process.stdout is not None
-            assert process.stdout.readline().startswith("batch ")
+            assert "Z batch " in process.stdout.readline()
             threading.Event().wait(tenths / 10)
             workers = [child for child in below(process, "") if child.name() != "java"]
             for worker in workers:

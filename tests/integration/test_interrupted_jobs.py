@@ -46,7 +46,7 @@ def in_the_middle(job: Path) -> Iterator[Process]:
     with running(job) as process:
         assert process.stdout is not None
         for _ in range(2):
-            next(line for line in process.stdout if line.startswith("batch "))
+            next(line for line in process.stdout if "Z batch " in line)
         yield process
         process.wait(LONG_S)
     assert table(read_job(job), "metrics").num_rows < FILES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ def test_nothing_of_sparks_start_is_on_the_terminal(tmp_path: Path) -> None:
     write_files(tmp_path, random_events(60, 10), 1)
     answer = called(SPARK_PACE, "run", job, env=environment())
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert [line.partition(":")[0] for line in answer.stdout.splitlines()] == ["batch 0", "finished"]
+    batch, end = answer.stdout.splitlines()
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ batch 0: 10 events, ", batch)
+    assert end.startswith("finished: 10 events in ")
 
 
 def test_what_the_jvm_says_when_it_cannot_start_is(tmp_path: Path) -> None:
