@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,9 +12,9 @@ import click
 from spark_pace.cli.replay_command import refuse_beside_job
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import is_job, read_job
+from spark_pace.job_file.reader import paused_in
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
-from spark_pace.rules.rule_file import paused_in
 
 
 @dataclass(frozen=True)
@@ -30,22 +30,16 @@ class Question:
 def why_command(rules_file: Path, events: Path, operators: Sequence[str], asked: Question) -> None:
     """Do what `spark_pace.cli.main.why` says. It calls no operator, allowed or not."""
     rule, at, key = asked.rule, asked.at, asked.key
+    if rule in paused_in(rules_file):
+        must, got = "must name a rule that runs", f"{rule}, which is paused"
+        raise ConfigError.of("--rule", must, got, "Remove its enabled: false, in a copy of the file perhaps.")
     if is_job(rules_file):
         refuse_beside_job(rules_file, operators)
         job = read_job(rules_file)
-        _require_runs(rule, job.paused)
         answer = why(job.rules, events, rule=rule, at=at, key=key, **job.events.stream)
     else:
-        rules = load_rules(rules_file)
-        _require_runs(rule, paused_in(rules_file))
-        answer = why(rules, events, rule=rule, at=at, key=key)
+        answer = why(load_rules(rules_file), events, rule=rule, at=at, key=key)
     if asked.as_json:
         click.echo(json.dumps(asdict(answer), ensure_ascii=False))
     else:
         click.echo(str(answer))
-
-
-def _require_runs(rule: str, paused: Collection[str]) -> None:
-    if rule in paused:
-        must, got = "must name a rule that runs", f"{rule}, which is paused"
-        raise ConfigError.of("--rule", must, got, "Remove its enabled: false, in a copy of the file perhaps.")

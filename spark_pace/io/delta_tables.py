@@ -186,8 +186,8 @@ class DeltaTables:
         where = f"batch_id = {batch_id} AND kind = 'selection'"
         if self._local:
             query = f"SELECT kind FROM quarantine WHERE {where}"
-            return Tables(self._root, ["quarantine"]).query(query).read_all().num_rows
-        return self._spark.read.format("delta").load(self.path("quarantine")).where(where).count()
+            return int(Tables(self._root, ["quarantine"]).query(query).read_all().num_rows)
+        return int(self._spark.read.format("delta").load(self.path("quarantine")).where(where).count())
 
     def has_batch(self, table: str, batch_id: int) -> bool:
         """True if it is known that a batch was appended to a table."""

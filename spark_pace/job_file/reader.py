@@ -141,6 +141,16 @@ def rules_in(paths: Iterable[str | Path]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+def paused_in(path: str | Path) -> tuple[str, ...]:
+    """The names of the rules of a rule or job file that are paused, whatever else is wrong with it."""
+    if is_job(path):
+        known = known_of(path)
+        return () if known is None else known.paused
+    with suppress(TooManyError):
+        return tuple(rule.name for rule in read_rules([path], None, Report())[0] if not rule.enabled)
+    return ()
+
+
 def is_job(path: str | Path) -> bool:
     """True if the file has a key that only job files have."""
     with suppress(TooManyError):

@@ -109,13 +109,6 @@ def load_rules(
     return rules
 
 
-def paused_in(path: str | Path) -> tuple[str, ...]:
-    """The names of the rules of a file that are paused, whatever else is wrong with it."""
-    with suppress(TooManyError):
-        return tuple(rule.name for rule in read_rules([path], None, Report())[0] if not rule.enabled)
-    return ()
-
-
 def read_rules(
     paths: Iterable[RuleSource], events: EventSchema | None, report: Report, rules_apart: Iterable[Node] = ()
 ) -> tuple[tuple[Rule, ...], EventSchema | None]:

@@ -16,7 +16,7 @@ from spark_pace.core.frames import TableStore
 from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.late_table import late_table
 from spark_pace.core.match.waiting import Waiting
-from spark_pace.core.order.order import MOST_NAMED, Advance, LateFile, Order
+from spark_pace.core.order.order import MOST_NAMED, Advance, LateFile, Order, Standing
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
@@ -59,6 +59,12 @@ class StepOutput(Generic[Work]):
     late_files: tuple[LateFile, ...] = ()
     reached: dict[str, int] = field(default_factory=dict)
     waiting: dict[int, Waiting] = field(default_factory=dict)
+
+    @property
+    def of_sources(self) -> dict[str, Any]:
+        """What is the same in every slot of the sources, as JSON has it."""
+        names = {"slowest": self.slowest, "idle": self.idle, "unheard": self.unheard}
+        return {**names, "reached": self.reached}
 
 
 def told_of_waiting(outputs: Iterable[StepOutput[Any]]) -> dict[int, list[Waiting]]:
@@ -152,12 +158,13 @@ class SlotSplitter:
             "frontier_us": frontier_us,
             "idle_sources": len(standing.idle),
         }
-        slowest = standing.holding(batch.frontier_us + self._plan.order.delay_us, MOST_NAMED)
-        idle = standing.slowest_idle(MOST_NAMED)
-        unheard = sorted(standing.unheard)[:MOST_NAMED]
-        return StepOutput(
-            lanes, late, stats, slowest, idle, unheard, advance.late_files, self._reached(), waiting
-        )
+        named = self._named(standing, batch.frontier_us)
+        return StepOutput(lanes, late, stats, *named, advance.late_files, self._reached(), waiting)
+
+    def _named(self, standing: Standing, frontier_us: int) -> tuple[list[str], list[str], list[str]]:
+        """The names of sources that hold the frontier, are left out, and were never heard of."""
+        slowest = standing.holding(frontier_us + self._plan.order.delay_us, MOST_NAMED)
+        return slowest, standing.slowest_idle(MOST_NAMED), sorted(standing.unheard)[:MOST_NAMED]
 
     def _reached(self) -> dict[str, int]:
         """The greatest event time of each source, if the records before an event decide; else empty."""

@@ -87,8 +87,7 @@ class SplitterHost:
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
         if slot == 0:  # every slot knows all tasks' progress, so one reports it
             stats |= _of_all_tasks(reports)
-            stats |= {"slowest": output.slowest, "idle": output.idle, "unheard": output.unheard}
-            stats["reached"] = output.reached
+            stats |= output.of_sources
             stats["late_files"] = [asdict(file) for file in output.late_files]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []

@@ -47,8 +47,10 @@ def report(number: int) -> BatchReport:
     """A report in which every counter is another number."""
     counts = {counter.name: number + place for place, counter in enumerate(fields(Counts))}
     return BatchReport(
-        **counts, batch_id=1, seconds=2.0, matches={"r": 3, "s": 4}, pending=5, carry=6, open=7,
+        **counts, batch_id=1, seconds=2.0, batch_seconds=1.0, matches={"r": 3, "s": 4},
+        pending=5, carry=6, open=7,
         state_bytes=8, frontier_us=9, max_time_us=10, idle_sources=11, slowest_source="s",
+        idle_names=("t",), unheard_sources=("u",),
         waiting_for=("s",), finished=True, selections=12, operator_seconds=13.0,
         lanes=14, lane_rows=15, distinct_rows=16,
         longest_lane_seconds=17.0, longest_lane_predicted=18.0, over_bound="too much", lookups={"hosts": "a"},
@@ -60,6 +62,7 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         ("batch_id", "int64"),
         ("written_at", TIME),
         ("seconds", "double"),
+        ("batch_seconds", "double"),
         *((name, "int64") for name in ("records", "events", "late", "bad_records")),
         *((name, "int64") for name in ("heartbeats", "repeats", "quarantined")),
         ("matches", "int64"),
@@ -69,6 +72,7 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         ("max_event_time", TIME),
         ("idle_sources", "int64"),
         ("slowest_source", "string"),
+        *((name, "list<item: string>") for name in ("idle_names", "unheard_sources")),
         ("finished", "bool"),
         ("selections", "int64"),
         ("operator_seconds", "double"),

@@ -44,14 +44,8 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     watched.batch(
         {"rule_3": 2}, seconds=4.0, batch_seconds=1.5, slowest_source=f"north{HOSTILE}", idle_sources=1
     )
-    late = {
-        "event_time": BEGAN,
-        "lateness_us": 90_000_000,
-        "source": HOSTILE,
-        "offset": 7,
-        "reason": "was late",
-    }
-    watched.rows("late", {**late, "event": json.dumps({"k": HOSTILE})})
+    late = {"event_time": BEGAN, "lateness_us": 90_000_000, "source": HOSTILE, "offset": 7}
+    watched.rows("late", {**late, "reason": "was late", "event": json.dumps({"k": HOSTILE})})
     bad = {"kind": "record", "reason": f"no JSON: {HOSTILE}", "source": "in.json", "raw": b"\xff"}
     watched.rows("quarantine", {**bad, "offset": 3}, {**bad, "offset": 4})
     done = spark_pace("report", tmp_path / "job.yaml", "-o", tmp_path / "page.html")
@@ -60,10 +54,8 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     told = told_in(page)
     assert told["name"] == "watched" and told["state"]["word"] == "stopped"
     assert told["rules"]["names"][:3] == ["rule_3", "rule_0", "rule_1"] and len(told["rules"]["names"]) == 10
-    assert (
-        told["rules"]["matches"][:3] == [6, 1, 0]
-        and told["rules"]["last_written"][0] == "2026-11-01 00:00:02Z"
-    )
+    assert told["rules"]["matches"][:3] == [6, 1, 0]
+    assert told["rules"]["last_written"][0] == "2026-11-01 00:00:02Z"
     assert sum(told["rules"]["series"][0]) == 6
     assert told["batches"]["longest"] == [0.5, 1.5] and told["batches"]["late"] == [3, 3]
     figures = dict(told["figures"])
@@ -224,40 +216,41 @@ def test_the_sources_that_are_left_out_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path: Path) -> None:
+def job_with_alerts_and_sources(folder: Path) -> Watched:
+    """One of whose sources is left out, and whose alerts wait."""
     keys = {
         "alerts": [{"name": "pager", "http": "http://127.0.0.1:9", "rules": ["rule_0"]}],
         "events": {"ordering": "sources", "source_column": "k", "idle_after": "1 min"},
     }
-    watched = watched_job(tmp_path, 2, pairs_of_events(8), keys)
+    watched = watched_job(folder, 2, pairs_of_events(8), keys)
     watched.batch({"rule_0": 4}, idle_sources=1, idle_names=["south"])
     checkpoint = Checkpoint(watched.spec.checkpoint_folder)
     checkpoint.alert_cursor("pager").parent.mkdir(parents=True)
     failure = Failure("2026-11-01T00:00:00Z", "503")
     write_cursor(checkpoint.alert_cursor("pager"), Cursor({"matches": Place(1, 0, 0)}, failure=failure))
     write_begin(checkpoint, 0, Begin({}, 0, reached={"north": 300_000_000, "south": 0}))
+    return watched
+
+
+def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path: Path) -> None:
+    watched = job_with_alerts_and_sources(tmp_path)
+    job_file = str(tmp_path / "job.yaml")
     right = (tmp_path / "rules.yaml").read_text(encoding="utf-8")
     one_is_wrong = right.replace("x >= 0", "x >= nothing")
     for wrong, rules in (("events: [", ["rule_0"]), (one_is_wrong, ["rule_0", "rule_1"])):
         (tmp_path / "rules.yaml").write_text(wrong, encoding="utf-8")
-        subject = subject_of(watched.spec.sink_path, str(tmp_path / "job.yaml"))
-        told = facts(subject, Seen(watched.spec.sink_path), SOON)
+        told = facts(subject_of(watched.spec.sink_path, job_file), Seen(watched.spec.sink_path), SOON)
         assert "rules.yaml:1:" in told["wrong"] and told["name"] == "watched"
         assert told["rules"]["names"] == rules and told["rules"]["matches"][0] == 4
         said = "4 wait; failing since 2026-11-01T00:00:00Z: 503"
         assert [one["said"] for one in told["alerts"]] == [said]
         assert told["troubles"][-1] == f"Alerts for pager: {said}."
-        assert [(one["source"], one["idle"]) for one in told["sources"]] == [
-            ("south", True),
-            ("north", False),
-        ]
-        done = spark_pace("status", tmp_path / "job.yaml")
+        assert [one["idle"] for one in told["sources"]] == [True, False]
+        done = spark_pace("status", job_file)
         assert f"alerts.pager: {said}" in done.stdout and "! 1 source not waited for" in done.stdout
         assert done.returncode == 2 and "rules.yaml:1:" in done.stderr
     (tmp_path / "job.yaml").write_text("name: x", encoding="utf-8")
-    told = facts(
-        subject_of(watched.spec.sink_path, str(tmp_path / "job.yaml")), Seen(watched.spec.sink_path), SOON
-    )
+    told = facts(subject_of(watched.spec.sink_path, job_file), Seen(watched.spec.sink_path), SOON)
     assert told["alerts"] == [] and "must have the key" in told["wrong"]
 
 
