@@ -51,7 +51,7 @@ class BatchReport(Counts):
 
     batch_id: int  # Spark's number of the batch
     seconds: float  # since the row of the batch before was written, or the job began
-    # since Spark handed the batch over, in the try that wrote its row: without the wait for the trigger
+    # since Spark began the batch, in the try that wrote its row: without the wait for the trigger
     batch_seconds: float
     matches: dict[str, int]  # new matches of each rule that has any
     pending: Annotated[int, SLOTS]  # events above the frontier

@@ -176,8 +176,20 @@ class MergerHost:
         if is_redone:  # an earlier try may have written what rules that have gone since then failed on
             report.quarantined = report.bad_records + self.tables.failed_selections(report.batch_id)
         now = time.monotonic()
-        report.seconds, report.batch_seconds, self._since = now - self._since, now - self.began, now
+        report.batch_seconds = self._own_seconds(report.batch_id, now)
+        report.seconds, self._since = now - self._since, now
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), report.batch_id)
+
+    def _own_seconds(self, batch_id: int, now: float) -> float:
+        """How long the batch takes since Spark has noted its input, in this run.
+
+        Where an earlier run has noted it, or the clock of the checkpoint's file system is another one, it
+        counts from the hand-over: Spark has planned the batch by then, which takes some tenths of a second.
+        """
+        least, most = now - self.began, now - self._since
+        begun_at = self.checkpoint.begun_at(batch_id)
+        seconds = least if begun_at is None else time.time() - begun_at
+        return seconds if least <= seconds <= most else least
 
     def _merged(
         self, rows: pa.Table, stats: list[dict[str, Any]], begin: Begin, frontier_us: int, levels: Levels

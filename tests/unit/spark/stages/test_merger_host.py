@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -137,6 +139,21 @@ def test_a_selection_that_fails_in_one_try_only_is_in_some_table(
     for n in (1, 2):
         assert (n,) in stored(tmp_path, "matches", "n") or (n - 1,) in quarantined
     assert len(set(quarantined)) == len(quarantined)
+
+
+def test_a_batch_takes_from_when_spark_began_it_in_this_run(
+    plan: Plan, host: MergerHost, tmp_path: Path
+) -> None:
+    host._since -= 100.0  # nothing came for so long
+    began = tmp_path / "offsets" / "0"
+    os.utime(began, (time.time() - 40.0,) * 2)
+    host(batch(plan, [1]), 0)
+    host._since -= 100.0
+    os.utime(tmp_path / "offsets" / "1", (time.time() - 4_000.0,) * 2)  # by an earlier run
+    host(batch(plan, [2]), 1)
+    (first, again) = stored(tmp_path, "metrics", "batch_id", "seconds", "batch_seconds")
+    assert first[1] >= 100.0 and 40.0 <= first[2] < 100.0
+    assert again[1] >= 100.0 and 0.0 < again[2] < 40.0
 
 
 def killing(last: str, append: Any) -> Any:
