@@ -1,4 +1,7 @@
-"""What a running job uses, seen from outside: its processes' memory, its files, its batches, and its lag."""
+"""What a running job uses, seen from outside: its processes' memory, its files, its batches, and its lag.
+
+Each look asks the job for its page and its counters too, as a browser does that shows them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import psutil
 from kafka import KafkaConsumer, TopicPartition
@@ -17,6 +21,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import written_at
 from tests.long.soak.settings import TOPIC, Settings
 
+ANSWER_SECONDS = 60  # the first look at many batches reads them all
 TABLES = ("matches", "late", "quarantine", "metrics")
 Sample = dict[str, Any]
 
@@ -53,8 +58,15 @@ class Sampler:
         self._consumer.close()
 
     def sample(self) -> Sample:
-        """One sample. The job goes on meanwhile, so its parts are some milliseconds apart."""
+        """One sample. The job goes on meanwhile, so its parts are some milliseconds apart.
+
+        Raises:
+            OSError: the job does not answer.
+        """
         self._note_batches()
+        for address in self._settings.addresses:
+            with urlopen(address, timeout=ANSWER_SECONDS) as answer:
+                answer.read()
         sample: Sample = {"time": time.time(), "lag": self._lag(), **memory(self._process)}
         for table in TABLES:
             folder = self._settings.tables / table

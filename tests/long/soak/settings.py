@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.jobs import ROOT
+from tests.unit.test_prometheus import free_port
 
 TOPIC = "soak"
 HERE = Path(__file__).parent
@@ -29,6 +30,8 @@ sink: {{kind: delta, path: tables}}
 checkpoint: checkpoint
 trigger: {trigger_s} s
 operators: [tests.long.soak.operators]
+page: {{port: {page}}}
+metrics: {{port: {metrics}}}
 spark: {spark}
 """
 
@@ -45,6 +48,7 @@ class Settings:
         partitions: of the topic.
         trigger_s: seconds from one batch's start to the next.
         delay_s: of the job.
+        ports: where the job answers: its page, and its counters.
     """
 
     out: Path
@@ -54,6 +58,7 @@ class Settings:
     partitions: int = 4
     trigger_s: int = 2
     delay_s: int = 2
+    ports: tuple[int, int] = field(default_factory=lambda: (free_port(), free_port()))
 
     @property
     def seconds(self) -> float:
@@ -90,6 +95,12 @@ class Settings:
         """The records of a partition as they were sent: line n is offset n."""
         return self.out / "ledger" / f"{partition}.jsonl"
 
+    @property
+    def addresses(self) -> list[str]:
+        """What somebody who watches the job asks for, again and again."""
+        page, metrics = (f"http://127.0.0.1:{port}" for port in self.ports)
+        return [f"{page}/", f"{page}/told.json", f"{metrics}/metrics"]
+
     def due(self, second: float) -> int:
         """How many records should have been sent by a second of the run."""
         begins, ends = self.burst_seconds
@@ -102,6 +113,8 @@ class Settings:
             "most": self.most_offsets,
             "delay_s": self.delay_s,
             "trigger_s": self.trigger_s,
+            "page": self.ports[0],
+            "metrics": self.ports[1],
         }
         text = JOB.format(servers=servers, rules=HERE / "rules.yaml", spark=json.dumps(MEMORY), **values)
         self.job_file.write_text(text, encoding="utf-8")
