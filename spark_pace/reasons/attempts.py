@@ -20,6 +20,7 @@ from spark_pace.reasons.failure_reasons import (
     out_of_reach,
     passing,
 )
+from spark_pace.reasons.optional_last import not_behind
 from spark_pace.reasons.stretch import Stretch, begins_with_first, events_of
 
 MOST_STEPS = 300  # steps of one search
@@ -45,8 +46,11 @@ class Attempt:
         if not self.rows:
             return []
         names = [component.name for component in self.search.pattern.components]
-        if self.tried is None or len(self.rows) == self.search.steps:
+        if self.tried is None:
             found = events_of(self.search, self.rows, walking=walking)
+        elif len(self.rows) == self.search.steps:
+            found = events_of(self.search, self.rows, walking=walking)
+            found = [(one, row) for one, row in found if row < self.tried or row in self.rows]
         else:
             found = events_of(self.search, [*self.rows, self.tried], walking=walking)
             found = [(one, row) for one, row in found if row != self.tried or row in self.rows]
@@ -151,7 +155,10 @@ class Seeking:
 
     def _without_event(self, rows: list[int]) -> Attempt | None:
         """The attempt if the event is not in its group of a whole candidate because of what is before it."""
-        gaps = self.search.between.shape.gaps
+        shape, gaps = self.search.between.shape, self.search.between.shape.gaps
+        if self.role is not None and self.role == shape.optional_last:
+            behind = not_behind(self.stretch, self.search, rows, self.origin.event)
+            return None if behind is None else Attempt(self.search, rows, self.origin.event, behind)
         place = next((place for place, gap in enumerate(gaps) if gap.group == self.role), None)
         if self.role is None or place is None or rows[place] == self.origin.event:
             return None
@@ -176,6 +183,8 @@ class Seeking:
             low, high = max(low, self.last), self.last + 1
         if self.role is None:
             return low, high
+        if self.role == shape.optional_last:
+            return low, min(high, event)
         gap = next((place for place, one in enumerate(shape.gaps) if one.group == self.role), None)
         if gap is None:
             own = shape.anchors.index(self.role)
@@ -254,7 +263,23 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
         near = asks_for_neighbours(stretch.pattern)
         return seeking.furthest(rows) if near else next(seeking.attempts(rows))
     failure = forbidden_walk(stretch, search, rows)
-    return None if failure is None else Attempt(search, rows, None, failure)
+    if failure is not None:
+        return Attempt(search, rows, None, failure)
+    return None if event in own or event < rows[-1] else _not_behind_walk(stretch, search, rows, event)
+
+
+def _not_behind_walk(stretch: Stretch, search: Search, rows: list[int], event: int) -> Attempt | None:
+    """Why the event is not among those of an optional component in last place behind a whole walk."""
+    component = search.between.shape.optional_last
+    if component is None:
+        return None
+    failure, name = None, stretch.pattern.components[component].name
+    if event in stretch.stream.matching(component):
+        failure = not_behind(stretch, search, rows, event)
+    else:
+        text = f"the walk sought {name} when #{stretch.stream.seq[event]} came"
+        failure = Failure("order", text, name)
+    return None if failure is None else Attempt(search, rows, event, failure)
 
 
 def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) -> Attempt | None:

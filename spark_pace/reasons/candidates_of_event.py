@@ -98,7 +98,9 @@ def _over(stretch: Stretch, opened: Opened, index: int) -> Failure:
 def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
     """The furthest candidates from an initiator, one for each component that the event can be."""
     start, event = origin.start, origin.event
-    if stretch.walks and origin.stop > event:
+    behind = stretch.search.between.shape.optional_last
+    may_follow = behind is not None and event > start and event in stretch.stream.matching(behind)
+    if stretch.walks and (origin.stop > event or may_follow):
         attempt = walked(stretch, origin)
         if attempt is not None:
             yield attempt
@@ -199,7 +201,9 @@ def _told(
     own = attempt.events(walking=stretch.walks)
     failure = attempt.failure
     if failure is None and delivered:
-        failure = _not_chosen(stretch, [row for _, row in own], event)
+        more_behind = attempt.search.between.shape.optional_last is not None
+        ends = (own[0][1], attempt.rows[-1] if more_behind else own[-1][1])
+        failure = _not_chosen(stretch, ends, event)
     elif failure is None:
         failure = Failure("missing", "waits for the end of its span", waits=True)
     if failure is None:
@@ -223,16 +227,23 @@ def _told(
 
 def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
     """The event in `row`, which was not taken, with the component sought or else one that it can be."""
-    anchors, pattern = attempt.search.between.shape.anchors, attempt.search.pattern
-    sought = pattern.components[anchors[min(len(attempt.rows), len(anchors) - 1)]].name
+    shape, pattern = attempt.search.between.shape, attempt.search.pattern
+    next_ones = [*shape.anchors, shape.anchors[-1] if shape.optional_last is None else shape.optional_last]
+    sought = pattern.components[next_ones[len(attempt.rows)]].name
     components = enumerate(stretch.pattern.components)
     names = [one.name for bit, one in components if not one.negated and row in stretch.stream.matching(bit)]
     return stretch.member(row, sought if sought in names else next(iter(names), ""))
 
 
-def _not_chosen(stretch: Stretch, rows: list[int], event: int) -> Failure | None:
-    """Why a complete candidate is no match; None if a match that ends at the same event has the event."""
-    same_end = [taken for taken in stretch.matches if taken.rows[-1] == rows[-1]]
+def _not_chosen(stretch: Stretch, ends: tuple[int, int], event: int) -> Failure | None:
+    """Why a complete candidate is no match; None if a match that ends at the same event has the event.
+
+    `ends` are its first row and the one that completes it. The match may be completed before that, where an
+    optional component in last place keeps the selection open.
+    """
+    same_end = [taken for taken in stretch.matches if taken.end == ends[1]]
+    if not same_end and stretch.search.between.shape.optional_last is not None:
+        same_end = [taken for taken in stretch.matches if taken.rows[0] == ends[0] and taken.end < ends[1]]
     if any(event in taken.rows for taken in same_end):
         return None
     policy = stretch.pattern.context.selection

@@ -222,6 +222,6 @@ def _span(rule: Rule, own: OfKey, ends: tuple[int, int], matches: list[Taken]) -
     for name in seen.column_names:  # the masks, and what is the opening event's
         events = with_column(events, name, seen[name].combine_chunks())
     horizon = Horizon(own.horizon.frontier_us, np.ones(1, np.bool_), own.horizon.seen_us)
-    taken = [Taken(one.out_seq, one.rows - low) for one in matches]
+    taken = [Taken(one.out_seq, one.rows - low, one.end - low) for one in matches]
     stream = Stream(events, np.zeros(1, np.int64))
     return Stretch.of(stream, rule.pattern, horizon, taken, inside.pattern)

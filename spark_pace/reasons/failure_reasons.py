@@ -71,7 +71,7 @@ def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | N
         return late
     if search.levels[len(rows) - 1].bound:
         between = _neighbours(stretch, search, rows)
-        if search.between.shape.gaps[len(rows) - 2].to_right:
+        if len(rows) > 1 and search.between.shape.gaps[len(rows) - 2].to_right:
             between = between or not_joined(stretch, search, rows[:-1], rows[-1])
         between = between or _count(stretch, search, rows)
         if between is not None:
@@ -92,10 +92,10 @@ def _neighbours(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
     own = {row for _, row in events_of(search, rows, walking=stretch.walks)}
     start = rows[-2] if gap.closed else max(row for row in own if row < rows[-1])
     others = [row for row in range(start + 1, rows[-1]) if row not in own]
-    return _not_strict(stretch, others) if others else None
+    return not_strict(stretch, others) if others else None
 
 
-def _not_strict(stretch: Stretch, others: Sequence[int]) -> Failure:
+def not_strict(stretch: Stretch, others: Sequence[int]) -> Failure:
     """The failure by rows that stand between the events of a candidate."""
     by = tuple(stretch.member(row) for row in others[:3])
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""
@@ -127,7 +127,7 @@ def first_break(
     for place, (name, row) in enumerate([*own, *behind]):
         between = range(own[place - 1][1] + 1, row) if place else range(0)
         if between:
-            return own[:place], row, _not_strict(stretch, between)
+            return own[:place], row, not_strict(stretch, between)
         counts[name] += 1
         if counts[name] > (most.get(name) or counts[name]):
             text = f"{name} {times[name]}"

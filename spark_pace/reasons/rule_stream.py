@@ -17,6 +17,8 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.shape import optional_last_of
 from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.split.unit import whole_task
@@ -120,9 +122,21 @@ def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, lis
     here = (first == seq[offsets[:-1]]) & (own.stream.time[first] == time[offsets[:-1]])
     here &= own.stream.seq[first] == first
     matches = matches.filter(pa.array(here))
+    completed = offsets[1:] - 1 - _behind(plan.rules[0].rule.pattern, flat, offsets)
     rows = [seq[lo:hi] for lo, hi, kept in zip(offsets[:-1], offsets[1:], here, strict=True) if kept]
     numbers: Ints = matches["out_seq"].to_numpy()
-    return matches, [Taken(int(number), taken) for number, taken in zip(numbers, rows, strict=True)]
+    told = zip(numbers.tolist(), rows, seq[completed[here]].tolist(), strict=True)
+    return matches, [Taken(number, taken, end) for number, taken, end in told]
+
+
+def _behind(pattern: Pattern | None, events: pa.StructArray, offsets: Ints) -> Ints:
+    """int64[m], how many events of an optional component in last place each match has."""
+    component = None if pattern is None else optional_last_of(pattern)
+    if pattern is None or component is None:
+        return np.zeros(len(offsets) - 1, np.int64)
+    name = pattern.components[component].name
+    own = pc.equal(events.field("component").cast(pa.string()), name).to_numpy(zero_copy_only=False)
+    return np.diff(np.append(0, np.cumsum(own))[offsets])
 
 
 def match_told(row: dict[str, Any]) -> Match:

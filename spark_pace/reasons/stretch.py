@@ -26,10 +26,14 @@ COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True)
 class Taken:
-    """The rows of a match in the stretch, and its number in the output."""
+    """The rows of a match in the stretch, and its number in the output.
+
+    `end` is the row that completed it: the last one, but for those of an optional component in last place.
+    """
 
     out_seq: int
     rows: Ints
+    end: int
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,17 @@ def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[i
         if gap.group is not None:
             _, members = search.between.events_of(gap.group, matrix[:, : place + 2], capped=walking)
             found.update((gap.group, int(row)) for row in members)
+    if shape.optional_last is not None and len(rows) == search.steps:
+        found.update((shape.optional_last, row) for row in events_behind(search, rows).tolist())
     return sorted(found, key=lambda member: (member[1], member[0]))
+
+
+def events_behind(search: Search, rows: list[int]) -> Ints:
+    """int64[k], the events of an optional component in last place behind a whole candidate."""
+    component = search.between.shape.optional_last
+    if component is None:
+        return np.zeros(0, np.int64)
+    return search.between.events_of(component, as_matrix(rows), capped=True)[1]
 
 
 def begins_with_first(search: Search, rows: list[int]) -> bool:

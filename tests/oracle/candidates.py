@@ -98,7 +98,15 @@ def opened_by(placed: Placed) -> dict[str, Row]:
 
 
 def positives(pattern: Pattern) -> list[int]:
-    return [index for index, component in enumerate(pattern.components) if not component.negated]
+    """The components that are not negated, without an optional one in last place."""
+    every = [index for index, component in enumerate(pattern.components) if not component.negated]
+    return [index for index in every if index != optional_last(pattern)]
+
+
+def optional_last(pattern: Pattern) -> int | None:
+    """The optional component in last place."""
+    last = len(pattern.components) - 1
+    return last if last and pattern.order == "sequence" and least_of(pattern, last) == 0 else None
 
 
 def beginning(pattern: Pattern) -> list[int]:
@@ -113,7 +121,8 @@ def inner_negatives(pattern: Pattern) -> list[int]:
 
 def trailing_negatives(pattern: Pattern) -> list[int]:
     """The negated components behind the last positive one."""
-    return list(range(positives(pattern)[-1] + 1, len(pattern.components)))
+    behind = range(positives(pattern)[-1] + 1, len(pattern.components))
+    return [index for index in behind if pattern.components[index].negated]
 
 
 def stands_for_a_group(pattern: Pattern, index: int) -> bool:
@@ -291,6 +300,37 @@ def forbids(pattern: Pattern, production: Production, bound: Bound) -> bool:
 def survives(pattern: Pattern, stream: Stream, production: Production) -> bool:
     """Whether nothing forbids the candidate up to the end of the window that starts at its first event."""
     return not any(is_forbidden(pattern, stream, production, index) for index in trailing_negatives(pattern))
+
+
+# ---------------------------------------------------------------- an optional component in last place
+
+
+def with_optional_last(pattern: Pattern, stream: Stream, production: Production) -> Production:
+    """The production set with the events of an optional component in last place, as many as there are.
+
+    These are the first that match it behind the last event, up to the end of the window.
+    """
+    index = optional_last(pattern)
+    if index is None:
+        return production
+    component, last, taken = pattern.components[index], production[-1].placed, list[Placed]()
+    neighbours = "strict" in (component.follows, pattern.contiguity)
+    for placed in (one for one in stream if one.seq > last.seq):
+        if is_full(pattern, len(taken)) or not inside(pattern.within, production[0].placed, placed):
+            break
+        joins = satisfies(pattern, index, placed) and may_join(pattern, index, taken, placed)
+        directly = placed.seq == (taken[-1] if taken else last).seq + 1
+        if ends_the_group(pattern, index, placed) or (neighbours and not (joins and directly)):
+            break
+        if joins:
+            taken.append(placed)
+    return (*production, *(Bound(placed, index) for placed in taken))
+
+
+def is_full(pattern: Pattern, events: int) -> bool:
+    """Whether an optional component in last place that has so many events takes no more."""
+    index = optional_last(pattern)
+    return index is not None and events == most_of(pattern, index)
 
 
 # ---------------------------------------------------------------- comparison

@@ -17,10 +17,13 @@ from tests.oracle.candidates import (
     beginning,
     candidates,
     forwards,
+    is_full,
+    optional_last,
     positives,
     satisfies,
     survives,
     trailing_negatives,
+    with_optional_last,
 )
 from tests.oracle.stream import Bound, Placed, Position, Production, Stream, inside, window_end
 from tests.oracle.stream import Event as Event
@@ -61,8 +64,30 @@ def last_of(production: Production) -> Placed:
     return production[-1].placed
 
 
+def may_wait(pattern: Pattern) -> bool:
+    """Whether a match may be decided at the end of a window."""
+    return bool(trailing_negatives(pattern)) or optional_last(pattern) is not None
+
+
+def nothing_waits(pattern: Pattern) -> bool:
+    """Whether it is a plain sequence without a window."""
+    return (
+        pattern.within is None
+        and not pattern.where
+        and pattern.order == "sequence"
+        and pattern.contiguity == "relaxed"
+        and not any(
+            component.negated or component.times or component.follows == "strict"
+            for component in pattern.components
+        )
+    )
+
+
 def decided_at(pattern: Pattern, stream: Stream, last: Placed, waited_for: Iterable[Production]) -> Position:
-    """Where a match that ends at `last` is decided, if its choice rests on these candidates."""
+    """Where a match that ends at `last` is decided, if its choice rests on these candidates.
+
+    What an optional component in last place adds is looked at in `picked_with_optional_last`.
+    """
     if not trailing_negatives(pattern):
         return last.position
     return max(window_end(pattern.within, stream, first_of(production)) for production in waited_for)
@@ -70,6 +95,21 @@ def decided_at(pattern: Pattern, stream: Stream, last: Placed, waited_for: Itera
 
 def resolved_at(pattern: Pattern, stream: Stream, opening: Placed, closing: Placed | None) -> Position:
     return closing.position if closing else window_end(pattern.within, stream, opening)
+
+
+def picked_with_optional_last(pattern: Pattern, stream: Stream, picked: Picked) -> Picked:
+    """The match with the events of an optional component in last place, and where it is decided then.
+
+    It is at the event that makes the group full, else at the end of the window. Where a selection may have
+    several matches that end with different events, only at that end their order is known.
+    """
+    if optional_last(pattern) is None:
+        return picked
+    production = with_optional_last(pattern, stream, picked.production)
+    several = str(pattern.context) in ("latest, zero", "earliest, zero")
+    if not several and is_full(pattern, len(production) - len(picked.production)):
+        return Picked(picked.selection, production, last_of(production).position)
+    return Picked(picked.selection, production, window_end(pattern.within, stream, first_of(production)))
 
 
 # ---------------------------------------------------------------- every initiator opens a selection
@@ -85,11 +125,14 @@ def each_zero(pattern: Pattern, stream: Stream) -> Selections:
         closing = min(map(last_of, starting), key=lambda placed: placed.seq, default=None)
         if pattern.close == "window":
             closing = None
-        opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, closing)))
+        closed = next((one for one in starting if last_of(one) == closing), None)
+        behind = None if closed is None else last_of(with_optional_last(pattern, stream, closed))
+        opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, behind)))
         for production in starting:
             if closing is None or last_of(production) == closing:
                 decided = decided_at(pattern, stream, last_of(production), [production])
-                picked.append(Picked(selection, production, decided))
+                found = Picked(selection, production, decided)
+                picked.append(picked_with_optional_last(pattern, stream, found))
     return opened, picked
 
 
@@ -111,7 +154,8 @@ def one_at_every_terminator(
             best = pick(surviving)
             waited_for = [best] if pick is least else ending
             decided = decided_at(pattern, stream, terminator, waited_for)
-            picked.append(Picked(starts.index(first_of(best)), best, decided))
+            found = Picked(starts.index(first_of(best)), best, decided)
+            picked.append(picked_with_optional_last(pattern, stream, found))
     return opened, picked
 
 
@@ -135,11 +179,12 @@ def next_zero(pattern: Pattern, stream: Stream) -> Selections:
     opened, picked = [], []
     for selection, initiator in enumerate(initiators(pattern, stream)):
         production = walk(pattern, stream, initiator)
-        closing = last_of(production) if production else None
+        closing = last_of(with_optional_last(pattern, stream, production)) if production else None
         opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, closing)))
         if production:
             decided = decided_at(pattern, stream, last_of(production), [production])
-            picked.append(Picked(selection, production, decided))
+            found = Picked(selection, production, decided)
+            picked.append(picked_with_optional_last(pattern, stream, found))
     return opened, picked
 
 
@@ -176,12 +221,17 @@ def next_selected(pattern: Pattern, stream: Stream) -> Selections:
         if initiator.seq <= used_up_to:
             continue
         production = walk(pattern, stream, initiator)
+        closing = last_of(production) if production else None
+        resolved = resolved_at(pattern, stream, initiator, closing)
         if production:
             decided = decided_at(pattern, stream, last_of(production), [production])
-            picked.append(Picked(len(opened), production, decided))
-            used_up_to = last_of(production).seq
-        closing = last_of(production) if production else None
-        opened.append(Opened(initiator, resolved_at(pattern, stream, initiator, closing)))
+            found = picked_with_optional_last(pattern, stream, Picked(len(opened), production, decided))
+            before = [one.decided for one in picked] if optional_last(pattern) is not None else []
+            found = Picked(found.selection, found.production, max([found.decided, *before]))
+            picked.append(found)
+            used_up_to = last_of(found.production).seq
+            resolved = resolved if optional_last(pattern) is None else found.decided
+        opened.append(Opened(initiator, resolved))
     return opened, picked
 
 

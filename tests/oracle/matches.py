@@ -29,6 +29,10 @@ Where the definitions leave something open, this is how they are read:
   the order; then that one waits for it. `matched_at` is the end of the last window that its choice waits for:
   for a window by count the time of the event that fills it, or of the stream's last one if none does, and the
   end of the span if that comes before.
+- With an optional component in last place a match is decided at the event that makes its group full, else at
+  the end of its window; in `latest, zero` and `earliest, zero`, where a selection may have several matches,
+  always there. In a span with `merge: selection` it is released at the span's end, which tells in which order
+  the span's matches end.
 - Strict contiguity compares positions of the rule's stream, of one key.
 - A pattern inside a span is evaluated over the span's events as over a whole stream, and its match is decided
   at its last event. There are two exceptions where nobody can know then. In a count span it is decided where
@@ -53,8 +57,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
-from tests.oracle.candidates import called, forwards, opened_by, trailing_negatives
-from tests.oracle.contexts import CONTEXTS, Picked
+from tests.oracle.candidates import called, forwards, opened_by, optional_last
+from tests.oracle.contexts import CONTEXTS, Picked, may_wait, nothing_waits
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.folds import fold_rows
 from tests.oracle.row_pattern_rules import found_rows
@@ -105,7 +109,7 @@ def evaluate(rule: Rule, events: Iterable[Event]) -> list[Match]:
         else:
             of_key = pattern_matches(rule, key, stream, end_of(rule, stream))
         of_key.sort(key=lambda match: match.order)
-        if rule.merge == "selection" and rule.pattern is not None and trailing_negatives(rule.pattern):
+        if rule.merge == "selection" and rule.pattern is not None and may_wait(rule.pattern):
             of_key = after_each_other(of_key)
         releases = [match.releasable for match in of_key]
         assert releases == sorted(releases), (
@@ -122,20 +126,6 @@ def after_each_other(matches: list[Match]) -> list[Match]:
 
 
 # ---------------------------------------------------------------- matches of patterns
-
-
-def nothing_waits(pattern: Pattern) -> bool:
-    """Whether it is a plain sequence without a window."""
-    return (
-        pattern.within is None
-        and not pattern.where
-        and pattern.order == "sequence"
-        and pattern.contiguity == "relaxed"
-        and not any(
-            component.negated or component.times or component.follows == "strict"
-            for component in pattern.components
-        )
-    )
 
 
 def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, end: Position) -> list[Match]:
@@ -166,7 +156,7 @@ class Ending:
 
 def matched_at(pattern: Pattern, stream: Stream, one: Picked, span: Delivered | None = None) -> int:
     """The time of the last event, or of the end up to which it is open which candidates are forbidden."""
-    if not trailing_negatives(pattern):
+    if not may_wait(pattern):
         return one.production[-1].placed.time
     if span is not None and one.decided > span.resolved:
         return span.ended_at
@@ -256,9 +246,9 @@ def spans_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> lis
     spans = spans_of(rule, stream)
     matches: list[Match] = []
     for span in spans:
-        earlier = (
-            [before.resolved for before in spans[: span.selection_id]] if rule.merge == "selection" else []
-        )
+        own = rule.pattern is not None and optional_last(rule.pattern) is not None
+        until = span.selection_id + own if rule.merge == "selection" else 0
+        earlier = [before.resolved for before in spans[:until]]
         if rule.pattern is not None:
             matches += inner_matches(rule, key, span, earlier)
         else:

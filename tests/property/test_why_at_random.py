@@ -330,6 +330,8 @@ RULES = st.one_of(
             "further_in_span",
             "optional_first",
             "optional_first_in_span",
+            "optional_last",
+            "optional_last_in_span",
         ),
     ),
     any_rule(),

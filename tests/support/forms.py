@@ -14,7 +14,7 @@ from tests.support.ending_strategies import ending_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
 from tests.support.further_strategies import further_rules
-from tests.support.optional_strategies import optional_first_rules
+from tests.support.optional_strategies import optional_first_rules, optional_last_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
@@ -40,6 +40,8 @@ LANDED: tuple[str, ...] = (
     "further_in_span",
     "optional_first",
     "optional_first_in_span",
+    "optional_last",
+    "optional_last_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -70,6 +72,8 @@ FORMS: dict[str, Form] = {
     "further_in_span": lambda contexts: further_rules(contexts, spans()),
     "optional_first": optional_first_rules,
     "optional_first_in_span": lambda contexts: optional_first_rules(contexts, spans()),
+    "optional_last": optional_last_rules,
+    "optional_last_in_span": lambda contexts: optional_last_rules(contexts, spans()),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: optional components in first place, which a match may begin without."""
+"""Hypothesis strategies: optional components in first and in last place."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from spark_pace.core.match.contexts import CONTEXTS as NAMED
+from spark_pace.core.match.contexts.context import takes_optional_last
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Context, Pattern, Rule
 from tests.support.disjunction_strategies import with_disjunctions
@@ -15,6 +17,8 @@ from tests.support.form_strategies import Spans, rules_of
 from tests.support.further_strategies import with_further
 from tests.support.grouped_strategies import OPTIONAL, grouped_patterns
 from tests.support.strategies import CONTEXTS, predicates
+
+WITH_OPTIONAL_LAST = [one for one in CONTEXTS if takes_optional_last(NAMED[str(one)].way)]
 
 
 @st.composite
@@ -44,6 +48,52 @@ def optional_first_rules(
     """A rule with an optional component in first place; by chance with other forms of groups."""
     pattern = draw(grouped_patterns(draw(st.sampled_from(contexts)), in_span=spans is not None))
     pattern = draw(with_optional_first(pattern))
+    other = draw(st.integers(0, 5))
+    if other == 0:
+        pattern = draw(with_disjunctions(pattern))
+    elif other == 1:
+        pattern = draw(with_endings(pattern))
+    elif other == 2:
+        pattern = draw(with_further(pattern))
+    return draw(rules_of(pattern, spans))
+
+
+@st.composite
+def with_optional_last(draw: st.DrawFn, pattern: Pattern) -> Pattern:
+    """The pattern with an optional component more in last place, behind one for one event."""
+    kept = list(pattern.components)
+    while kept[-1].negated:
+        kept.pop()
+    if kept[-1].times is not None and (len(kept) == 1 or kept[-2].negated or draw(st.booleans())):
+        kept.append(Component("m", draw(predicates())))
+    elif kept[-1].times is not None:
+        kept.pop()
+    follows = pattern.contiguity == "relaxed" and draw(st.integers(0, 3)) == 0
+    last = Component("l", draw(predicates()), draw(st.sampled_from(OPTIONAL)))
+    kept.append(replace(last, follows="strict") if follows else last)
+    named = range(len(kept) - 1)
+    where = tuple(
+        one
+        for one in pattern.where
+        if {*one.components} <= {*named}
+        and all(pattern.components[index] == kept[index] for index in one.components)
+    )
+    within = pattern.within
+    if within is None:  # of a span, or what strict contiguity implies
+        return replace(pattern, components=tuple(kept), where=where)
+    if within.events is not None and within.time_us is None:
+        within = replace(within, events=within.events + draw(st.integers(0, 2)))
+    return replace(pattern, components=tuple(kept), where=where, within=within)
+
+
+@st.composite
+def optional_last_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
+    """A rule with an optional component in last place; by chance with other forms of groups."""
+    context = draw(st.sampled_from([one for one in contexts if one in WITH_OPTIONAL_LAST]))
+    pattern = draw(grouped_patterns(context, in_span=spans is not None))
+    if draw(st.integers(0, 3)) == 0:
+        pattern = draw(with_optional_first(pattern))
+    pattern = draw(with_optional_last(pattern))
     other = draw(st.integers(0, 5))
     if other == 0:
         pattern = draw(with_disjunctions(pattern))

@@ -37,8 +37,8 @@ class Chain:
         open: bool[s], whether each is still open; only the last selection of a segment can be.
         matches: int64[s, n], the match that closed each, -1 where none did; None if it is not a match that
             closes a selection.
-        deciding: int64[s], the row at the end of whose window it is known what has closed each; None where
-            that is known at the closing event.
+        deciding: int64[s], the row at the end of whose window it is known what has closed each; -1, or None
+            for all, where that is known at the closing event.
     """
 
     openings: Ints
@@ -50,8 +50,20 @@ class Chain:
     def found(self, search: Search) -> Found:
         """The matches that have closed selections: walks of *next* in the stream of `search`."""
         assert self.matches is not None
-        done = np.flatnonzero(self.closes >= 0)
-        return search.varied(walking=True).found(self.openings, self.closes, done, self.matches[done])
+        done, deciding = np.flatnonzero(self.closes >= 0), self.deciding_in_turn(search)
+        deciding = None if deciding is None else deciding[done]
+        walker = search.varied(walking=True)
+        return walker.found(self.openings, self.closes, done, self.matches[done], deciding)
+
+    def deciding_in_turn(self, search: Search) -> Ints | None:
+        """The column `deciding`, where no match is decided before that of an earlier selection."""
+        if self.deciding is None:
+            return None
+        stream = search.stream
+        latest = np.maximum.accumulate(np.where(self.closes < 0, -1, self.deciding))
+        latest = np.where(latest < stream.segment_start[self.openings], -1, latest)
+        is_over = window_end(stream, latest, search.pattern.within) <= self.closes
+        return np.where((latest < 0) | is_over, -1, latest)
 
 
 def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) -> Chain:
@@ -85,8 +97,8 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
             closes, matches = all_closes[block], None
         deciding = None
         if search.trailing:
-            deciding = rows if apart else all_deciding[block]
-            undecided = (closes >= 0) & ~horizon.over(stream, deciding, within)
+            deciding = all_deciding[block] if matches is None else _of_matches(search, rows, matches)
+            undecided = (closes >= 0) & (deciding >= 0) & ~horizon.over(stream, deciding, within)
             closes, ended = np.where(undecided, -1, closes), ended & ~undecided
         opened, following = _follow(search, start, closes, ended)
         still_open = (closes[opened] < 0) & ~ended[opened]
@@ -107,18 +119,25 @@ def if_no_more_come(search: Search, closing: Closing, horizon: Horizon) -> tuple
         horizon: what is known of the future.
 
     Returns:
-        int64[m], the last row of each; int64[m], the row that opened its selection, at the end of whose
-        window it is decided if a negation is last; bool[m], which are behind what is open.
+        int64[m], the last row of each; int64[m], the row at the end of whose window it is decided, -1 where
+        its last event decides; bool[m], which are behind what is open.
     """
     stream, within = search.stream, search.pattern.within
     ended = replace(horizon, complete=np.full(len(stream.starts), True))
     links = chain(search, closing, ended, apart=True)
     is_over, closed = horizon.over(stream, links.openings, within), links.closes >= 0
-    is_open = ~is_over if search.trailing else ~is_over & ~closed
+    in_turn = links.deciding_in_turn(search)
+    deciding = np.full(len(closed), -1) if in_turn is None else in_turn
+    is_open = ~is_over & ~(closed & (deciding < 0))
     segment, opened = stream.segment[links.openings], np.append(0, np.cumsum(is_open))
     behind = opened[:-1] > opened[np.searchsorted(segment, segment)]
     done = np.flatnonzero(closed & ~is_open)
-    return links.closes[done], links.openings[done], behind[done]
+    return links.closes[done], deciding[done], behind[done]
+
+
+def _of_matches(search: Search, initiators: Ints, matches: Ints) -> Ints:
+    """For each initiator the row at the end of whose window its match is decided: its own; see `Chain`."""
+    return np.where(matches[:, 0] < 0, initiators, search.deciding(matches))
 
 
 def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints:

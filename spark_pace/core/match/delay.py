@@ -64,11 +64,13 @@ def _of_session(rule: Rule, span: SessionSpan) -> int | None:
     pattern = rule.pattern
     if pattern is None:
         return 0
-    is_trailing = bool(shape_of(pattern).trailing)
+    shape = shape_of(pattern)
+    is_trailing = bool(shape.trailing)
     if not context_of(pattern).waits_for_earlier and not (is_trailing and rule.merge == "selection"):
         return 0
     lengths_us = [] if span.within_us is None else [span.within_us]
-    if pattern.within is not None and pattern.within.time_us is not None:
+    to_its_end = shape.optional_last is not None and rule.merge == "selection"
+    if not to_its_end and pattern.within is not None and pattern.within.time_us is not None:
         lengths_us.append(pattern.within.time_us * (2 if is_trailing else 1))
     return min(lengths_us, default=None)
 

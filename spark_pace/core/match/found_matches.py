@@ -23,7 +23,8 @@ class Found:
         offsets: int64[m + 1]: ``members[offsets[i]:offsets[i + 1]]`` is match i's production set.
         members: int64[], rows, ascending within a match.
         roles: int8[], the index of the component that each member stands for.
-        deciding: int64[m], the row whose window's end decides each match; None: the match's last event does.
+        deciding: int64[m], the row whose window's end decides each match; -1, or None for all: the match's
+            last event does.
     """
 
     openings: Ints

@@ -22,13 +22,20 @@ def at_rows(stream: Stream, rows: Ints) -> Positions:
 
 
 def resolved(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
-    """Where each selection is resolved: where it closes, else at the end of its window, if that is known."""
-    if (found.closes >= 0).all():
+    """Where each selection is resolved: where it closes, else at the end of its window, if that is known.
+
+    That of a match which is decided later is resolved there.
+    """
+    if (found.closes >= 0).all() and found.deciding is None:
         return at_rows(stream, found.closes)
     code, time = 2 * found.closes, stream.time[found.closes]
     unclosed = np.flatnonzero(found.closes < 0)
     ends = window_ends(stream, found.openings[unclosed], within, horizon)
     code[unclosed], time[unclosed] = ends.code, ends.time
+    if found.deciding is not None:
+        decided = decisions(stream, found, within, horizon)
+        np.maximum.at(code, found.selection, decided.code)
+        np.maximum.at(time, found.selection, decided.time)
     return Positions(code, time)
 
 
@@ -68,10 +75,19 @@ def _running_last_greatest(code: Ints, first: Ints) -> Ints:
 
 def decisions(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
     """Where each match is decided: at its last event, or at the end of the window that decides it."""
-    at_last = at_rows(stream, found.last)
-    if found.deciding is None:
+    return decided_at(stream, found.last, found.deciding, within, horizon)
+
+
+def decided_at(
+    stream: Stream, last: Ints, deciding: Ints | None, within: Within | None, horizon: Horizon
+) -> Positions:
+    """Where matches are decided that end at the rows `last`; see `Found.deciding`."""
+    at_last = at_rows(stream, last)
+    if deciding is None:
         return at_last
-    return at_last.later(window_ends(stream, found.deciding, within, horizon))
+    ends = at_last.later(window_ends(stream, deciding, within, horizon))
+    own = deciding < 0
+    return Positions(np.where(own, at_last.code, ends.code), np.where(own, at_last.time, ends.time))
 
 
 def match_times(stream: Stream, last: Ints, deciding: Ints | None, within: Within | None) -> Ints:
@@ -86,7 +102,8 @@ def match_times(stream: Stream, last: Ints, deciding: Ints | None, within: Withi
     if deciding is None:
         return stream.time[last]
     end = window_end(stream, deciding, within)
-    return end_times(stream, deciding, end, within, stream.time[end - 1])
+    ends = end_times(stream, deciding, end, within, stream.time[end - 1])
+    return np.where(deciding < 0, stream.time[last], ends)
 
 
 def releases(
@@ -117,7 +134,7 @@ def releases(
 def in_turn(found: Found, group: Ints, release: Positions) -> Positions:
     """Where each match may go out if it must wait for all matches that stand before it in the output.
 
-    That matters where a trailing negation decides: a match may be decided later than its successor.
+    That matters where something behind decides: a match may be decided later than its successor.
 
     Args:
         found: the matches.

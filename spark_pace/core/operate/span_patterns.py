@@ -21,13 +21,13 @@ from spark_pace.core.match.chain import if_no_more_come
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, match_bounded
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.release import decisions, in_turn, match_times, releases, resolved
+from spark_pace.core.match.release import decided_at, decisions, in_turn, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
 from spark_pace.core.match.search.members import in_roles
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.waiting import Waiting
-from spark_pace.core.match.window import Horizon, window_ends
+from spark_pace.core.match.window import Horizon
 from spark_pace.core.operate.match_table import Labels
 from spark_pace.core.plan.absence_tests import AbsenceTests, absence_tests
 from spark_pace.core.plan.conditions import (
@@ -63,7 +63,7 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     code = np.concatenate([at.code for _, at, _ in pieces])
     release = Positions(code, np.concatenate([at.time for _, at, _ in pieces]))
     matched_us = np.concatenate([matched for _, _, matched in pieces])
-    if isinstance(rule.span, CountSpan):  # only full spans count, so their matches wait for their end
+    if isinstance(rule.span, CountSpan) or _waits_for_its_end(rule):  # only full spans of a number count
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
@@ -71,6 +71,15 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
             release = in_turn(found, selection, release)
     ids, opened_us = lane.column("selection_id")[selection], lane.column("opened_us")[selection]
     return found, Labels(ids, opened_us, matched_us, release)
+
+
+def _waits_for_its_end(rule: Rule) -> bool:
+    """True if it takes the end of a span to know in which order its matches are.
+
+    Last events decide about that, and with an optional component in last place more of them may come.
+    """
+    pattern = rule.pattern
+    return pattern is not None and rule.merge == "selection" and shape_of(pattern).optional_last is not None
 
 
 def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:
@@ -102,7 +111,7 @@ def _matches_of(rule: Rule, lane: Lane, inside: Inside, index: Ints) -> tuple[Fo
     span = index[of_span[found.selection]]
     matched_us = match_times(stream, found.last, found.deciding, pattern.within)
     if found.deciding is not None:
-        ends = window_ends(stream, found.deciding, pattern.within, horizon)
+        ends = decisions(stream, found, pattern.within, horizon)
         matched_us = _within_span(rule, matched_us, ends, spans_end.take(found.selection))
     found = Found(start, start, span, found.offsets, rows[found.members], found.roles)
     return found, Positions(code, at.time), matched_us
@@ -144,14 +153,16 @@ def _waiting_at(rule: Rule, lane: Lane, inside: Inside, frontier_us: int) -> Int
         spans_end = lane.positions("resolved").take(spans)
         horizon = Horizon(frontier_us, spans_end.time < frontier_us)
         search = search_of(stream, pattern)
-        closes, openings, waiting = if_no_more_come(search, way.closing, horizon)
+        closes, deciding, waiting = if_no_more_come(search, way.closing, horizon)
         matched_us = stream.time[closes]
         if search.trailing:
-            ends = window_ends(stream, openings, pattern.within, horizon)
-            matched_us = match_times(stream, closes, openings, pattern.within)
-            matched_us = _within_span(rule, matched_us, ends, _ends(stream, openings, spans_end))
+            ends = decided_at(stream, closes, deciding, pattern.within, horizon)
+            matched_us = match_times(stream, closes, deciding, pattern.within)
+            matched_us = _within_span(rule, matched_us, ends, _ends(stream, closes, spans_end))
         if rule.merge == "selection":
-            waiting |= lane.column("base_us")[spans][stream.segment[closes]] >= frontier_us
+            of_spans = lane.column("base_us")[spans]
+            of_spans = np.maximum(of_spans, spans_end.time) if _waits_for_its_end(rule) else of_spans
+            waiting |= of_spans[stream.segment[closes]] >= frontier_us
         pieces.append(matched_us[waiting & (matched_us < frontier_us)])
     return np.concatenate(pieces)
 

@@ -42,7 +42,9 @@ def terminator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark terminators: an event that can end a candidate has at least one."""
     if pattern.order == "conjunction":
         return initiator_bits(pattern)
-    return 1 << shape_of(pattern).anchors[-1]
+    shape = shape_of(pattern)
+    behind = 0 if shape.optional_last is None else 1 << shape.optional_last
+    return 1 << shape.anchors[-1] | behind
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,17 @@ class Shape:
     Attributes:
         anchors: the component of each anchor.
         gaps: the gaps; gap k lies between the anchors k and k + 1.
-        trailing: the negated components behind the last anchor.
+        trailing: the components behind the last anchor: negated ones, or an optional one in last place.
         complete: for each component the level at which its events are known; for a negated one, the level at
             which the events on both of its sides are known.
+        optional_last: the optional component in last place; None if there is none.
     """
 
     anchors: tuple[int, ...]
     gaps: tuple[Gap, ...]
     trailing: tuple[int, ...]
     complete: tuple[int, ...]
+    optional_last: int | None = None
 
     @property
     def simple(self) -> bool:
@@ -127,8 +131,8 @@ class _Building:
     before: list[int] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)
 
-    def forbid(self, component: int) -> None:
-        """Add a negated component."""
+    def stand_behind(self, component: int) -> None:
+        """Add a negated component, or an optional one in last place."""
         (self.before if self.group is None else self.behind).append(component)
         self.complete[component] = len(self.anchors)
 
@@ -162,15 +166,16 @@ class _Building:
 def shape_of(pattern: Pattern) -> Shape:
     """The shape of a checked pattern."""
     components = pattern.components
-    positive = [index for index, component in enumerate(components) if not component.negated]
+    optional_last = optional_last_of(pattern)
+    positive = [index for index, one in enumerate(components) if not one.negated and index != optional_last]
     building = _Building(pattern)
 
     def times() -> Times | None:
         return None if building.group is None else components[building.group].times
 
     for index, component in enumerate(components):
-        if component.negated:
-            building.forbid(index)
+        if component.negated or index == optional_last:
+            building.stand_behind(index)
             continue
         if component.times is None:
             building.anchor(index, times())
@@ -185,7 +190,21 @@ def shape_of(pattern: Pattern) -> Shape:
     trailing = (*building.before, *building.behind)
     last = len(building.anchors) - 1
     complete = tuple(min(last, building.complete[index]) for index in range(len(components)))
-    return Shape(tuple(building.anchors), tuple(building.gaps), trailing, complete)
+    return Shape(tuple(building.anchors), tuple(building.gaps), trailing, complete, optional_last)
+
+
+def optional_last_of(pattern: Pattern) -> int | None:
+    """The optional component in last place: what it takes does not decide whether there is a match."""
+    last = len(pattern.components) - 1
+    times = pattern.components[last].times
+    there = last > 0 and times is not None and times.least == 0 and pattern.order == "sequence"
+    return last if there else None
+
+
+def runs(pattern: Pattern, component: int) -> bool:
+    """True for a group whose events directly follow each other, whatever its anchors say."""
+    strict = component == optional_last_of(pattern) and pattern.contiguity == "strict"
+    return strict or pattern.components[component].runs
 
 
 def asks_for_neighbours(pattern: Pattern) -> bool:

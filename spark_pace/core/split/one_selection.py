@@ -57,9 +57,8 @@ def _behind_open(stream: Stream, task: SplitTask, way: OneOpen, horizon: Horizon
     """The times before the frontier of the matches that there may be behind open selections."""
     assert task.pattern is not None
     search = search_of(stream, task.pattern)
-    if search.trailing:  # their windows end behind that of the open one
-        return np.zeros(0, np.int64)
-    last, _, behind = if_no_more_come(search, way.closing, horizon)
+    last, deciding, behind = if_no_more_come(search, way.closing, horizon)
+    behind &= deciding < 0  # other windows end behind that of the open one
     return stream.time[last[behind]]
 
 

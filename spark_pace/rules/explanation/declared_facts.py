@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.match.contexts.context import Backwards, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
@@ -16,6 +16,7 @@ from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.previous_tests import filters_back
 from spark_pace.core.plan.rule import Absence, CountSpan, GridSpan, Pattern, Rule, SessionSpan, Span
+from spark_pace.core.plan.shape import optional_last_of
 from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.rules.explanation.facts import (
     CANDIDATES,
@@ -101,15 +102,18 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
     after = _neighbour(pattern.components[index + 1 :], "first")
     takes = forbids = decided_by = None
     parts = _parts(rule, component.predicate)
-    if component.times is not None:
+    if index == optional_last_of(pattern):
+        takes = _group(pattern, component, before, f"to the end of {_end(rule, pattern)}")
+        decided_by = _decided_by(rule, pattern)
+        if component.times is not None and not isinstance(context_of(pattern).way, Backwards):
+            full = "; sooner at the event after which it takes no more"
+            decided_by += "" if component.times.most is None else full
+    elif component.times is not None:
         takes = _group(pattern, component, before, after)
     elif component.negated and after:
         forbids = f"an event that matches it between {before} and {after}"
     elif component.negated:
-        end = "the window that starts at the first event" if pattern.within else "the span"
-        if pattern.within and rule.span:
-            end += " or of the span"
-        forbids = f"an event that matches it after {before}, to the end of {end}"
+        forbids = f"an event that matches it after {before}, to the end of {_end(rule, pattern)}"
         decided_by = _decided_by(rule, pattern)
     return ComponentFacts(
         name=component.name,
@@ -126,6 +130,13 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
         further=None if component.further is None else canonical_text(component.further),
         members=tuple(MemberFacts(one.name, _parts(rule, one.predicate)) for one in component.members),
     )
+
+
+def _end(rule: Rule, pattern: Pattern) -> str:
+    """What ends the wait for what may come behind the last component, in words."""
+    if pattern.within is None:
+        return "the span"
+    return f"the window that starts at the first event{' or of the span' if rule.span else ''}"
 
 
 def _follows(rule: Rule, pattern: Pattern, index: int) -> str | None:
@@ -178,10 +189,16 @@ def _neighbour(components: Sequence[Component], end: str) -> str:
 
 
 def _group(pattern: Pattern, component: Component, before: str, after: str) -> str:
-    """The events that a group takes, and their number, in words."""
+    """The events that a group takes, and their number, in words.
+
+    Behind an optional component in last place stands no other: `after` is up to where it goes.
+    """
     times, until, further = component.times, component.until, component.further
     assert times is not None
-    if before and after:
+    is_behind = optional_last_of(pattern) is not None and component == pattern.components[-1]
+    if is_behind:
+        where = f"after {before}, {after}"
+    elif before and after:
         where = f"between {before} and {after}"
     elif after:
         where = (
@@ -200,6 +217,8 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"
+    if is_behind:
+        return f"the first events that match it {where}; {number}"
     if not walks(context_of(pattern).way):
         return f"every event that matches it {where}; {number}"
     soon = f"once there are {times.least}, " if times.least else ""

@@ -47,7 +47,7 @@ class ComponentFacts:
         negated: True if its events forbid a match.
         takes: for a group, which events it takes, and how many.
         forbids: for a negated component, which events forbid.
-        decided_by: for a negated component in last place, what ends the wait for such an event.
+        decided_by: for a negated or an optional component in last place, what ends the wait for its events.
         follows: what stands before its event, or before those of its group, if no other event may.
         members: what a disjunction lists; empty for other components.
         until: for a group, the condition at which it ends, if it has one.

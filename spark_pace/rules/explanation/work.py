@@ -19,6 +19,7 @@ from spark_pace.core.plan.rule import (
     Rule,
     SessionSpan,
 )
+from spark_pace.core.plan.shape import optional_last_of, shape_of
 from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.core.summaries.sketches import SIZE
 from spark_pace.errors import counted
@@ -99,8 +100,22 @@ def order(rule: Rule) -> OrderFacts:
     """The order of matches, and what they wait for."""
     until = [] if rule.rows is None else ["no event that may still come can change it"]
     until += ["every earlier selection is resolved"] if method_of(rule).waits else []
-    until += ["its window has ended"] if _waits_for_its_window(rule) else []
+    until += [_end_of_wait(rule)] if _waits_for_its_window(rule) else []
+    ordered = rule.pattern is not None and rule.span is not None and rule.merge == "selection"
+    if ordered and rule.pattern is not None and optional_last_of(rule.pattern) is not None:
+        until.append("its span has ended")
     return OrderFacts(rule.merge, tuple(until))
+
+
+def _end_of_wait(rule: Rule) -> str:
+    """Until when a match waits for what may come behind its last event, in words."""
+    assert rule.pattern is not None
+    component = optional_last_of(rule.pattern)
+    times = None if component is None else rule.pattern.components[component].times
+    sooner = not isinstance(context_of(rule.pattern).way, Backwards)
+    if component is None or times is None or times.most is None or not sooner:
+        return "its window has ended"
+    return f"its window has ended, or it takes no more {rule.pattern.components[component].name}"
 
 
 def _numbers(rule: Rule) -> str | None:
@@ -186,8 +201,8 @@ def _events(rule: Rule) -> str:
 
 
 def _waits_for_its_window(rule: Rule) -> bool:
-    """True if matches must wait after their last event, because the last component is negated."""
-    return rule.pattern is not None and rule.span is None and rule.pattern.components[-1].negated
+    """True if matches must wait after their last event: the last component is negated or optional."""
+    return rule.pattern is not None and rule.span is None and bool(shape_of(rule.pattern).trailing)
 
 
 def _bound(rule: Rule) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.match.contexts.context import takes_optional_last, walks
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable, names_of
@@ -98,6 +98,7 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
     if listed.order == "conjunction":
         _check_conjunction(rule, selecting)
         return
+    _check_optional_last(rule, components, selecting)
     grouped = any(component.times is not None for component in components)
     if selecting.close == "window" and selecting.context.window_may_close and grouped:
         rule.report.add(
@@ -121,6 +122,20 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
             "Between neighbours no event stands that could be forbidden: "
             'leave "contiguity" or the negated components out.',
         )
+
+
+def _check_optional_last(rule: Section, components: Sequence[Component], selecting: Selecting) -> None:
+    """Report a context in which no optional component may stand in last place, if one does."""
+    last = components[-1]
+    if takes_optional_last(selecting.context.way) or last.times is None or last.times.least > 0:
+        return
+    rule.report.add(
+        rule.key_place("context"),
+        'must be one with "zero", or "next, selected", with an optional component in last place',
+        f"{quote(str(selecting.context.value))} and {quote(last.name)}",
+        f"What a match uses up must be known while {quote(last.name)} may still come: use one of these, or "
+        "let its times begin at 1.",
+    )
 
 
 def _check_leading(rule: Section, listed: Listed) -> None:

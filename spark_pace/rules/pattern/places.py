@@ -80,7 +80,7 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, wa
             "What stands before forbids one event: leave times out, or the negated component.",
         )
     _check_follows(found[len(leading) :], report)
-    _check_ends(positive, report)
+    _check_optional_last(found, positive, report)
     _check_neighbours(positive, report, walks=walks)
 
 
@@ -145,15 +145,27 @@ def _check_follows(found: Sequence[Placed], report: Report) -> None:
             )
 
 
-def _check_ends(positive: Sequence[Placed], report: Report) -> None:
-    times = positive[-1].component.times
-    if times is not None and times.least == 0:
+def _check_optional_last(found: Sequence[Placed], positive: Sequence[Placed], report: Report) -> None:
+    """Report an optional component in last place with nothing before it, or beside a negated one."""
+    last = positive[-1]
+    times = last.component.times
+    if times is None or times.least > 0:
+        return
+    place = found.index(last)
+    if len(positive) == 1:
         report.add(
-            positive[-1].times,
-            "must begin at 1 or more in last place (negated components aside)",
+            last.times,
+            "must begin at 1 or more in the only component that is not negated",
             quote(str(times)),
-            f"A match ends with an event that comes: write {_from_one(times.most)}, or a second rule without "
-            "the component.",
+            f"A match has an event: write {_from_one(times.most)}.",
+        )
+    elif any(one.component.negated for one in found[place - 1 :]):
+        report.add(
+            last.times,
+            "must begin at 1 or more in last place beside a negated component",
+            quote(str(times)),
+            "Where it has no event nothing says from where, or up to where, the other forbids: write two "
+            "rules.",
         )
 
 

@@ -48,6 +48,7 @@ def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bo
             _check_negated([components[index] for index in conjunct.components], place, rule.report)
             _check_members(conjunct, components, place, rule.report)
             _check_leading(rule, listed, expr, (conjunct.components, place))
+            _check_optional_last(listed, conjunct, place, rule.report)
             found.append(conjunct)
         else:
             rule.report.add(
@@ -83,6 +84,19 @@ def _check_members(conjunct: Conjunct, components: Sequence[Component], place: P
                 "An event stands for one of them: write a condition for each of them, joined by and, or give "
                 "the disjunction a name and write the condition with that.",
             )
+
+
+def _check_optional_last(listed: Listed, conjunct: Conjunct, place: Place, report: Report) -> None:
+    """Report a condition that names an optional component in last place, whose events decide no match."""
+    last = listed.components[-1]
+    if len(listed.components) - 1 in conjunct.components and last.times is not None and last.times.least == 0:
+        report.add(
+            place,
+            "must not name a component that is optional in last place",
+            quote(last.name),
+            "There is a match with and without its events: say in its when which are taken, or let its times "
+            "begin at 1.",
+        )
 
 
 def _check_leading(rule: Section, listed: Listed, expr: Expr, where: tuple[Sequence[int], Place]) -> None:

@@ -21,6 +21,7 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Within,
 )
+from spark_pace.core.plan.shape import optional_last_of
 from tests.support.absence_strategies import absent_rules, with_absences
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
@@ -35,7 +36,7 @@ from tests.support.form_strategies import (
 )
 from tests.support.further_strategies import further_rules
 from tests.support.grouped_strategies import grouped_rules
-from tests.support.optional_strategies import optional_first_rules
+from tests.support.optional_strategies import WITH_OPTIONAL_LAST, optional_first_rules, optional_last_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules, valued_back
 from tests.support.strategies import (
     CONTEXTS,
@@ -185,6 +186,9 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     found += [further_rules(spans=spans()), further_rules(spans=predicate_spans(), opened=True)]
     found += [optional_first_rules(spans=spans()), optional_first_rules().flatmap(forgetful)]
     found += [further_rules().flatmap(with_absences) for _ in range(3)]
+    for context in WITH_OPTIONAL_LAST:
+        found += [optional_last_rules([context]), optional_last_rules([context], spans())]
+    found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
     return [*found, further_rules().flatmap(forgetful)]
 
 
@@ -202,6 +206,7 @@ KINDS_OF_RULES = (
     "run",
     "further events",
     "optional first",
+    "optional last",
     "negated",
     "negated last",
     "negated first",
@@ -281,6 +286,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
             yield "join" if one.expr.function == "=" else "by columns"
     if pattern.components[0].times is not None and not pattern.components[0].times.least:
         yield "optional first"
+    if optional_last_of(pattern) is not None:
+        yield "optional last"
     for component in pattern.components:
         yield from _forms_of_component(component)
     if any(component.negated for component in pattern.components):

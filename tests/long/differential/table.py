@@ -14,7 +14,7 @@ Cell = tuple[str, str]  # a way and a form
 Cells = Counter[Cell]
 
 NOT_SIMPLE = (
-    *("repeated", "optional", "until", "run", "further events", "optional first"),
+    *("repeated", "optional", "until", "run", "further events", "optional first", "optional last"),
     *("negated", "negated last", "strict", "follows strict"),
 )
 FOLDS = ("moves", "function")

@@ -113,6 +113,14 @@ def walks(way: Way) -> bool:
     return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
+def takes_optional_last(way: Way) -> bool:
+    """Tell whether the component in last place may be optional, so that events come behind a whole match.
+
+    It may not where other candidates decide what is used up, and when.
+    """
+    return isinstance(way, Forwards | Backwards) or walks(way)
+
+
 def match_bounded(way: Way, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:
     """The matches inside segments that are whole, such as spans.
 

@@ -8,20 +8,22 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges
 from spark_pace.core.match.contexts.context import OneOpen, ParameterContext
 from spark_pace.core.match.first import walk
+from spark_pace.core.match.search.optional_last import last_events
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Context
 
 
 def closed_by_walk(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The last row of the walk from each initiator, and the walk; -1 where it has no match before row `end`.
+    """The last row of each initiator's match, and its walk; -1 where it has none before row `end`.
 
     Sources: semantics, section 4; SQL's and Flink's "skip past last".
     """
     matrix = np.full((len(initiators), search.steps), -1, np.int64)
     found, matches = walk(search, Ranges(initiators, initiators, end))
-    matrix[found] = matches
-    return matrix[:, -1], matrix
+    closes = np.full(len(initiators), -1, np.int64)
+    matrix[found], closes[found] = matches, last_events(search.between, matches)
+    return closes, matrix
 
 
 NEXT_SELECTED = ParameterContext(

@@ -15,13 +15,15 @@ import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Aggregate, Expr, evaluate_mask
+from spark_pace.core.match.search import optional_last
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.further_events import further_of
 from spark_pace.core.match.search.groups import aggregated
+from spark_pace.core.match.search.runs import Runs
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.plan.shape import Gap, Shape, places_of
+from spark_pace.core.plan.shape import Gap, Shape, places_of, runs
 from spark_pace.core.ranges import expand, pieces
 
 
@@ -53,8 +55,7 @@ class Between:
         rows_of: the rows that match each repeated and each negated component, by its index.
         before: how many of these stand before each row: int64[rows + 1].
         ending: by the index of a component that has `until` the rows that may end its group.
-        runs: by the index of a group whose events directly follow each other the row behind the run of
-            neighbours that each of its `rows_of` is in.
+        runs: by the index of a group whose events directly follow each other the runs of such events.
         ends: the indices of the components in `ending` or `runs`.
         further: by the index of a component whose further events must meet a condition its groups.
         forbidding: the negated components.
@@ -72,12 +73,16 @@ class Between:
         }
         ends = {index: components[index].until for index in watched}
         self.ending = {index: stream.matching(one.bit) for index, one in ends.items() if one is not None}
-        self.runs = {index: self._behind_runs(index) for index in watched if components[index].runs}
-        self.ends = {*self.ending, *self.runs}
         self.further = further_of(stream, pattern, self.rows_of)
         self._others: dict[int, Ints] = {}
         self._gaps = {gap.group: place for place, gap in enumerate(shape.gaps) if gap.group is not None}
+        self.runs = {index: self._runs_of(index) for index in watched if runs(pattern, index)}
+        self.ends = {*self.ending, *self.runs}
         self.forbidding = [self._read(index) for index in watched if components[index].negated]
+
+    def _runs_of(self, component: int) -> Runs:
+        from_left = component in self._gaps and self.shape.gaps[self._gaps[component]].from_left
+        return Runs(self.stream, self.rows_of[component], self.before[component], from_left=from_left)
 
     def _read(self, component: int) -> Forbidding:
         conjuncts = [one for one in self.pattern.where if component in one.components]
@@ -86,12 +91,19 @@ class Between:
         return Forbidding(component, next(gaps, None), tuple(one.expr for one in conjuncts), level)
 
     def group(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
-        """The group of a component in each candidate: a range of its `members`, as two int64[m]."""
-        gap = self.shape.gaps[self._gaps[component]]
-        left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
+        """The group of a component in each candidate: a range of its `members`, as two int64[m].
+
+        That of an optional component in last place has the first events that come, as far as they have come.
+        """
+        if component == self.shape.optional_last:
+            gap, left, capped = Gap(component, optional_last.times_of(self, component)), matrix[:, -1], True
+            until = optional_last.ends(self, matrix)
+        else:
+            gap = self.shape.gaps[self._gaps[component]]
+            left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
+            until = right + gap.to_right
         before = self.before[component]
         lo = before[left + (not gap.from_left)]
-        until = right + gap.to_right
         if component in self.ends:
             until = np.minimum(until, self.ended(component, left))
         hi = np.maximum(lo, before[until])
@@ -115,25 +127,8 @@ class Between:
             rows = np.append(self.ending[component], self.stream.rows)
             end = rows[np.searchsorted(rows[:-1], left, "right")]
         if component in self.runs:
-            end = np.minimum(end, self._broken(component, left))
+            end = np.minimum(end, self.runs[component].ended(left))
         return end
-
-    def _behind_runs(self, component: int) -> Ints:
-        """int64[r], the row behind the run of neighbours that each of the component's rows is in."""
-        rows = self.rows_of[component]
-        last = np.append(np.diff(self.stream.seq[rows]) != 1, True)[: len(rows)]
-        behind: Ints = rows[last][np.cumsum(last) - last] + 1
-        return behind
-
-    def _broken(self, component: int, left: Ints) -> Ints:
-        """int64[m], the row that ends the run of neighbours behind each row `left`, or from it on."""
-        from_left = self.shape.gaps[self._gaps[component]].from_left
-        first = self.before[component][left + (not from_left)]
-        there = first < len(self.rows_of[component])
-        first = np.where(there, first, 0)
-        rows, behind = (np.append(one, 0) for one in (self.rows_of[component], self.runs[component]))
-        near = self.stream.seq[rows[first]] - self.stream.seq[left] == (not from_left)
-        return np.where(there & near, behind[first], left + 1)
 
     def events_of(self, component: int, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """For every event of a component's groups its candidate and its row, as two int64[k]."""

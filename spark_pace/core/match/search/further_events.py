@@ -18,8 +18,8 @@ from spark_pace.core.expr import Aggregate, Columns, evaluate_mask
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Pattern, Within
+from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.shape import runs
 from spark_pace.core.ranges import expand, pieces
 from spark_pace.core.ranks import segments_of
 
@@ -36,11 +36,12 @@ class FurtherEvents:
         rows: int64[k], the events of the groups that are known, one group behind the other.
     """
 
-    def __init__(self, stream: Stream, component: Component, pool: Ints, within: Within | None) -> None:
-        """Know no group yet."""
+    def __init__(self, stream: Stream, pattern: Pattern, index: int, pool: Ints) -> None:
+        """Know no group yet of the component with this index."""
+        component, within = pattern.components[index], pattern.within
         assert component.further is not None and component.times is not None
         self.stream, self.pool, self.condition = stream, pool, component.further
-        self.most, self.near = component.times.most, component.runs
+        self.most, self.near = component.times.most, runs(pattern, index)
         self.rows = np.zeros(0, np.int64)
         self._within = within
         self._begins = np.full(len(pool), -1)  # of each group that is known, in `rows`; by its first event
@@ -126,8 +127,8 @@ def further_of(stream: Stream, pattern: Pattern, rows_of: Mapping[int, Ints]) ->
 
     `rows_of` has the rows that match each component alone.
     """
-    asked = {index: one for index, one in enumerate(pattern.components) if one.further is not None}
-    return {index: FurtherEvents(stream, one, rows_of[index], pattern.within) for index, one in asked.items()}
+    asked = [index for index, one in enumerate(pattern.components) if one.further is not None]
+    return {index: FurtherEvents(stream, pattern, index, rows_of[index]) for index in asked}
 
 
 @dataclass

@@ -27,6 +27,7 @@ from spark_pace.core.match.search.comparison import (
 )
 from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.search.members import with_members
+from spark_pace.core.match.search.optional_last import full, with_events
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import columns_of
@@ -46,7 +47,7 @@ class Search:
         places: the level of each component that stands for one event, by its name; negated ones behind all.
         steps: how many anchors there are.
         between: what the pattern says of the events between them.
-        trailing: whether events behind a candidate may forbid it.
+        trailing: whether events behind a candidate may forbid it, or belong to it.
         simple: whether the pattern is a simple sequence.
         plain: whether nothing is said of several components, nor of what stands between.
         members: int64[], for each anchor the rows that match its component, ascending.
@@ -282,13 +283,25 @@ class Search:
         if self.simple:
             return found_of(openings, closes, selection, matrix)
         if deciding is None and self.trailing:
-            deciding = matrix[:, 0]
-        offsets, members, roles = self.production_sets(matrix)
+            deciding = self.deciding(matrix)
+        offsets, members, roles = with_events(self.between, matrix, self.production_sets(matrix))
+        if self.between.shape.optional_last is not None and len(matrix):
+            closes = closes.copy()
+            closes[selection] = np.where(closes[selection] < 0, -1, members[offsets[1:] - 1])
         return Found(openings, closes, selection, offsets, members, roles, deciding)
+
+    def deciding(self, matrix: Ints) -> Ints:
+        """int64[m], the row whose window's end decides each candidate, where something may follow it.
+
+        -1 where as many events of an optional component in last place are there as it takes.
+        """
+        return np.where(full(self.between, matrix), -1, matrix[:, 0])
 
     def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
         """The matches of a matrix, in selections that nothing closes before their window's end."""
         openings = self.initiators
+        if self.between.shape.optional_last is not None:  # its events decide the order within a selection
+            deciding = self.firsts(matrix)
         closes = np.full(len(openings), -1, np.int64)
         selection = np.searchsorted(openings, self.firsts(matrix))
         return self.found(openings, closes, selection, matrix, deciding)
@@ -302,7 +315,7 @@ class Search:
         return matrix[:, -1]
 
     def production_sets(self, matrix: Ints) -> Sets:
-        """The events of whole candidates, or of walks, in stream order."""
+        """The events of whole candidates, or of walks, in stream order, without those that only follow."""
         return self.between.production_sets(matrix, capped=self.walking)
 
     def following(self, level: int, rows: Ints) -> Ints:

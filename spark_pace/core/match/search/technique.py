@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from spark_pace.core.match.search.comparison import is_comparison, is_equality
 from spark_pace.core.match.search.programs import is_program, is_testable
+from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Pattern, Strategy
 from spark_pace.core.plan.shape import Shape, places_of, shape_of
 
@@ -103,7 +104,7 @@ class _Told:
     @cached_property
     def runnable(self) -> bool:
         """True if compiled code can test each condition and find each group, whatever it searches for."""
-        further = any(one.further is not None for one in self.pattern.components)
+        further = any(one.further is not None for one in self.sought)
         return self.testable and not further and self.shape.without_first is None
 
     @cached_property
@@ -111,7 +112,13 @@ class _Told:
         """True if compiled code can test each condition, of groups on what they have so far too."""
         places = places_of(self.pattern)
         where = all(is_program(one.expr, places) for one in self.pattern.where)
-        return where and all(map(is_testable, self.pattern.components))
+        return where and all(map(is_testable, self.sought))
+
+    @property
+    def sought(self) -> list[Component]:
+        """The components that searches look at: all but an optional one in last place."""
+        components = enumerate(self.pattern.components)
+        return [one for index, one in components if index != self.shape.optional_last]
 
     @property
     def looked_up(self) -> bool:

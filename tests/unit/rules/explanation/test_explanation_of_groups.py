@@ -1,4 +1,4 @@
-"""What `explain` says of groups that read what they have so far, and of optional ones in first place."""
+"""What `explain` says of groups that read what they have so far, and of optional ones at an end."""
 
 from __future__ import annotations
 
@@ -35,3 +35,43 @@ rules:
     ]
     components = explain_as_json(rule)["pattern"]["components"]
     assert [one["further"] for one in components] == ["a.x > last(a.x)", None, None]
+
+
+OPTIONAL_LAST = """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
+rules:
+  - name: r
+    pattern: {sequence: [a: type = 'a', {name: b, when: type = 'b', times: 0..2, follows: strict}]}
+    within: 5 s
+  - name: ends_of_windows
+    pattern: {sequence: [a: type = 'a', {name: b, when: type = 'b', times: 0..2}]}
+    within: 5 s
+    context: latest, zero
+    merge: detection
+  - name: inside
+    pattern: {sequence: [a: type = 'a', {name: b, when: type = 'b', times: 0+}]}
+    span: {every: 1 min, size: 1 min}
+"""
+
+
+def test_an_optional_component_in_last_place_is_told_with_how_long_a_match_waits() -> None:
+    told = {rule.name: explain(rule) for rule in load_rules(OPTIONAL_LAST)}
+    assert [*told["r"][3:6]] == [
+        "  group        b: the first events that match it after a, to the end of the window that starts at "
+        "the first event, as long as no other event stands between; 0 to 2",
+        "  follows      b: right behind a, and its events right behind each other; every event counts",
+        "               a match is decided there: by the frontier alone, so no event has to come; sooner at "
+        "the event after which it takes no more",
+    ]
+    assert [*told["inside"][3:5]] == [
+        "  group        b: the first events that match it after a, to the end of the span; 0 or more",
+        "               a match is decided there: by the frontier alone, so no event has to come",
+    ]
+    orders = {name: next(line[15:] for line in lines if "  order " in line) for name, lines in told.items()}
+    resolved = "by selection; a match waits until every earlier selection is resolved"
+    assert orders == {
+        "r": f"{resolved} and its window has ended, or it takes no more b",
+        "ends_of_windows": "by the position at which a match is decided; a match waits until its window has "
+        "ended",
+        "inside": f"{resolved} and its span has ended",
+    }

@@ -1,0 +1,57 @@
+"""Why an event is not among those of an optional component in last place, behind a whole candidate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_pace.core.columns import Ints
+from spark_pace.core.expr import evaluate_mask
+from spark_pace.core.expr.canonical_text import canonical_text
+from spark_pace.core.match.search.search import Search
+from spark_pace.core.plan.shape import runs
+from spark_pace.reasons.failure_reasons import Failure, not_strict, too_late
+from spark_pace.reasons.stretch import Stretch, events_behind, in_values
+
+
+def not_behind(stretch: Stretch, search: Search, rows: list[int], event: int) -> Failure | None:
+    """Why a row that matches the component does not belong to it; None if it does.
+
+    Args:
+        stretch: the events that candidates are made of.
+        search: the search of the stretch.
+        rows: the rows of all anchors of a candidate, which stand before the event.
+        event: the row.
+    """
+    component = search.between.shape.optional_last
+    own = events_behind(search, rows)
+    if component is None or event in own:
+        return None
+    late = too_late(stretch, rows[0], event)
+    if late is not None:
+        return late
+    before, one = own[own < event], stretch.pattern.components[component]
+    if one.times is not None and len(before) == one.times.most:
+        text = f"{one.name} {one.times}"
+        return Failure("group", f"{text}: there were {one.times.most} before", text)
+    ends = search.between.ending.get(component, np.zeros(0, np.int64))
+    ends = ends[(ends > rows[-1]) & (ends <= event)]
+    if len(ends):
+        by = stretch.member(int(ends[0]))
+        return Failure("group", f"{one.name}: {by} ended it", one.name, by=(by,))
+    last = int(before[-1]) if len(before) else rows[-1]
+    if runs(search.pattern, component) and event > last + 1:
+        return not_strict(stretch, range(last + 1, event))
+    return _not_joined(stretch, search, before, event)
+
+
+def _not_joined(stretch: Stretch, search: Search, before: Ints, event: int) -> Failure | None:
+    """The failure by the condition on what the component has so far, if it has one, and events."""
+    component = search.between.shape.optional_last
+    if component is None or component not in search.between.further or not len(before):
+        return None
+    further, told = search.between.further[component], stretch.pattern.components[component].further
+    columns = further.tested(before, event)
+    if told is None or evaluate_mask(further.condition, columns)[0]:
+        return None
+    text, values = in_values(columns, further.condition, told)
+    return Failure("group", text, canonical_text(told), values, (stretch.member(int(before[-1])),))
