@@ -65,7 +65,7 @@ cluster-demo: setup  ## The same on a cluster: a master and workers on this mach
 	$(BIN)/python -m examples.flights.demo_cluster --kills $(or $(KILLS),0)
 
 test: setup jars/kafka/.ready  ## Run every test, lint and types included
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 30
+	$(BIN)/python -m pytest --numprocesses 6 --dist loadfile --no-loadscope-reorder --durations 30
 
 SPARK_VENV = .venv-spark-$(VERSION)
 
