@@ -125,10 +125,10 @@ def if_no_more_come(search: Search, closing: Closing, horizon: Horizon) -> tuple
     stream, within = search.stream, search.pattern.within
     ended = replace(horizon, complete=np.full(len(stream.starts), True))
     links = chain(search, closing, ended, apart=True)
-    is_over, closed = horizon.over(stream, links.openings, within), links.closes >= 0
-    in_turn = links.deciding_in_turn(search)
+    closed, in_turn = links.closes >= 0, links.deciding_in_turn(search)
     deciding = np.full(len(closed), -1) if in_turn is None else in_turn
-    is_open = ~is_over & ~(closed & (deciding < 0))
+    window = np.where(closed & (deciding >= 0), deciding, links.openings)
+    is_open = ~horizon.over(stream, window, within) & ~(closed & (deciding < 0))
     segment, opened = stream.segment[links.openings], np.append(0, np.cumsum(is_open))
     behind = opened[:-1] > opened[np.searchsorted(segment, segment)]
     done = np.flatnonzero(closed & ~is_open)

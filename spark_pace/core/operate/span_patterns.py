@@ -127,7 +127,7 @@ def _within_span(rule: Rule, matched_us: Ints, window_ends: Positions, spans_end
     """The times of matches that a window's end decides: no window lasts longer than its span."""
     known = spans_end.time < UNKNOWN_TIME
     span_us = np.where(known, spans_end.time + (known & isinstance(rule.span, GridSpan)), UNKNOWN_TIME)
-    return np.where(window_ends.behind(spans_end), span_us, matched_us)
+    return np.where(window_ends.time > spans_end.time, span_us, matched_us)
 
 
 def waiting_in_spans(rule: Rule, lane: Lane, stream: Stream) -> Waiting:
@@ -158,7 +158,7 @@ def _waiting_at(rule: Rule, lane: Lane, inside: Inside, frontier_us: int) -> Int
         if search.trailing:
             ends = decided_at(stream, closes, deciding, pattern.within, horizon)
             matched_us = match_times(stream, closes, deciding, pattern.within)
-            matched_us = _within_span(rule, matched_us, ends, _ends(stream, closes, spans_end))
+            matched_us = _within_span(rule, matched_us, ends, spans_end.take(stream.segment[closes]))
         if rule.merge == "selection":
             of_spans = lane.column("base_us")[spans]
             of_spans = np.maximum(of_spans, spans_end.time) if _waits_for_its_end(rule) else of_spans

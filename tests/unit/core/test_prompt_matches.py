@@ -39,8 +39,20 @@ NOT_C = {
     "within": "5 s",
 }
 BETWEEN = {"span": {"open": "type = 'a'", "close": "type = 'b' and x = open.x", "within": "10 s"}}
+UNTIL = {
+    "pattern": {
+        "sequence": [
+            {"a": "type = 'a'"},
+            {"name": "b", "when": "type = 'b' and x = 2", "times": "0..1", "until": "type = 'b' and x = 1"},
+        ]
+    },
+    "within": "10 s",
+    "context": "next, selected",
+}
 # what waits: the match of a2 and b1, for the selection of a1; that of a3 and b2 has another key
 WAITS = "a1@0=1,1 a2@1=2,1 b1@2=2,1 a3@3=5,2 b2@4=5,2 z1@5"
+# the match of a2 is decided at 4 s, but not before that of a1, which is decided at 10 s
+IN_TURN = "a1@0 b1@1=1 a2@2 b2@4=2"
 
 
 def loaded(folder: Path, rules: list[dict[str, Any]]) -> list[Rule]:
@@ -166,6 +178,20 @@ def found(local: LocalRun, events: list[Event]) -> list[str]:
             id="spans between events",
         ),
         pytest.param(
+            UNTIL | {"span": {"open": "type = 'o'", "close": "type = 'c'", "within": "1 h"}},
+            "o1@0 " + IN_TURN + " z1@11 c1@25 z2@26",
+            ["z2: low low upper upper"],
+            id="an optional component in last place, in spans",
+        ),
+        pytest.param(
+            {"pattern": {"sequence": [{"a": "type = 'a'"}, {"name": "n", "when": "type = 'n'", "not": True}]}}
+            | {"span": {"open": "type = 'o'", "close": "type = 'c' and x = open.x", "within": "30 s"}}
+            | {"within": "5 s", "context": "next, selected"},
+            "o1@0=1 o2@1=2 a1@2 z1@8 c1@20=2 z2@21 z3@31",
+            ["z1: low", "z3: low upper upper"],
+            id="a negation in a span that waits for an earlier one",
+        ),
+        pytest.param(
             {
                 "fold": {
                     "initial": "off",
@@ -187,6 +213,16 @@ def test_an_upper_match_comes_with_the_event_that_lets_its_last_one_out(
     upper = {"name": "upper", "from": "low", "pattern": {"sequence": [{"m": "true"}]}}
     rules = loaded(tmp_path, [{"name": "low", **low}, upper])
     assert found(LocalRun(build_plan(rules, order=OrderSpec())), parse_events(events)) == expected
+
+
+def test_a_match_behind_one_that_waited_for_an_earlier_window_is_out_for_the_rules_above(
+    tmp_path: Path,
+) -> None:
+    upper = {"name": "upper", "from": "low", "pattern": {"sequence": [{"m": "true"}]}}
+    rules = loaded(tmp_path, [{"name": "low", **UNTIL}, upper])
+    local = LocalRun(build_plan(rules, order=OrderSpec()))
+    step = local.step(table_of(rules[0], parse_events(IN_TURN + " a3@10.5 b3@11=2 z1@11.5")))
+    assert step.matches["rule"].to_pylist() == ["low", "low", "low", "upper", "upper", "upper"]
 
 
 BLOCK = re.compile(r"```yaml\n(?P<text>events: (?:(?!```).)*?name: incident.*?)```", re.DOTALL)
