@@ -88,9 +88,9 @@ def wait(
             raise failure
     except Exception as error:
         if not stop.ended_spark:
-            raise (
-                error if is_gone(error) else as_our_error(error, merger.failure, merger.failed_at)
-            ) from error
+            if is_gone(error):
+                raise
+            raise as_our_error(error, merger.failure, merger.failed_at) from error
     finally:
         try:
             query.stop()
@@ -99,7 +99,6 @@ def wait(
                 raise
         finally:
             merger.close()
+    # at the end of a query only calls to Spark may fail
     if merger.failure is not None and not is_of_spark(merger.failure):
-        raise as_our_error(
-            merger.failure, at=merger.failed_at
-        )  # at the end of a query only calls to Spark may fail
+        raise as_our_error(merger.failure, at=merger.failed_at)

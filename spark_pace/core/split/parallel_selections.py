@@ -183,7 +183,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
     """Cut lanes of terminators, with all events that their matches can reach back to."""
     stream = task.stream
     lanes: list[Lane] = []
-    # with a trailing negation a match may wait for others of its key that are decided later
+    # where events behind decide, a match may wait for others of its key that are decided later
     whole = search.trailing and task.planned.key_column is None
     stretches = _stretches(replace(task, plan=replace(task.plan, lanes=1)) if whole else task)
     for lo, hi, piece in stretches:

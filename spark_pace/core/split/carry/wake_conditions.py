@@ -78,7 +78,8 @@ def _ended(span: GridSpan, passed_us: int, frontier_us: int) -> tuple[int, int]:
 def _window_counts(pattern: Pattern) -> bool:
     """True if matches of a pattern in a span may wait for the ends of the pattern's windows.
 
-    They do if the pattern ends with a negation, or if a match waits for all earlier selections.
+    They do if the pattern ends with a negated or an optional component, or if a match waits for all earlier
+    selections.
     """
     return bool(shape_of(pattern).trailing) or context_of(pattern).waits_for_earlier
 
