@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from spark_pace.core.expr import Aggregate
-from spark_pace.core.plan.component import Component, Times
+from spark_pace.core.plan.component import Component, Ending, Times
 from spark_pace.core.plan.rule import (
     Conjunct,
     Context,
@@ -19,11 +19,13 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Within,
 )
+from spark_pace.rules.pattern.disjunction import with_bits
+from tests.support.optional_strategies import WITH_OPTIONAL_LAST
 from tests.support.strategies import CONTEXTS, FIELDS, OPERATORS, column, condition, typed
 from tests.support.streams import SECOND
 
 SHAPES = (
-    *("plain", "plain", "group", "not", "conjunction"),
+    *("plain", "plain", "group", "not", "optional", "conjunction"),
     *("spans", "operator", "in spans", "in windows", "in sessions"),
 )
 NEXT = Context("next", "selected")
@@ -65,12 +67,14 @@ def between(random: Random, length_us: int) -> PredicateSpan:
 
 
 def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
-    """An a and a b whose values fit, by chance with a group, or a c that may not come."""
+    """An a and a b whose values fit, by chance with a group, or a c that may not, or need not, come."""
     contexts = [*CONTEXTS, *[NEXT] * 6, *CONTEXTS[:3]]
     if shape == "conjunction":
         contexts = [context for context in CONTEXTS if context.selection != "next"]
     in_span = shape in ("in spans", "in windows", "in sessions")
-    extra = random.choice(["plain", "group", "not"]) if in_span else shape
+    extra = random.choice(["plain", "group", "not", "optional"]) if in_span else shape
+    if extra == "optional":
+        contexts = [context for context in contexts if context in WITH_OPTIONAL_LAST]
     components = [Component("p", typed(random.choice(["a", "a", "ab"]))), Component("q", typed("b"))]
     if extra == "group":
         group = Component(
@@ -79,6 +83,8 @@ def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
         components.insert(1, group)
     if extra == "not":
         components.insert(random.choice([1, 2, 2]), Component("c", typed("c"), negated=True))
+    if extra == "optional":
+        components = with_bits([*components, optional_last(random)])
     last = next(place for place, component in enumerate(components) if component.name == "q")
     name, sign = random.choice(["x", "x", "y", "k"]), random.choice(["=", "=", "<", "<="])
     fits = condition("=" if name == "k" else sign, column(name, "p"), column(name, "q"))
@@ -88,3 +94,11 @@ def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
     within = None if in_span and random.random() < 0.3 else Within(length_us, most)
     order = "conjunction" if shape == "conjunction" else "sequence"
     return Pattern(tuple(components), (Conjunct(fits, (0, last)),), within, context, close, order=order)  # type: ignore[arg-type]
+
+
+def optional_last(random: Random) -> Component:
+    """A component for a c or none, whose group may end before it has one."""
+    last = Component("l", typed("c"), Times(0, random.choice([1, 1, 2, None])))
+    if random.random() < 0.5:
+        return replace(last, until=Ending(typed(random.choice("ab")), 0))
+    return replace(last, follows="strict") if random.random() < 0.3 else last
