@@ -1,6 +1,6 @@
 """What a running job uses, seen from outside: its processes' memory, its files, its batches, and its lag.
 
-Each look asks the job for its page and its counters too, as a browser does that shows them.
+Behind the first batch each look asks the job for its page and its counters too, as a browser does.
 """
 
 from __future__ import annotations
@@ -64,9 +64,8 @@ class Sampler:
             OSError: the job does not answer.
         """
         self._note_batches()
-        for address in self._settings.addresses:
-            with urlopen(address, timeout=ANSWER_SECONDS) as answer:
-                answer.read()
+        if self.batches:  # the job may be starting before
+            self._ask()
         sample: Sample = {"time": time.time(), "lag": self._lag(), **memory(self._process)}
         for table in TABLES:
             folder = self._settings.tables / table
@@ -74,6 +73,11 @@ class Sampler:
             sample[f"{table}_log"] = _count(folder / "_delta_log", "")
         sizes = list(_sizes(self._settings.checkpoint))
         return sample | {"checkpoint_files": len(sizes), "checkpoint_bytes": sum(sizes)}
+
+    def _ask(self) -> None:
+        for address in self._settings.addresses:
+            with urlopen(address, timeout=ANSWER_SECONDS) as answer:
+                answer.read()
 
     def _lag(self) -> int | None:
         """Records in the topic that are in no batch yet; None before the first."""
