@@ -6,6 +6,7 @@ It reads the checkpoint and the tables, also while the job runs, and changes not
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -111,9 +112,10 @@ def _changes(out: str, spec: JobSpec | None, checkpoint: Checkpoint) -> dict[str
     """
     own = spec is not None and checkpoint.path == spec.checkpoint_folder
     for sink in (out, spec.sink_path if spec is not None and own else ""):
-        if sink and "://" not in sink and (Path(sink) / CHANGES).is_dir():
-            rows = read_table(sink, CHANGES, ["batch_id", "rule", "change"])
-            return {rule: change for rule, (_, change) in last_changes(rows).items()}
+        if sink and "://" not in sink:
+            with suppress(ConfigError):  # the table is not there
+                rows = read_table(sink, CHANGES, ["batch_id", "rule", "change"])
+                return {rule: change for rule, (_, change) in last_changes(rows).items()}
     return {}
 
 
