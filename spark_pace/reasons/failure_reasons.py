@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spark_pace.core.columns import Ints
 from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
@@ -167,8 +168,12 @@ def not_joined(stretch: Stretch, search: Search, rows: list[int], row: int) -> F
         int(one[0]) for one in search.between.group(group, as_matrix([*rows, row]), capped=stretch.walks)
     )
     before = search.between.members(group)[lo:hi]
-    before = before[before < row]
-    if not len(before):
+    return not_joined_to(stretch, search, group, before[before < row], row)
+
+
+def not_joined_to(stretch: Stretch, search: Search, group: int, before: Ints, row: int) -> Failure | None:
+    """Why a row does not come into a group that has the rows `before`, if the group so far says so."""
+    if group not in search.between.further or not len(before):
         return None
     further, told = search.between.further[group], stretch.pattern.components[group].further
     columns = further.tested(before, row)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
-from spark_pace.core.expr import evaluate_mask
-from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.shape import runs
-from spark_pace.reasons.failure_reasons import Failure, not_strict, too_late
-from spark_pace.reasons.stretch import Stretch, events_behind, in_values
+from spark_pace.reasons.failure_reasons import Failure, not_joined_to, not_strict, too_late
+from spark_pace.reasons.stretch import Stretch, events_behind
 
 
 def not_behind(stretch: Stretch, search: Search, rows: list[int], event: int) -> Failure | None:
@@ -41,17 +38,4 @@ def not_behind(stretch: Stretch, search: Search, rows: list[int], event: int) ->
     last = int(before[-1]) if len(before) else rows[-1]
     if runs(search.pattern, component) and event > last + 1:
         return not_strict(stretch, range(last + 1, event))
-    return _not_joined(stretch, search, before, event)
-
-
-def _not_joined(stretch: Stretch, search: Search, before: Ints, event: int) -> Failure | None:
-    """The failure by the condition on what the component has so far, if it has one, and events."""
-    component = search.between.shape.optional_last
-    if component is None or component not in search.between.further or not len(before):
-        return None
-    further, told = search.between.further[component], stretch.pattern.components[component].further
-    columns = further.tested(before, event)
-    if told is None or evaluate_mask(further.condition, columns)[0]:
-        return None
-    text, values = in_values(columns, further.condition, told)
-    return Failure("group", text, canonical_text(told), values, (stretch.member(int(before[-1])),))
+    return not_joined_to(stretch, search, component, before, event)

@@ -24,7 +24,7 @@ from spark_pace.watching.running import Running, running
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.state import state_word
 from spark_pace.watching.subject import Subject
-from spark_pace.watching.troubles import idle_sources, troubles
+from spark_pace.watching.troubles import troubles
 from spark_pace.watching.words import shown_length, shown_time
 
 _DRAWN = (
@@ -169,8 +169,8 @@ def _unheard(seen: Seen) -> list[dict[str, Any]]:
 
 
 def _sources(state: Running, subject: Subject) -> list[dict[str, Any]]:
-    """The sources that are furthest behind, with what they have reached."""
-    idle = set(idle_sources(state.reached, subject.spec))
+    """The sources that are furthest behind, what they have reached, and which of them are left out."""
+    most_us = None if subject.spec is None else subject.spec.events.order.idle_after_us
     fastest = max(state.reached.values(), default=0)
     slowest = sorted(state.reached.items(), key=lambda source: source[1])[:_MOST_SOURCES]
     return [
@@ -178,7 +178,7 @@ def _sources(state: Running, subject: Subject) -> list[dict[str, Any]]:
             "source": one_line(name),
             "reached": shown_time(time_of(at)),
             "behind": shown_length((fastest - at) / 1e6),
-            "idle": name in idle,
+            "idle": most_us is not None and fastest - at > most_us,
         }
         for name, at in slowest
     ]

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from spark_pace.core.expr.moments import time_of
 from spark_pace.core.order.order import MOST_NAMED
 from spark_pace.errors import counted, one_line
-from spark_pace.job_file import JobSpec
 from spark_pace.job_file.rules_on_disk import keys_told
 from spark_pace.watching.history import History
 from spark_pace.watching.running import Running
@@ -137,13 +136,6 @@ def _idle(number: int, names: Sequence[str]) -> Iterator[str]:
             f"{counted(number, 'source')} not waited for, too far behind the fastest one{told}{others}. "
             "What is still sent there may be late."
         )
-
-
-def idle_sources(reached: dict[str, int], spec: JobSpec | None) -> Sequence[str]:
-    """The sources that are so far behind the fastest that they are not waited for, by `idle_after`."""
-    most_us = None if spec is None else spec.events.order.idle_after_us
-    fastest = max(reached.values(), default=0)
-    return [] if most_us is None else [name for name, at in reached.items() if fastest - at > most_us]
 
 
 def _late(history: History) -> Iterator[str]:

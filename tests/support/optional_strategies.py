@@ -42,20 +42,24 @@ def with_optional_first(draw: st.DrawFn, pattern: Pattern) -> Pattern:
 
 
 @st.composite
+def with_another_form(draw: st.DrawFn, pattern: Pattern) -> Pattern:
+    """The pattern, by chance with another form of groups."""
+    other = draw(st.integers(0, 5))
+    if other == 0:
+        return draw(with_disjunctions(pattern))
+    if other == 1:
+        return draw(with_endings(pattern))
+    return draw(with_further(pattern)) if other == 2 else pattern
+
+
+@st.composite
 def optional_first_rules(
     draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None
 ) -> Rule:
     """A rule with an optional component in first place; by chance with other forms of groups."""
     pattern = draw(grouped_patterns(draw(st.sampled_from(contexts)), in_span=spans is not None))
     pattern = draw(with_optional_first(pattern))
-    other = draw(st.integers(0, 5))
-    if other == 0:
-        pattern = draw(with_disjunctions(pattern))
-    elif other == 1:
-        pattern = draw(with_endings(pattern))
-    elif other == 2:
-        pattern = draw(with_further(pattern))
-    return draw(rules_of(pattern, spans))
+    return draw(rules_of(draw(with_another_form(pattern)), spans))
 
 
 @st.composite
@@ -94,11 +98,4 @@ def optional_last_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS,
     if draw(st.integers(0, 3)) == 0:
         pattern = draw(with_optional_first(pattern))
     pattern = draw(with_optional_last(pattern))
-    other = draw(st.integers(0, 5))
-    if other == 0:
-        pattern = draw(with_disjunctions(pattern))
-    elif other == 1:
-        pattern = draw(with_endings(pattern))
-    elif other == 2:
-        pattern = draw(with_further(pattern))
-    return draw(rules_of(pattern, spans))
+    return draw(rules_of(draw(with_another_form(pattern)), spans))
