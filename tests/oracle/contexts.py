@@ -25,7 +25,7 @@ from tests.oracle.candidates import (
     trailing_negatives,
     with_optional_last,
 )
-from tests.oracle.stream import Bound, Placed, Position, Production, Stream, inside, window_end
+from tests.oracle.stream import BEGIN, Bound, Placed, Position, Production, Stream, inside, window_end
 from tests.oracle.stream import Event as Event
 from tests.oracle.walk import walk
 
@@ -40,11 +40,15 @@ class Opened:
 
 @dataclass(frozen=True)
 class Picked:
-    """A match that its context picked, in the selection with the id `selection`, and where it is decided."""
+    """A match that its context picked, in the selection with the id `selection`, and where it is decided.
+
+    `behind`: where all candidates are decided that might come out before it, in its selection.
+    """
 
     selection: int
     production: Production
     decided: Position
+    behind: Position = BEGIN
 
 
 Selections = tuple[list[Opened], list[Picked]]
@@ -109,7 +113,8 @@ def picked_with_optional_last(pattern: Pattern, stream: Stream, picked: Picked) 
     several = str(pattern.context) in ("latest, zero", "earliest, zero")
     if not several and is_full(pattern, len(production) - len(picked.production)):
         return Picked(picked.selection, production, last_of(production).position)
-    return Picked(picked.selection, production, window_end(pattern.within, stream, first_of(production)))
+    ended = window_end(pattern.within, stream, first_of(production))
+    return Picked(picked.selection, production, ended)
 
 
 # ---------------------------------------------------------------- every initiator opens a selection
@@ -144,19 +149,33 @@ def one_at_every_terminator(
     A greater candidate may start later, and so be decided later; one that is less starts no later.
     """
     starts = initiators(pattern, stream)
-    opened = [Opened(initiator, window_end(pattern.within, stream, initiator)) for initiator in starts]
     picked = []
     everything = candidates(pattern, stream)
+    decisions: dict[Placed, Position] = {}
     for terminator in stream:
         ending = [production for production in everything if last_of(production) == terminator]
         surviving = [production for production in ending if survives(pattern, stream, production)]
+        if ending and pick is greatest:
+            decisions[terminator] = decided_at(pattern, stream, terminator, ending)
         if surviving:
             best = pick(surviving)
-            waited_for = [best] if pick is least else ending
-            decided = decided_at(pattern, stream, terminator, waited_for)
-            found = Picked(starts.index(first_of(best)), best, decided)
+            decided = decided_at(pattern, stream, terminator, [best] if pick is least else ending)
+            behind = max(decisions.values(), default=BEGIN)
+            found = Picked(starts.index(first_of(best)), best, decided, behind)
             picked.append(picked_with_optional_last(pattern, stream, found))
-    return opened, picked
+    return [opened_until(pattern, stream, initiator, decisions) for initiator in starts], picked
+
+
+def opened_until(
+    pattern: Pattern, stream: Stream, initiator: Placed, decisions: dict[Placed, Position]
+) -> Opened:
+    """The selection, resolved where its window has ended and all candidates that end in it are decided."""
+    inner = [
+        position
+        for terminator, position in decisions.items()
+        if terminator.seq >= initiator.seq and inside(pattern.within, initiator, terminator)
+    ]
+    return Opened(initiator, max([window_end(pattern.within, stream, initiator), *inner]))
 
 
 def least(ending: list[Production]) -> Production:

@@ -57,7 +57,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
-from tests.oracle.candidates import called, forwards, opened_by, optional_last
+from tests.oracle.candidates import called, forwards, opened_by
 from tests.oracle.contexts import CONTEXTS, Picked, may_wait, nothing_waits
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.folds import fold_rows
@@ -140,7 +140,8 @@ def pattern_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream, end:
         earlier = [min(selection.resolved, end) for selection in opened[: one.selection]] if waits else []
         decided = min(one.decided, end)
         opening = (one.selection, opened[one.selection].opening.time)
-        ending = Ending(matched_at(pattern, stream, one), decided, max([decided, *earlier]))
+        behind = [min(one.behind, end), *earlier] if waits else []
+        ending = Ending(matched_at(pattern, stream, one), decided, max([decided, *behind]))
         matches.append(match_of(rule, key, opening, one.production, ending))
     return matches
 
@@ -246,7 +247,7 @@ def spans_matches(rule: Rule, key: dict[str, Any] | None, stream: Stream) -> lis
     spans = spans_of(rule, stream)
     matches: list[Match] = []
     for span in spans:
-        own = rule.pattern is not None and optional_last(rule.pattern) is not None
+        own = rule.pattern is not None and may_wait(rule.pattern)
         until = span.selection_id + own if rule.merge == "selection" else 0
         earlier = [before.resolved for before in spans[:until]]
         if rule.pattern is not None:

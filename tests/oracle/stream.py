@@ -11,6 +11,7 @@ from spark_pace.core.plan.rule import Within
 from tests.oracle.expressions import Row
 
 Position = tuple[float, int, int]
+BEGIN: Position = (-math.inf, 0, 0)
 END: Position = (math.inf, 0, 0)
 
 

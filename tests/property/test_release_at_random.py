@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -16,9 +17,10 @@ from spark_pace.core.plan.rule import Context, Rule, Span
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
 from tests.support.any_rule import any_rule
-from tests.support.checks import NARROW, assert_equal, expected_rows
+from tests.support.checks import NARROW, WIDE, assert_equal, expected_rows
 from tests.support.drive import drive
 from tests.support.forms import LANDED, form
+from tests.support.graph_strategies import like_events
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import brief, from_core, table_of
 from tests.support.strategies import (
@@ -29,7 +31,8 @@ from tests.support.strategies import (
     rules,
     span_rules,
 )
-from tests.support.streams import SECOND, Arrival, arrivals, dense_streams, streams
+from tests.support.streams import SECOND, Arrival, arrivals, dense, dense_streams, streams
+from tests.support.waiting_rules import forbidden_behind
 
 PAUSE = "pause"
 PAUSES = Call("=", (Column(None, "type", "STRING"), Literal(PAUSE, "STRING")), "BOOLEAN")
@@ -99,6 +102,17 @@ def test_a_form_of_rules_has_given_what_is_releasable_below_the_frontier(
     name: str, data: st.DataObject
 ) -> None:
     check(data.draw(form(name)), data.draw(arrivals(of=dense_streams())), data.draw(st.integers(1, 2)))
+
+
+@WIDE
+@given(st.integers(0, 2**32 - 1), st.integers(12, 18), st.integers(1, 2))
+def test_what_a_negated_component_behind_may_forbid_goes_out_when_that_is_known(
+    seed: int, size: int, slots: int
+) -> None:
+    """As soon, in whatever batches: here with each event in one of its own."""
+    random = Random(seed)
+    rule, events = like_events(forbidden_behind(random)), dense(random, size)
+    check(rule, Arrival(tuple((event,) for event in events), 0), slots)
 
 
 @given(any_rule(), streams(), st.data())

@@ -13,6 +13,7 @@ from spark_pace.core.plan.rule import (
     EmitField,
     EventSchema,
     GridSpan,
+    Merge,
     Pattern,
     PredicateSpan,
     Rule,
@@ -102,3 +103,27 @@ def optional_last(random: Random) -> Component:
     if random.random() < 0.5:
         return replace(last, until=Ending(typed(random.choice("ab")), 0))
     return replace(last, follows="strict") if random.random() < 0.3 else last
+
+
+def forbidden_behind(random: Random) -> Rule:
+    """A rule with a negated component in last place, which may forbid several candidates at a time."""
+    components = [Component("p", typed(random.choice(["a", "ab", "ab"]))), Component("q", typed("b"))]
+    if random.random() < 0.3:
+        components.insert(1, Component("m", typed(random.choice("ab"))))
+    last, name = len(components) - 1, random.choice(["x", "x", "y"])
+    sign = random.choice(["=", "=", "<", "<="])
+    where = [Conjunct(condition(sign, column(name, "p"), column(name, "q")), (0, last))]
+    if random.random() < 0.3:
+        where.append(Conjunct(condition("=", column("k", "c"), column("k", "p")), (0, last + 1)))
+    pattern = Pattern(
+        (*components, Component("c", typed("c"), negated=True)),
+        tuple(where),
+        Within(random.choice([3, 5, 8]) * SECOND),
+        random.choice([*CONTEXTS, Context("latest", "zero"), Context("earliest", "selected")]),
+        "completion",
+    )
+    length_us, keys = random.choice([5, 8, 12]) * SECOND, random.choice([(), (), ("k",)])
+    spans = between(random, length_us), GridSpan(2 * SECOND, length_us), SessionSpan(2 * SECOND, length_us)
+    span = random.choice([None, None, None, *spans])
+    merge: Merge = random.choice(["selection", "selection", "selection", "detection"])
+    return Rule("rule", EventSchema(FIELDS, "time"), None, keys, pattern, span, None, merge, ())

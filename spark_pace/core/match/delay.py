@@ -60,16 +60,15 @@ def _of_span(rule: Rule) -> int | None:
 
 
 def _of_session(rule: Rule, span: SessionSpan) -> int | None:
-    """The earlier sessions of the key are over; what waits inside waits for a window there."""
+    """The earlier sessions of the key are over; what waits inside waits for a window there, or for its end."""
     pattern = rule.pattern
     if pattern is None:
         return 0
-    shape = shape_of(pattern)
-    is_trailing = bool(shape.trailing)
-    if not context_of(pattern).waits_for_earlier and not (is_trailing and rule.merge == "selection"):
+    is_trailing = bool(shape_of(pattern).trailing)
+    to_its_end = is_trailing and rule.merge == "selection"
+    if not context_of(pattern).waits_for_earlier and not to_its_end:
         return 0
     lengths_us = [] if span.within_us is None else [span.within_us]
-    to_its_end = shape.optional_last is not None and rule.merge == "selection"
     if not to_its_end and pattern.within is not None and pattern.within.time_us is not None:
         lengths_us.append(pattern.within.time_us * (2 if is_trailing else 1))
     return min(lengths_us, default=None)

@@ -28,8 +28,8 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
         start: int64[m], the first row that the candidates of each may use.
 
     Returns:
-        int64[k, n], in the order of the terminators; and int64[k], the row whose window decides each one, if
-        not its last event does.
+        int64[k, n], in the order of the terminators; and int64[m], the row whose window decides which one each
+        terminator has, -1 if it has none; None if the terminators themselves decide it.
     """
     how = search.techniques.best.how
     if how == "nearest":  # of each step, from the terminator back
@@ -44,8 +44,7 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
         _, matrix = _step_by_step(search.mirrored(), Ranges(anchors, anchors, last - start + 1))
         return last - matrix[:, ::-1], None
     best_of, latest = _best_of(search, terminators, start, backwards=True)
-    found = best_of[:, 0] >= 0
-    return best_of[found], None if latest is None else latest[found]
+    return best_of[best_of[:, 0] >= 0], latest
 
 
 def least(search: Search, terminators: Ints, start: Ints) -> Ints:

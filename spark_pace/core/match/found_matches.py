@@ -25,6 +25,8 @@ class Found:
         roles: int8[], the index of the component that each member stands for.
         deciding: int64[m], the row whose window's end decides each match; -1, or None for all: the match's
             last event does.
+        settling: int64[m], the row whose window's end tells all matches that stand before each one, if it is
+            not where those before it are decided; None otherwise.
     """
 
     openings: Ints
@@ -34,6 +36,7 @@ class Found:
     members: Ints
     roles: npt.NDArray[np.int8]
     deciding: Ints | None = None
+    settling: Ints | None = None
 
     @property
     def matches(self) -> int:
@@ -55,9 +58,9 @@ class Found:
         lengths = np.diff(self.offsets)[kept]
         offsets = np.append(0, np.cumsum(lengths))
         index = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][kept] - offsets[:-1], lengths)
-        deciding = None if self.deciding is None else self.deciding[kept]
+        deciding, settling = (None if rows is None else rows[kept] for rows in (self.deciding, self.settling))
         selection, members, roles = self.selection[kept], self.members[index], self.roles[index]
-        return Found(self.openings, self.closes, selection, offsets, members, roles, deciding)
+        return Found(self.openings, self.closes, selection, offsets, members, roles, deciding, settling)
 
 
 @dataclass(frozen=True)

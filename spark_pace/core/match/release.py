@@ -78,6 +78,11 @@ def decisions(stream: Stream, found: Found, within: Within | None, horizon: Hori
     return decided_at(stream, found.last, found.deciding, within, horizon)
 
 
+def settled(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
+    """Where all matches are known that stand before each match, in its own selection or an earlier one."""
+    return decided_at(stream, found.last, found.settling, within, horizon)
+
+
 def decided_at(
     stream: Stream, last: Ints, deciding: Ints | None, within: Within | None, horizon: Horizon
 ) -> Positions:

@@ -24,6 +24,7 @@ from spark_pace.core.match.release import (
     match_times,
     releases,
     resolved,
+    settled,
 )
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.members import in_roles
@@ -196,6 +197,8 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
     decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
     at = releases(stream, found, decided, ends, waits=method.waits and lane.header.resolved is None)
+    if method.waits:
+        at = at.later(settled(stream, found, pattern.within, _horizon(lane, stream)))
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
     matched_us = match_times(stream, found.last, found.deciding, pattern.within)

@@ -21,7 +21,7 @@ from spark_pace.core.match.chain import if_no_more_come
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, match_bounded
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.release import decided_at, decisions, in_turn, match_times, releases, resolved
+from spark_pace.core.match.release import decided_at, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
 from spark_pace.core.match.search.members import in_roles
@@ -67,19 +67,18 @@ def in_spans(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
         release = release.later(lane.positions("resolved").take(selection))
     if rule.merge == "selection":
         release = release.later(lane.positions("base").take(selection))
-        if rule.pattern is not None and shape_of(rule.pattern).trailing:
-            release = in_turn(found, selection, release)
     ids, opened_us = lane.column("selection_id")[selection], lane.column("opened_us")[selection]
     return found, Labels(ids, opened_us, matched_us, release)
 
 
 def _waits_for_its_end(rule: Rule) -> bool:
-    """True if it takes the end of a span to know in which order its matches are.
+    """True if it takes the end of a span to know which matches it has, in their order.
 
-    Last events decide about that, and with an optional component in last place more of them may come.
+    They are in the order of their last events. Behind such an event another may forbid its match, where a
+    negated component stands last, or become the last one, where an optional component does.
     """
     pattern = rule.pattern
-    return pattern is not None and rule.merge == "selection" and shape_of(pattern).optional_last is not None
+    return pattern is not None and rule.merge == "selection" and bool(shape_of(pattern).trailing)
 
 
 def of_whole_spans(rule: Rule, lane: Lane, spans: Ints) -> Labels:

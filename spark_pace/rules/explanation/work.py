@@ -101,8 +101,8 @@ def order(rule: Rule) -> OrderFacts:
     until = [] if rule.rows is None else ["no event that may still come can change it"]
     until += ["every earlier selection is resolved"] if method_of(rule).waits else []
     until += [_end_of_wait(rule)] if _waits_for_its_window(rule) else []
-    ordered = rule.pattern is not None and rule.span is not None and rule.merge == "selection"
-    if ordered and rule.pattern is not None and optional_last_of(rule.pattern) is not None:
+    in_order = rule.span is not None and rule.merge == "selection"
+    if in_order and rule.pattern is not None and shape_of(rule.pattern).trailing:
         until.append("its span has ended")
     return OrderFacts(rule.merge, tuple(until))
 

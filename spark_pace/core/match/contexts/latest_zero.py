@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from spark_pace.core.columns import Ints
@@ -10,7 +12,7 @@ from spark_pace.core.match.first import greatest
 from spark_pace.core.match.found_matches import Found, within_rows
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_start
+from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.rule import Context, Pattern
 
 
@@ -20,8 +22,31 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
     Sources: Siddam 2015, section 5.1; Snoop's recent context.
     """
     last = within_rows(search.terminators, owned)
-    matrix, deciding = greatest(search, last, window_start(stream, last, pattern.within))
-    return search.found_backwards(matrix, deciding)
+    matrix, latest = greatest(search, last, window_start(stream, last, pattern.within))
+    if latest is None:
+        return search.found_backwards(matrix, None)
+    found = search.found_backwards(matrix, latest[np.searchsorted(last, matrix[:, -1])])
+    return replace(found, settling=_settling(search, matrix, last, latest))
+
+
+def _settling(search: Search, matrix: Ints, last: Ints, latest: Ints) -> Ints:
+    """int64[m], the row at the end of whose window all matches are known that stand before each one.
+
+    They are in earlier selections, or in its own with an earlier last event. Each of them ends in the window
+    of the selection before its own, or before its last event.
+
+    Args:
+        search: the pattern over a stream; a negated component stands last.
+        matrix: int64[m, n], the matches.
+        last: int64[t], the terminators.
+        latest: int64[t], the first row of the last candidate of each; -1 where it has none.
+    """
+    stream, initiators = search.stream, search.initiators
+    ends = np.append(window_end(stream, initiators, search.pattern.within), 0)
+    end_before = ends[np.searchsorted(initiators, matrix[:, 0]) - 1]  # before the first one none has ended
+    up_to = np.maximum(matrix[:, -1] + 1, end_before)
+    settling: Ints = np.maximum.accumulate(latest)[np.searchsorted(last, up_to) - 1]
+    return settling
 
 
 def tail(stream: Stream, search: Search, before: int) -> Ints:
