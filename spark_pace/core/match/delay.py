@@ -60,7 +60,7 @@ def _of_span(rule: Rule) -> int | None:
 
 
 def _of_session(rule: Rule, span: SessionSpan) -> int | None:
-    """The earlier sessions of the key are over; what waits inside waits for a window there, or for its end."""
+    """Earlier sessions of the key are over; what waits inside waits for a window there, or for the end."""
     pattern = rule.pattern
     if pattern is None:
         return 0

@@ -28,8 +28,8 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
         start: int64[m], the first row that the candidates of each may use.
 
     Returns:
-        int64[k, n], in the order of the terminators; and int64[m], the row whose window decides which one each
-        terminator has, -1 if it has none; None if the terminators themselves decide it.
+        int64[k, n], in the order of the terminators; and int64[m], the row whose window decides which one
+        each terminator has, -1 if it has none; None if the terminators decide it themselves.
     """
     how = search.techniques.best.how
     if how == "nearest":  # of each step, from the terminator back
