@@ -92,7 +92,8 @@ def test_a_long_stream_has_the_oracles_sessions_and_only_open_ones_are_carried(
         ({"gap": "2 s"}, NEXT | {"within": "5 s"}, 5),
         ({"gap": "2 s"}, NOT, None),
         ({"gap": "2 s"}, NOT | {"merge": "detection"}, 0),
-        ({"gap": "2 s"}, NOT | {"within": "3 s"}, 6),
+        ({"gap": "2 s"}, NOT | {"within": "3 s"}, None),
+        ({"gap": "2 s"}, NOT | {"within": "3 s", "context": "next, selected", "merge": "detection"}, 6),
         ({"gap": "2 s", "within": "4 s"}, NOT | {"within": "3 s"}, 4),
     ],
 )
