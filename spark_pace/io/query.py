@@ -92,6 +92,10 @@ class Tables:
         """The number of the table's last commit."""
         return self._tables[name].version()
 
+    def files(self, name: str) -> list[str]:
+        """Where the files are that hold the table's rows."""
+        return self._tables[name].file_uris()
+
     def newest(
         self, name: str, order: Sequence[str], most: int, columns: Sequence[str] | None = None
     ) -> pa.Table:

@@ -19,7 +19,15 @@ from spark_pace.io.query import REFUSED
 from spark_pace.job_file import FilesSource
 from spark_pace.watching.figures import figures
 from spark_pace.watching.history import COUNTED
-from spark_pace.watching.rows import cut, late_events, latest_matches, reasons, refused_alerts
+from spark_pace.watching.rows import (
+    LATE,
+    QUARANTINED,
+    cut,
+    late_events,
+    latest_matches,
+    reasons,
+    refused_alerts,
+)
 from spark_pace.watching.running import Running, running
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.state import state_word
@@ -67,8 +75,8 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
         "batches": _batches(seen),
         "rules": _rules(subject, seen),
         "newest": [_match(subject, match) for match in latest],
-        "late": seen.asked("late", late_events),
-        "reasons": seen.asked("quarantine", reasons),
+        "late": seen.summed(LATE, late_events),
+        "reasons": seen.summed(QUARANTINED, reasons),
         "alerts": [
             {"target": one.target, "rows_waiting": one.waiting, "failing": one.fails, "said": one.said}
             for one in targets

@@ -9,15 +9,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import one_line
 from spark_pace.io.query import REFUSED, Tables
 from spark_pace.io.text.value_texts import as_cells
+from spark_pace.watching.sums import Summing
 
 MOST_MATCHES = 50
 _ORDER = ("matched_at", "rule", "out_seq")
 _MOST_ROWS = 20
+_MOST_REASONS = 10_000  # that are counted
 _MOST_EVENTS = 100  # of a match
 _MOST_CHARACTERS = 300
 
@@ -56,26 +59,61 @@ def _events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return records(rows)
 
 
-def late_events(tables: Tables) -> dict[str, Any]:
-    """The latest late events, and how many each source has."""
-    by_source = (
-        "SELECT source, count(*) AS events, max(lateness_us) / 1e6 AS most_seconds, max(event_time) AS last "
-        f"FROM late GROUP BY source ORDER BY events DESC, source LIMIT {_MOST_ROWS}"
-    )
+def late_events(tables: Tables, by_source: pa.Table) -> dict[str, Any]:
+    """The latest late events, and how many each source has; `by_source`: the sums of `LATE`."""
+    seconds = pc.divide(by_source["most_us"].cast(pa.float64()), 1e6)
+    shown = by_source.drop_columns(["most_us"]).add_column(2, "most_seconds", seconds)
     return {
-        "by_source": records(tables.query(by_source).read_all()),
+        "by_source": _first(shown, [("events", "descending"), ("source", "ascending")]),
         "newest": records(tables.newest("late", ["event_time"], _MOST_ROWS)),
     }
 
 
-def reasons(tables: Tables) -> list[dict[str, Any]]:
-    """The most frequent reasons of rows in `quarantine`, each with the place of one of them."""
-    found = tables.query(
-        f"SELECT kind, rule, substr(reason, 1, {_MOST_CHARACTERS}) AS reason, count(*) AS rows, "
-        'min(concat(source, \':\', "offset")) AS "at" FROM quarantine GROUP BY 1, 2, 3 '
-        f"ORDER BY rows DESC, reason LIMIT {_MOST_ROWS}"
+def reasons(_: Tables, by_reason: pa.Table) -> list[dict[str, Any]]:
+    """The most frequent reasons of rows in `quarantine`, each with the place of one of them.
+
+    `by_reason`: the sums of `QUARANTINED`.
+    """
+    return _first(by_reason, [("rows", "descending"), ("reason", "ascending")])
+
+
+def _first(rows: pa.Table, order: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    return records(rows.sort_by(order).slice(0, _MOST_ROWS))
+
+
+def _late_sums(rows: pa.Table) -> pa.Table:
+    found = rows.group_by("source").aggregate(
+        [([], "count_all"), ("lateness_us", "max"), ("event_time", "max")]
     )
-    return records(found.read_all())
+    return found.rename_columns(["source", "events", "most_us", "last"])
+
+
+def _sums_of_late(sums: pa.Table) -> pa.Table:
+    found = sums.group_by("source").aggregate([("events", "sum"), ("most_us", "max"), ("last", "max")])
+    return found.rename_columns(sums.column_names)
+
+
+def _reason_sums(rows: pa.Table) -> pa.Table:
+    offset = pc.fill_null(rows["offset"].cast(pa.string()), "")
+    at = pc.binary_join_element_wise(pc.fill_null(rows["source"], ""), offset, ":")
+    reason = pc.utf8_slice_codeunits(rows["reason"], 0, _MOST_CHARACTERS)
+    told = pa.table({"kind": rows["kind"], "rule": rows["rule"], "reason": reason, "at": at})
+    found = told.group_by(["kind", "rule", "reason"]).aggregate([([], "count_all"), ("at", "min")])
+    return found.rename_columns(["kind", "rule", "reason", "rows", "at"])
+
+
+def _sums_of_reasons(sums: pa.Table) -> pa.Table:
+    found = sums.group_by(["kind", "rule", "reason"]).aggregate([("rows", "sum"), ("at", "min")])
+    found = found.rename_columns(sums.column_names)
+    if found.num_rows > _MOST_REASONS:  # texts from records may make every reason another one
+        found = found.sort_by([("rows", "descending")]).slice(0, _MOST_REASONS)
+    return found
+
+
+LATE = Summing("late", ("source", "lateness_us", "event_time"), _late_sums, _sums_of_late)
+QUARANTINED = Summing(
+    "quarantine", ("kind", "rule", "reason", "source", "offset"), _reason_sums, _sums_of_reasons
+)
 
 
 def refused_alerts(tables: Tables) -> list[dict[str, Any]]:

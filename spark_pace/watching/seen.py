@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from spark_pace.errors import StateError
 from spark_pace.io.query import Tables
 from spark_pace.watching.history import COLUMNS, NOTHING, History
+from spark_pace.watching.sums import Summing, Sums
 
 _ROWS_AT_ONCE = 5_000
 _OF_THE_LAST = (
@@ -41,6 +42,7 @@ class Seen:
         self.last: dict[str, Any] | None = None
         self._ended = False
         self._answers: dict[str, tuple[int, Any]] = {}
+        self._sums: dict[str, Sums] = {}
 
     def look(self) -> None:
         """Read the batches that were written since the last look.
@@ -56,9 +58,7 @@ class Seen:
         )
         read, history, last = list[pa.RecordBatch](), self.history, self.last
         for batch in answer:
-            if self._ended:
-                must, do = "must be looked at while the job runs", "Start the job again."
-                raise StateError(f"{self.out} — {must}; got its end. {do}")
+            self._require_running()
             read.append(batch)
             if sum(one.num_rows for one in read) >= _ROWS_AT_ONCE:
                 history, last = _with(history, last, pa.Table.from_batches(read))
@@ -66,6 +66,11 @@ class Seen:
         if read:
             history, last = _with(history, last, pa.Table.from_batches(read))
         self.history, self.last = history, last  # all of it or, after an error, nothing
+
+    def _require_running(self) -> None:
+        if self._ended:
+            must, do = "must be looked at while the job runs", "Start the job again."
+            raise StateError(f"{self.out} — {must}; got its end. {do}")
 
     def end(self) -> None:
         """Let a look that another thread takes end early, in an error."""
@@ -83,6 +88,11 @@ class Seen:
         if self._answers.get(table, (None,))[0] != version:
             self._answers[table] = (version, ask(tables))
         return self._answers[table][1]
+
+    def summed(self, summing: Summing, ask: Callable[[Tables, pa.Table], Any]) -> Any:
+        """As `asked`, where `ask` is given the sums of the table's rows as well."""
+        sums = self._sums.setdefault(summing.table, Sums(summing))
+        return self.asked(summing.table, lambda tables: ask(tables, sums.of(tables, self._require_running)))
 
 
 def _with(history: History, last: dict[str, Any] | None, rows: pa.Table) -> tuple[History, dict[str, Any]]:

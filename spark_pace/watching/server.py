@@ -19,7 +19,7 @@ from spark_pace.io.html.template import plotly
 from spark_pace.watching.page import POLICY, live_page, script
 
 _LEAST_SECONDS = 3.0  # between two looks at the tables
-_MOST_SHARE = 0.1  # of the time is spent on looks
+_MOST_SHARE = 0.02  # of the time is spent on looks: of two cores, one hundredth
 _SLOW_CLIENT_SECONDS = 10.0
 _DAY = "max-age=86400"
 _TYPES = {"html": "text/html", "js": "text/javascript", "json": "application/json"}

@@ -1,0 +1,82 @@
+"""Sums over the rows of a table that grows, for which each of its files is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_pace.errors import StateError
+from spark_pace.io.query import Tables
+
+_FILES_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class Summing:
+    """What is added up.
+
+    Attributes:
+        table: the name of the table.
+        columns: those that are read.
+        of_rows: gives the sums of some rows, in a table.
+        of_sums: gives the sums of sums that stand in one table below each other.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    of_rows: Callable[[pa.Table], pa.Table]
+    of_sums: Callable[[pa.Table], pa.Table]
+
+
+class Sums:
+    """The sums of a table's rows so far.
+
+    A table that has lost files, because somebody has put them together or deleted rows, is read anew.
+    """
+
+    def __init__(self, summing: Summing) -> None:
+        """Read nothing yet."""
+        self._summing = summing
+        self._read: frozenset[str] = frozenset()
+        self._sums: pa.Table | None = None
+
+    def of(self, tables: Tables, require_running: Callable[[], None]) -> pa.Table:
+        """The sums of the table as it is in `tables`.
+
+        Args:
+            tables: with the table.
+            require_running: called between the files; what it raises ends the look, which is then forgotten.
+
+        Raises:
+            StateError: the table has lost a file.
+        """
+        there = tables.files(self._summing.table)
+        known, sums = self._read, self._sums
+        if sums is None or not known <= {*there}:
+            known, sums = frozenset(), self._summing.of_rows(self._no_rows(tables))
+        new = [file for file in there if file not in known]
+        for start in range(0, len(new), _FILES_AT_ONCE):
+            require_running()
+            rows = self._rows(tables, new[start : start + _FILES_AT_ONCE])
+            sums = self._summing.of_sums(pa.concat_tables([sums, self._summing.of_rows(rows)]))
+        self._read, self._sums = frozenset(there), sums  # all of it or, after an error, nothing
+        return sums
+
+    def _no_rows(self, tables: Tables) -> pa.Table:
+        schema = tables.schemas[self._summing.table]
+        return pa.schema([schema.field(name) for name in self._summing.columns]).empty_table()
+
+    def _rows(self, tables: Tables, files: Sequence[str]) -> pa.Table:
+        schema, columns = self._no_rows(tables).schema, [*self._summing.columns]
+        try:
+            return pa.concat_tables([pq.read_table(file, columns=columns).cast(schema) for file in files])
+        except (OSError, pa.ArrowException) as error:
+            must, do = (
+                "must have all its files as they were written",
+                "Restore it together with the checkpoint.",
+            )
+            got = " ".join(str(error).split()).rstrip(".")
+            raise StateError(f"the table {self._summing.table} — {must}; got: {got}. {do}") from error
