@@ -12,6 +12,7 @@ from rich.table import Table
 from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import SparkPaceError, counted, one_line
 from spark_pace.io.query import Tables
+from spark_pace.watching.figures import newest_event, of_the_clock
 from spark_pace.watching.running import Running, running
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.status import MATCHES_OF_RULES, status_of
@@ -97,6 +98,9 @@ def standing(seen: Seen, now: datetime) -> Iterator[str]:
     )
     if last["slowest_source"] is not None:
         yield f"slowest source: {one_line(last['slowest_source'])}; {last['idle_sources']:,} idle"
+    newest = newest_event(seen)
+    if newest is not None:
+        yield f"newest event: {of_the_clock(newest, now)}"
 
 
 def found(tables: Tables) -> Table:

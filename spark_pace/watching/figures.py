@@ -55,13 +55,25 @@ def _of_batches(seen: Seen, last: dict[str, Any], now: datetime) -> Iterator[tup
 
 def _of_time(seen: Seen, last: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
     frontier = last["frontier"]
-    newest = pc.max(seen.history.batches["max_event_time"]).as_py()  # the last batch may have no event
+    newest = newest_event(seen)
     at = "none yet" if frontier is None else shown_time(frontier)
     yield "frontier", "the end of the input" if last["finished"] else at
     if newest is not None:
-        yield "newest event", f"{shown_time(newest)}, {age(newest, now)} behind the clock"
+        yield "newest event", of_the_clock(newest, now)
         if frontier is not None:
             yield "lag of the frontier", shown_length((newest - frontier).total_seconds())
+
+
+def newest_event(seen: Seen) -> datetime | None:
+    """The time of the newest event of all batches, for the last one may have none; None before the first."""
+    newest: datetime | None = pc.max(seen.history.batches["max_event_time"]).as_py()
+    return newest
+
+
+def of_the_clock(newest: datetime, now: datetime) -> str:
+    """The time of the newest event, and how far it is behind the clock, or ahead of it."""
+    told = f"{age(newest, now)} behind" if newest <= now else f"{age(now, newest)} ahead of"
+    return f"{shown_time(newest)}, {told} the clock"
 
 
 def _of_state(seen: Seen, last: dict[str, Any]) -> Iterator[tuple[str, str]]:

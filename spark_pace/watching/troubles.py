@@ -12,6 +12,7 @@ from spark_pace.core.expr.moments import time_of
 from spark_pace.core.order.order import MOST_NAMED
 from spark_pace.errors import counted, one_line
 from spark_pace.job_file.rules_on_disk import keys_told
+from spark_pace.watching.figures import newest_event
 from spark_pace.watching.history import History
 from spark_pace.watching.running import Running
 from spark_pace.watching.seen import Seen
@@ -20,8 +21,8 @@ from spark_pace.watching.words import age, shown_length, shown_time
 STANDS_AFTER_SECONDS = 30
 AHEAD_SECONDS = 60  # clocks of machines differ by less
 _SLOW_SECONDS = 60  # a batch that takes longer is told
-_LATELY = 10  # the last stretches of the history, in which late events count
-_MANY_LATE = 0.01  # of the records of these
+_LATELY = 10  # the last stretches of the history, in which late events and bad records count
+_MANY = 0.01  # of the records of these
 _MOST = 10_000  # characters of what is wrong in rules
 
 
@@ -47,10 +48,9 @@ def troubles(seen: Seen, state: Running | None, now: datetime) -> list[str]:
         found += _files(state)
         found += _slow(state, now)
     if seen.last is not None:
-        found += _late(seen.history)
-        newest = pc.max(seen.history.batches["max_event_time"]).as_py()
-        newest = None if seen.last["finished"] else ahead(newest, now)
-        found += [] if newest is None else [newest]
+        found += _lost(seen.history)
+        told = None if seen.last["finished"] else ahead(newest_event(seen), now)
+        found += [] if told is None else [told]
         if seen.last["over_bound"] is not None:
             found.append(f"latency_bound cannot be kept: {one_line(seen.last['over_bound'])}.")
     return found
@@ -104,8 +104,8 @@ def ahead(newest: datetime | None, now: datetime) -> str | None:
     if newest is None or (newest - now).total_seconds() <= AHEAD_SECONDS:
         return None
     return (
-        f"The newest event is of {shown_time(newest)}, {age(now, newest)} ahead of now: the frontier follows "
-        "it, and events of now are late. Mend the clock of what sends it."
+        f"The newest event is of {shown_time(newest)}, {age(now, newest)} ahead of now. Once the frontier "
+        "follows it, events of now are late: mend the clock of what sends it."
     )
 
 
@@ -138,14 +138,20 @@ def _idle(number: int, names: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _late(history: History) -> Iterator[str]:
+def _lost(history: History) -> Iterator[str]:
+    """Of the last records, many of which came late or could not be read."""
     last: dict[str, Any] = {
         name: pc.sum(history.batches[name].slice(max(0, history.batches.num_rows - _LATELY))).as_py()
-        for name in ("late", "records", "seconds")
+        for name in ("late", "bad_records", "records", "seconds")
     }
-    if last["late"] > _MANY_LATE * last["records"]:
+    of_all = f"of the last {counted(last['records'], 'record')} ({shown_length(last['seconds'])})"
+    if last["late"] > _MANY * last["records"]:
         yield (
-            f"{last['late']:,} of the last {counted(last['records'], 'record')} "
-            f"({shown_length(last['seconds'])}) came late: they are in the table late, and rules did not see "
-            "them. delay is too short, or one source is slower than the others."
+            f"{last['late']:,} {of_all} came late: they are in the table late, and rules did not see them. "
+            "delay is too short, or one source is slower than the others."
+        )
+    if last["bad_records"] > _MANY * last["records"]:
+        yield (
+            f"{last['bad_records']:,} {of_all} could not be read: they are in the table quarantine, each "
+            "with its reason, and rules did not see them."
         )

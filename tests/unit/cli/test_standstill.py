@@ -75,4 +75,4 @@ def test_an_event_of_times_to_come_is_told_once() -> None:
     assert [line.partition(",")[0] for line in told] == [
         "warning: The newest event is of 2100-01-01 00:00:00Z"
     ]
-    assert "the frontier follows it, and events of now are late" in told[0]
+    assert "Once the frontier follows it, events of now are late" in told[0]

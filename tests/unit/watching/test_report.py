@@ -154,10 +154,11 @@ def test_a_batch_that_takes_long_and_one_that_was_interrupted_are_told(tmp_path:
 
 def test_many_late_events_and_a_bound_that_is_not_kept_are_told(tmp_path: Path) -> None:
     watched = watched_job(tmp_path, 1)
-    watched.batch({}, late=500, pending=0, over_bound="3 s predicted")
+    watched.batch({}, late=500, bad_records=11, pending=0, over_bound="3 s predicted")
     with checkpoint_lock(Checkpoint(watched.spec.checkpoint_folder)):
-        late, bound = told_of(watched)["troubles"]
+        late, bad, bound = told_of(watched)["troubles"]
     assert late.startswith("500 of the last 1,000 records (0:00:02) came late: ")
+    assert bad.startswith("11 of the last 1,000 records (0:00:02) could not be read: ")
     assert bound == "latency_bound cannot be kept: 3 s predicted."
 
 
