@@ -222,4 +222,7 @@ def backward_keep(
     if not task.method.waits and not search.trailing:
         return from_first(stream, first_open)
     # a match that waits is found again from its terminator back: its whole window must be there
-    return from_first(stream, window_start(stream, first_open, pattern.within))
+    kept = window_start(stream, first_open, pattern.within)
+    if search.trailing and task.method.waits:  # its window may end before what it waits for is open
+        kept = window_start(stream, kept, pattern.within)
+    return from_first(stream, kept)

@@ -195,7 +195,8 @@ def _events(rule: Rule) -> str:
     oldest = "the oldest selection that is open"
     if _waits_for_its_window(rule):
         oldest += " or has a match that is not decided"
-    before = ", and a window before it" if isinstance(way, Backwards) and rule.merge == "selection" else ""
+    windows = "two windows" if _waits_for_its_window(rule) else "a window"
+    before = f", and {windows} before it" if isinstance(way, Backwards) and rule.merge == "selection" else ""
     but = ", but those that can only end a match" if method_of(rule).ends_go else ""
     return f"the events since {oldest}{before}{', those that may forbid among them' if forbid else ''}{but}"
 
@@ -229,17 +230,18 @@ def _bound(rule: Rule) -> str:
     assert rule.pattern is not None
     if rule.pattern.within is None:
         return _without_window(rule, rule.pattern)
-    twice = "twice " if _looks_back(rule, rule.pattern) else ""
+    windows = _windows(rule, rule.pattern)
     events = "the events of " if rule.pattern.within.time_us is not None else ""
-    return f"{events}{twice}{length_in_words(rule.pattern.within)}{_per_key(rule)}"
+    return f"{events}{windows}{length_in_words(rule.pattern.within)}{_per_key(rule)}"
 
 
-def _looks_back(rule: Rule, pattern: Pattern) -> bool:
-    """True if events of a window before the open ones are needed too."""
+def _windows(rule: Rule, pattern: Pattern) -> str:
+    """How many windows are carried, in words that stand before their length: open ones, and those before."""
     way = context_of(pattern).way
+    waits = _waits_for_its_window(rule)
     if isinstance(way, Backwards) and rule.merge == "selection":
-        return True
-    return _waits_for_its_window(rule) and not (isinstance(way, Forwards) or walks(way))
+        return "three times " if waits else "twice "
+    return "twice " if waits and not (isinstance(way, Forwards) or walks(way)) else ""
 
 
 def _is_bounded(rule: Rule, pattern: Pattern) -> bool:
