@@ -9,7 +9,7 @@ what a match waits for: it is decided at the end of the window that starts at it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_pace.core.plan.rule import Pattern
 from tests.oracle.candidates import (
@@ -209,7 +209,8 @@ def next_zero(pattern: Pattern, stream: Stream) -> Selections:
 
 def earliest_selected(pattern: Pattern, stream: Stream) -> Selections:
     starts = initiators(pattern, stream)
-    resolved = {initiator: window_end(pattern.within, stream, initiator) for initiator in starts}
+    closed: dict[Placed, Position] = {}
+    decisions: dict[Placed, Position] = {}
     picked = []
     used: set[Placed] = set()
     waited_for: list[Production] = []  # all that ended so far, as the stream was at their turn
@@ -218,15 +219,20 @@ def earliest_selected(pattern: Pattern, stream: Stream) -> Selections:
         left = [placed for placed in stream if placed not in used]
         ending = [production for production in everything if last_of(production) == terminator]
         waited_for += ending
+        if ending and trailing_negatives(pattern):
+            decisions[terminator] = decided_at(pattern, stream, terminator, waited_for)
         surviving = [production for production in ending if survives(pattern, left, production)]
         if surviving:
             best = least(surviving)
             used |= {bound.placed for bound in best}
-            resolved[first_of(best)] = terminator.position
+            closed[first_of(best)] = terminator.position
             decided = decided_at(pattern, stream, terminator, waited_for)
             picked.append(Picked(starts.index(first_of(best)), best, decided))
             everything = candidates(pattern, [placed for placed in stream if placed not in used])
-    return [Opened(initiator, resolved[initiator]) for initiator in starts], picked
+    opened = [opened_until(pattern, stream, initiator, decisions) for initiator in starts]
+    if not trailing_negatives(pattern):
+        opened = [replace(one, resolved=closed.get(one.opening, one.resolved)) for one in opened]
+    return opened, picked
 
 
 # ---------------------------------------------------------------- at most one selection is open

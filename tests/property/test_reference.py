@@ -43,9 +43,9 @@ def every_rule() -> st.SearchStrategy[Rule]:
 @WIDE
 @given(every_rule(), st.one_of(dense_streams(), dense_streams(), streams()))
 def test_no_later_event_changes_what_is_released(rule: Rule, events: list[Event]) -> None:
-    """At every frontier behind which something is released."""
+    """At every frontier behind which something is released, and at the time of every event."""
     matches = evaluate(rule, events)
-    ends = {match.releasable[0] for match in matches}
+    ends = {match.releasable[0] for match in matches} | {event.time for event in events}
     for frontier in sorted({end + more for end in ends if end != math.inf for more in (0, 1)}):
         past = [event for event in events if event.time < frontier]
         # as text, for nan is not equal to itself

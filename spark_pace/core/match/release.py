@@ -11,6 +11,7 @@ import numpy as np
 
 from spark_pace.core.columns import NOTHING_US, UNKNOWN_CODE, Bools, Ints
 from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon, end_times, window_end, window_ends
 from spark_pace.core.plan.rule import Within
@@ -78,8 +79,30 @@ def decisions(stream: Stream, found: Found, within: Within | None, horizon: Hori
     return decided_at(stream, found.last, found.deciding, within, horizon)
 
 
+def settling(search: Search, openings: Ints, firsts: Ints, lasts: Ints, decided: tuple[Ints, Ints]) -> Ints:
+    """int64[m], the row at the end of whose window all matches are known that stand before each of m matches.
+
+    They are in earlier selections, or in its own with an earlier last event. Each of them ends in the window
+    of the selection before its own, for windows end in order, or before its last event.
+
+    Args:
+        search: the pattern over a stream; a negated component stands last.
+        openings: int64[s], the row that opened each selection.
+        firsts: int64[m], the first row of each match.
+        lasts: int64[m], the last row of each.
+        decided: int64[t], the rows that may end a match; int64[t], the first row of the last candidate of
+            each, -1 where it has none.
+    """
+    terminators, latest = decided
+    ends = np.append(window_end(search.stream, openings, search.pattern.within), 0)
+    end_before = ends[np.searchsorted(openings, firsts) - 1]  # before the first one none has ended
+    up_to = np.maximum(lasts + 1, end_before)
+    rows: Ints = np.maximum.accumulate(latest)[np.searchsorted(terminators, up_to) - 1]
+    return rows
+
+
 def settled(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
-    """Where all matches are known that stand before each match, in its own selection or an earlier one."""
+    """Where all matches before each match are known; at its last event where nothing behind decides."""
     return decided_at(stream, found.last, found.settling, within, horizon)
 
 

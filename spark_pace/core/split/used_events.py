@@ -28,7 +28,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.release import decisions, match_times, releases, resolved
+from spark_pace.core.match.release import decisions, match_times, releases, resolved, settled
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
@@ -78,7 +78,10 @@ def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
     assert rule.pattern is not None
     ends = resolved(unused, found, rule.pattern.within, task.horizon)
     decided = decisions(unused, found, rule.pattern.within, task.horizon)
-    return releases(unused, found, decided, ends, waits=task.method.waits)
+    release = releases(unused, found, decided, ends, waits=task.method.waits)
+    if task.method.waits:
+        release = release.later(settled(unused, found, rule.pattern.within, task.horizon))
+    return release
 
 
 def _unused(stream: Stream) -> Stream:
@@ -111,6 +114,8 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: In
     by_itself = task.horizon.over_by_itself(stream, openings, pattern.within)
     still_open = openings[~task.horizon.over(stream, openings, pattern.within)]
     first = window_start(stream, still_open, pattern.within) if search.trailing else still_open
+    if search.trailing and task.method.waits:  # as in `parallel_selections.backward_keep`
+        first = window_start(stream, first, pattern.within)
     return from_first(stream, first), count_in_segments(stream, openings[~by_itself])
 
 

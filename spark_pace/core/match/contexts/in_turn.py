@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,10 +11,12 @@ from spark_pace.core.columns import MASK, NO_ROW, SPENT, SPENT_BITS, UNUSED, Int
 from spark_pace.core.match.compiled_search import searches_of
 from spark_pace.core.match.first import chosen
 from spark_pace.core.match.found_matches import Decided, Found
+from spark_pace.core.match.release import settling
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.ranges import expand
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.tables import numbers, with_column
@@ -29,7 +33,7 @@ def in_turn(search: Search, openings: Ints) -> Found:
         openings: the opening row of each selection.
     """
     if search.techniques.unused.compiled:
-        return _found(openings, searches_of(search).decided(search, _turns_of_use(search.stream)))
+        return _found(search, openings, searches_of(search).decided(search, _turns_of_use(search.stream)))
     return in_turn_by_columns(search, openings)
 
 
@@ -45,11 +49,13 @@ def in_turn_by_columns(search: Search, openings: Ints) -> Found:
     order = np.argsort(turn, kind="stable")
     used, latest = _turns_of_use(stream), np.full(len(stream.starts), -1, np.int64)
     sizes, members, roles, deciding = [], [], [], []
+    behind = np.full(len(terminators), -1, np.int64)
     for now in np.split(terminators[order], segments_of(turn[order])[1:]):
         now = now[used[now] > stream.seq[now]]
         step = _Step(search, now, used)
         of_segment = stream.segment[now]
         latest[of_segment] = np.maximum(latest[of_segment], step.latest)
+        behind[np.searchsorted(terminators, now)] = latest[of_segment]
         sizes.append(np.diff(step.offsets))
         members.append(step.members)
         roles.append(step.roles)
@@ -59,16 +65,22 @@ def in_turn_by_columns(search: Search, openings: Ints) -> Found:
     rows = np.concatenate([np.zeros(0, np.int64), *members])
     of_rows = np.concatenate([np.zeros(0, np.int8), *roles])
     latest_of = np.concatenate([np.zeros(0, np.int64), *deciding]) if search.trailing else None
-    found = _found(openings, Decided(offsets, rows, of_rows, latest_of))
+    ends = (terminators, behind) if search.trailing else None
+    found = _found(search, openings, Decided(offsets, rows, of_rows, latest_of, ends))
     return found.keep(np.argsort(found.last))
 
 
-def _found(openings: Ints, decided: Decided) -> Found:
+def _found(search: Search, openings: Ints, decided: Decided) -> Found:
     """The decided matches as `Found`; each closes the selection that its first event has opened."""
     closes, rows, offsets = np.full(len(openings), -1, np.int64), decided.members, decided.offsets
     selection = np.searchsorted(openings, rows[offsets[:-1]])
     closes[selection] = rows[offsets[1:] - 1]
-    return Found(openings, closes, selection, offsets, rows, decided.roles, decided.latest)
+    found = Found(openings, closes, selection, offsets, rows, decided.roles, decided.latest)
+    if decided.ends is None:
+        return found
+    # those too whose matches have gone out: what comes out behind them must not change by it
+    every = np.flatnonzero(search.stream.mask & np.uint16(initiator_bits(search.pattern)))
+    return replace(found, settling=settling(search, every, found.first, found.last, decided.ends))
 
 
 def _turns_of_use(stream: Stream) -> Ints:

@@ -10,9 +10,10 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.contexts.context import Backwards, ParameterContext
 from spark_pace.core.match.first import greatest
 from spark_pace.core.match.found_matches import Found, within_rows
+from spark_pace.core.match.release import settling
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Context, Pattern
 
 
@@ -26,27 +27,8 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
     if latest is None:
         return search.found_backwards(matrix, None)
     found = search.found_backwards(matrix, latest[np.searchsorted(last, matrix[:, -1])])
-    return replace(found, settling=_settling(search, matrix, last, latest))
-
-
-def _settling(search: Search, matrix: Ints, last: Ints, latest: Ints) -> Ints:
-    """int64[m], the row at the end of whose window all matches are known that stand before each one.
-
-    They are in earlier selections, or in its own with an earlier last event. Each of them ends in the window
-    of the selection before its own, or before its last event.
-
-    Args:
-        search: the pattern over a stream; a negated component stands last.
-        matrix: int64[m, n], the matches.
-        last: int64[t], the terminators.
-        latest: int64[t], the first row of the last candidate of each; -1 where it has none.
-    """
-    stream, initiators = search.stream, search.initiators
-    ends = np.append(window_end(stream, initiators, search.pattern.within), 0)
-    end_before = ends[np.searchsorted(initiators, matrix[:, 0]) - 1]  # before the first one none has ended
-    up_to = np.maximum(matrix[:, -1] + 1, end_before)
-    settling: Ints = np.maximum.accumulate(latest)[np.searchsorted(last, up_to) - 1]
-    return settling
+    rows = settling(search, search.initiators, matrix[:, 0], matrix[:, -1], (last, latest))
+    return replace(found, settling=rows)
 
 
 def tail(stream: Stream, search: Search, before: int) -> Ints:
