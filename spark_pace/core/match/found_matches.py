@@ -69,17 +69,15 @@ class Decided:
 
     Attributes:
         offsets, members, roles: the production sets of the matches, by rows of the stream.
-        latest: int64[m], for each match the first row of the candidate that starts last up to its last event;
-            None where nothing behind it may forbid it.
-        ends: int64[t], the rows that were asked for a match; and int64[t], the same of each, -1 where there
-            is no candidate; None likewise.
+        latest: int64[t], the rows that may end a match, ascending; and int64[t], the first row of the
+            candidate that starts last up to each of them, -1 where there is none. None where nothing behind
+            a match may forbid it.
     """
 
     offsets: Ints
     members: Ints
     roles: npt.NDArray[np.int8]
-    latest: Ints | None
-    ends: tuple[Ints, Ints] | None = None
+    latest: tuple[Ints, Ints] | None
 
 
 def found_of(openings: Ints, closes: Ints, selection: Ints, matrix: Ints) -> Found:

@@ -91,10 +91,8 @@ def decided(search: Search, used: Ints) -> Decided:
     offsets = np.append(0, answers.ends)
     found = np.flatnonzero(np.diff(offsets))
     members, roles = answers.members[: offsets[-1]], answers.roles[: offsets[-1]].astype(np.int8)
-    offsets = np.append(0, answers.ends[found])
-    if not search.trailing:
-        return Decided(offsets, members, roles, None)
-    return Decided(offsets, members, roles, answers.latest[found], (terminators, answers.latest))
+    latest = (terminators, answers.latest) if search.trailing else None
+    return Decided(np.append(0, answers.ends[found]), members, roles, latest)
 
 
 def hopeful_ends(search: Search) -> Ints:

@@ -48,25 +48,23 @@ def in_turn_by_columns(search: Search, openings: Ints) -> Found:
     turn = np.arange(len(terminators)) - np.searchsorted(segment, segment)
     order = np.argsort(turn, kind="stable")
     used, latest = _turns_of_use(stream), np.full(len(stream.starts), -1, np.int64)
-    sizes, members, roles, deciding = [], [], [], []
-    behind = np.full(len(terminators), -1, np.int64)
+    sizes, members, roles = [], [], []
+    latest_at = np.full(len(terminators), -1, np.int64)
     for now in np.split(terminators[order], segments_of(turn[order])[1:]):
         now = now[used[now] > stream.seq[now]]
         step = _Step(search, now, used)
         of_segment = stream.segment[now]
         latest[of_segment] = np.maximum(latest[of_segment], step.latest)
-        behind[np.searchsorted(terminators, now)] = latest[of_segment]
+        latest_at[np.searchsorted(terminators, now)] = latest[of_segment]
         sizes.append(np.diff(step.offsets))
         members.append(step.members)
         roles.append(step.roles)
-        deciding.append(latest[of_segment[step.found]])
         used[step.members] = np.repeat(stream.seq[now[step.found]], sizes[-1])
     offsets = np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *sizes])))
     rows = np.concatenate([np.zeros(0, np.int64), *members])
     of_rows = np.concatenate([np.zeros(0, np.int8), *roles])
-    latest_of = np.concatenate([np.zeros(0, np.int64), *deciding]) if search.trailing else None
-    ends = (terminators, behind) if search.trailing else None
-    found = _found(search, openings, Decided(offsets, rows, of_rows, latest_of, ends))
+    decided = Decided(offsets, rows, of_rows, (terminators, latest_at) if search.trailing else None)
+    found = _found(search, openings, decided)
     return found.keep(np.argsort(found.last))
 
 
@@ -75,12 +73,15 @@ def _found(search: Search, openings: Ints, decided: Decided) -> Found:
     closes, rows, offsets = np.full(len(openings), -1, np.int64), decided.members, decided.offsets
     selection = np.searchsorted(openings, rows[offsets[:-1]])
     closes[selection] = rows[offsets[1:] - 1]
-    found = Found(openings, closes, selection, offsets, rows, decided.roles, decided.latest)
-    if decided.ends is None:
+    found = Found(openings, closes, selection, offsets, rows, decided.roles)
+    if decided.latest is None:
         return found
+    terminators, latest = decided.latest
+    deciding = latest[np.searchsorted(terminators, found.last)]
     # those too whose matches have gone out: what comes out behind them must not change by it
     every = np.flatnonzero(search.stream.mask & np.uint16(initiator_bits(search.pattern)))
-    return replace(found, settling=settling(search, every, found.first, found.last, decided.ends))
+    rows = settling(search, every, found.first, found.last, decided.latest)
+    return replace(found, deciding=deciding, settling=rows)
 
 
 def _turns_of_use(stream: Stream) -> Ints:
