@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from spark_pace.cli.run import closing_line, print_batch
-from spark_pace.errors import ConfigError, RuleError, shown
+from spark_pace.cli.show.log import code_of_run, say
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 
@@ -17,7 +19,7 @@ from spark_pace.job_file import read_job
 def main(arguments: list[str]) -> int:
     """Run the job; 0, or 1 after an error, 2 for wrong arguments or files, 128 + n after signal n."""
     parser = argparse.ArgumentParser("spark-submit jobs/run.py")
-    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("job", type=Path, metavar="JOB")
     parser.add_argument(
         "--reset-rule",
         action="append",
@@ -26,16 +28,12 @@ def main(arguments: list[str]) -> int:
         help="drop what the checkpoint keeps for this rule: it begins anew",
     )
     given = parser.parse_args(arguments)
-    try:
-        summary = run_job(
-            read_job(given.job),
-            on_progress=print_batch,
-            reset_rules=given.reset_rule,
-        )
-    except Exception as error:
-        print(shown(error), file=sys.stderr)
-        return 2 if isinstance(error, (RuleError, ConfigError)) else 1
-    print(closing_line(summary), flush=True)
+    return code_of_run(given.job, lambda: _run(given.job, given.reset_rule))
+
+
+def _run(job: Path, reset_rules: Sequence[str]) -> int:
+    summary = run_job(read_job(job), on_progress=print_batch, reset_rules=reset_rules)
+    say(closing_line(summary))
     return 128 + summary.stopped_by if summary.stopped_by else 0
 
 

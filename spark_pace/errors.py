@@ -45,8 +45,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
-def shown(error: Exception) -> str:
-    """The text of an error for a terminal.
+def shown(error: Exception, before: str = "") -> str:
+    """The text of an error for a terminal, with some text before it.
 
     Control characters are escaped in each line, because parts of the text may come from other people's data.
     If `TRACE_VARIABLE` is 1 in the environment, the trace with all causes comes first.
@@ -59,6 +59,7 @@ def shown(error: Exception) -> str:
     elif not isinstance(error, SparkPaceError):
         got = f"{type(error).__name__}: {one_line(text)}"
         text = f"spark-pace — must end in an error of its own; got {got}. {SEE_TRACE}"
+    text = f"{before}{text}"
     if os.environ.get(TRACE_VARIABLE) == "1":
         text = "".join(traceback.format_exception(error)).expandtabs(4) + text
     return "\n".join(one_line(line, _MOST_SHOWN) for line in text.splitlines())
@@ -144,6 +145,11 @@ class UnfitError(SetupError):
     """The machine, its environment or an option is not fit for the job, which only a person can mend."""
 
     may_pass = False
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code of a command that ends in an error: 2 if its input is wrong, else 1."""
+    return 2 if isinstance(error, (RuleError, ConfigError)) else 1
 
 
 def may_pass(error: Exception) -> bool:

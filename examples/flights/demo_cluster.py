@@ -36,7 +36,7 @@ from spark_pace.job_file import read_job
 JOB = ROOT / "conf" / "jobs" / "flights.yaml"
 OUT = ROOT / "out" / "cluster"
 RUNNER = "org.apache.spark.deploy.PythonRunner"  # what starts Python for spark-submit
-_END = re.compile(r"^(finished|up to date|stopped).* events in ([\d.]+) s", re.MULTILINE)
+_END = re.compile(r"^[\d-]+ [\d:]+Z (finished|up to date|stopped).* events in ([\d.]+) s", re.MULTILINE)
 _POLL_SECONDS = 0.2
 _MOST_SECONDS = 1800
 FILES_A_BATCH, FEW_KILLS = 4, 5

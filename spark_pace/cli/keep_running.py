@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from spark_pace.cli.kept_run import MAY_PASS
+from spark_pace.cli.show.log import say
 from spark_pace.errors import ConfigError
 
 _COMMAND = "from spark_pace.cli.main import main; main()"
@@ -70,7 +69,8 @@ class KeptJob:
                     return 128 + self._signal if self._signal is not None and failed else code
                 pause = self.first_s if lasted >= self.long_s else pause
                 how = f"signal {-code} has ended it" if code < 0 else "it has failed"
-                click.echo(f"keep-running: {how} after {lasted:.0f} s; next start in {pause:g} s", err=True)
+                told = f"{how} after {lasted:.0f} s; next start in {pause:g} s"
+                say(f"keep-running: {told}", sys.stderr)
                 if (stopped := self._waited(pause)) is not None:
                     return 128 + stopped
                 pause = min(self.most_s, 2 * pause)

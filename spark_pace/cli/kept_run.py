@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 
-import click
-
-from spark_pace.errors import may_pass, shown
+from spark_pace.errors import exit_code, may_pass
 
 MAY_PASS = os.EX_TEMPFAIL  # the exit code of a run that failed, where the next one may not
 
 
-def kept_run(job: Path) -> None:
-    """Run a job as `spark-pace run` does; stop it once the process that started this one has ended.
-
-    If it fails, and that may pass, exit with the code `MAY_PASS`.
-    """
+def kept_run(job: Path) -> int:
+    """Run a job as `spark-pace run` does; stop it once the process that started this one has ended."""
     threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
     from spark_pace.cli.run import run_command
 
-    try:
-        run_command(job)
-    except Exception as error:
-        if isinstance(error, BrokenPipeError) or not may_pass(error):
-            raise
-        click.echo(shown(error), err=True)
-        sys.exit(MAY_PASS)
+    return run_command(job)
+
+
+def code_of_kept(error: Exception) -> int:
+    """The exit code of a run that failed: `MAY_PASS` if that may pass."""
+    return MAY_PASS if may_pass(error) else exit_code(error)
 
 
 def _stop_at_end_of_input() -> None:

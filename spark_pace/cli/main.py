@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from spark_pace import __version__
-from spark_pace.errors import ConfigError, RuleError, shown
+from spark_pace.errors import exit_code, shown
 
 FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
 
@@ -179,18 +179,19 @@ def why(rules: Path, events: Path, operators: tuple[str, ...], **asked: Any) -> 
 def run(job: Path, reset_rule: tuple[str, ...], keep_running: bool, kept: bool) -> None:
     """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
     _see_current_directory()
+    from spark_pace.cli.show.log import code_of_run
+
     if keep_running:
         from spark_pace.cli.keep_running import keep_running_command
 
-        sys.exit(keep_running_command(job, reset_rule))
+        sys.exit(code_of_run(job, lambda: keep_running_command(job, reset_rule)))
     if kept:
-        from spark_pace.cli.kept_run import kept_run
+        from spark_pace.cli.kept_run import code_of_kept, kept_run
 
-        kept_run(job)
-        return
+        sys.exit(code_of_run(job, lambda: kept_run(job), code_of_kept))
     from spark_pace.cli.run import run_command
 
-    run_command(job, reset_rule)
+    sys.exit(code_of_run(job, lambda: run_command(job, reset_rule)))
 
 
 @commands.command()
@@ -313,8 +314,6 @@ def main() -> None:
     """Run the command that the arguments name; exit with the code for how it ended."""
     try:
         commands(prog_name="spark-pace", standalone_mode=False)
-    except (RuleError, ConfigError) as error:
-        _fail(shown(error), 2)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -324,7 +323,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        _fail(shown(error), 1)
+        _fail(shown(error), exit_code(error))
 
 
 def _fail(message: str, code: int) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from spark_pace.cli.show.log import say, with_time
 from spark_pace.cli.standstill import Standstill
 from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted, one_line
@@ -22,21 +22,19 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.stages.memory import keep_freed
 from spark_pace.spark.summary import Summary
-from spark_pace.watching.words import shown_time
 
 
-def run_command(job: Path, reset_rules: Collection[str] = ()) -> None:
-    """Do what `spark_pace.cli.main.run` says. After signal n, exit with code 128 + n."""
+def run_command(job: Path, reset_rules: Collection[str] = ()) -> int:
+    """Do what `spark_pace.cli.main.run` says, and return the exit code: after signal n it is 128 + n."""
     summary = run_shown(read_job(job), reset_rules)
-    if summary.stopped_by:
-        sys.exit(128 + summary.stopped_by)
+    return 128 + summary.stopped_by if summary.stopped_by else 0
 
 
 def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
     console = Console(highlight=False)
     keep_freed()
-    stamped = str if console.is_terminal else at_this_time
+    stamped = str if console.is_terminal else with_time
     standstill = Standstill(lambda told: console.print(escape(stamped(told)), soft_wrap=True))
     watched = spec.trigger_us != "available_now"
     shown = partial(_shown, standstill) if watched else lambda show: show
@@ -54,13 +52,12 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
 
                 summary = run_job(spec, on_progress=shown(show), reset_rules=reset_rules)
         else:
-            say = print_batch if spec.events.clock is None else print_unless_idle
-            summary = run_job(spec, on_progress=shown(say), reset_rules=reset_rules)
+            print_it = print_batch if spec.events.clock is None else print_unless_idle
+            summary = run_job(spec, on_progress=shown(print_it), reset_rules=reset_rules)
     finally:
         standstill.stop()
-    print("\n".join([closing_line(summary), *alert_lines(summary)]), flush=True)
-    if advice := advice_on_late(spec, summary):
-        print(advice, flush=True)
+    advice = advice_on_late(spec, summary)
+    say("\n".join([closing_line(summary), *alert_lines(summary), *([advice] if advice else [])]))
     return summary
 
 
@@ -124,13 +121,8 @@ class Board:
 
 
 def print_batch(batch: BatchReport) -> None:
-    """Print a batch for logs: a line, and before it one for each warning, each with the time."""
-    print("\n".join(map(at_this_time, [*warnings(batch), line(batch)])), flush=True)
-
-
-def at_this_time(text: str) -> str:
-    """A line of a log: the time, then the text."""
-    return f"{shown_time(datetime.now(timezone.utc))} {text}"
+    """Print a batch for logs: a line, and before it one for each warning."""
+    say("\n".join([*warnings(batch), line(batch)]))
 
 
 def print_unless_idle(batch: BatchReport) -> None:

@@ -14,7 +14,7 @@ import pytest
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from tests.spark.jobs import RULES, make_job, matches
-from tests.support.commands import called, environment
+from tests.support.commands import called, environment, message_of
 
 pytestmark = pytest.mark.integration
 
@@ -43,7 +43,7 @@ def test_a_rule_that_needs_too_much_memory_ends_its_job_in_one_line_which_goes_o
     (tmp_path / "in" / "1.json").write_text("\n".join(map(json.dumps, events)))
     answer = called(sys.executable, "jobs/run.py", job, env=environment())
     assert answer.returncode == 1
-    (line,) = answer.stderr.splitlines()[-1:]
+    line = message_of(answer.stderr.splitlines()[-1])
     assert line.startswith("the query — must run; got ") and "emory" in line
     (tmp_path / "rules.yaml").write_text(CHEAP)
     run_job(read_job(job))

@@ -14,7 +14,7 @@ import pytest
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, write_files
-from tests.support.commands import RUNS, environment
+from tests.support.commands import RUNS, environment, message_of
 
 pytestmark = pytest.mark.integration
 
@@ -65,7 +65,7 @@ def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
             java.kill()
         output, errors = process.communicate(timeout=LONG_S)
     assert (process.returncode, output) == (1, "")
-    (told,) = errors.splitlines()
+    (told,) = message_of(errors).splitlines()
     assert told.startswith(NOT_STARTED)
 
 
@@ -86,7 +86,7 @@ def test_the_end_of_all_python_workers_is_told_in_one_line(
             for worker in workers:
                 with suppress(psutil.NoSuchProcess):
                     worker.kill()
-            told += process.communicate(timeout=LONG_S)[1].splitlines()
+            told += message_of(process.communicate(timeout=LONG_S)[1]).splitlines()
         assert workers
     assert told != []
     assert [line for line in told if not line.startswith(WORKERS)] == []

@@ -19,7 +19,7 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
-from tests.support.commands import environment
+from tests.support.commands import environment, message_of
 
 pytestmark = pytest.mark.integration
 
@@ -73,7 +73,7 @@ def test_a_job_interrupted_again_and_again_ends_as_an_unbroken_one(
     with running(job) as process:
         output, errors = process.communicate(timeout=LONG_S)
         assert process.returncode == 0, errors
-    (read,) = re.findall(r"^finished: (\d+) events", output, re.MULTILINE)
+    (read,) = re.findall(r"Z finished: (\d+) events", output)
     assert 0 < int(read) < len(events)  # the rest only
     assert not jvm.is_running()
     assert list(temporary.iterdir()) == [temporary / "spark-pace-sessions"]
@@ -111,7 +111,9 @@ def the_end_of_its_jvm_is_told_in_one_line(job: Path) -> None:
         _, errors = process.communicate(timeout=LONG_S)
         assert process.returncode == 1
         assert "Traceback" not in errors
-        assert errors.splitlines()[-1].startswith("Spark's JVM — must run as long as the job; got its end")
+        assert message_of(errors.splitlines()[-1]).startswith(
+            "Spark's JVM — must run as long as the job; got its end"
+        )
 
 
 def a_jvm_that_outlives_it_keeps_others_out(job: Path, temporary: Path) -> psutil.Process:

@@ -29,6 +29,7 @@ from tests.support.checkpoints import (
     change_table,
     write_input,
 )
+from tests.support.commands import message_of
 
 pytestmark = pytest.mark.spark
 
@@ -116,7 +117,7 @@ def test_a_checkpoint_of_an_older_version_is_refused_in_one_line_and_left_as_it_
     answer = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
     )
-    assert answer.stderr == (
+    assert message_of(answer.stderr) == (
         f"{layout} — must have format version {FORMAT_VERSION}; got {version}. "
         "Go on with the release that made it, or start a new checkpoint with a sink of its own.\n"
     )

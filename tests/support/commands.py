@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from multiprocessing import get_context
@@ -23,6 +24,14 @@ FORKED.set_forkserver_preload([
 def environment() -> dict[str, str]:
     """For a process that must find the modules of these tests wherever it runs."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
+def message_of(log: str) -> str:
+    """The lines of a run without the time before each, and without the job before the line it failed with."""
+    lines = [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ (.*)", line) for line in log.splitlines()]
+    assert None not in lines, log
+    messages = [line[1] for line in lines if line is not None]
+    return "".join(re.sub(r"^/\S+ \(checkpoint /\S+\): ", "", line) + "\n" for line in messages)
 
 
 def called(

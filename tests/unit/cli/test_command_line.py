@@ -11,7 +11,7 @@ import pytest
 import spark_pace as package
 from spark_pace import __version__
 from tests.spark.jobs import make_job
-from tests.support.commands import RUNS, SPARK_PACE, called, spark_pace
+from tests.support.commands import RUNS, SPARK_PACE, called, message_of, spark_pace
 from tests.support.golden_cases import GoldenCase, golden_cases
 
 TABLE = [case for case in golden_cases() if case.name.startswith(("two_steps-1-", "two_steps-2-"))]
@@ -297,4 +297,5 @@ def test_a_rule_to_reset_that_the_job_does_not_have_is_named(tmp_path: Path, com
     job = make_job(tmp_path)
     answer = called(*command, job, "--reset-rule", "keyed", "--reset-rule", "pears")
     message = "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"
-    assert (answer.returncode, answer.stdout, answer.stderr) == (2, "", message)
+    assert (answer.returncode, answer.stdout, message_of(answer.stderr)) == (2, "", message)
+    assert f"Z {job} (checkpoint {tmp_path}/checkpoint): --reset-rule" in answer.stderr

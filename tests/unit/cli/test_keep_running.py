@@ -32,7 +32,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import write_json
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
 from spark_pace.spark.checkpoint.rule_changes import change_of
-from tests.support.commands import environment, spark_pace
+from tests.support.commands import environment, message_of, spark_pace
 
 RULES = """
 events: {schema: "t TIMESTAMP, x BIGINT", event_time: t}
@@ -78,7 +78,8 @@ def kept(job: Path, *seconds: float) -> Iterator[subprocess.Popen[str]]:
 
 def lines(process: subprocess.Popen[str], count: int) -> list[str]:
     assert process.stderr is not None
-    return [process.stderr.readline().rstrip("\n") for _ in range(count)]
+    said = "".join(process.stderr.readline() for _ in range(count))
+    return message_of(said).splitlines()
 
 
 def told(pause: str) -> re.Pattern[str]:
@@ -143,7 +144,7 @@ def test_a_changed_rule_ends_it(job: Path) -> None:
     with kept(job, 0.05, 0.1, 600) as process:
         assert process.wait() == 1
         assert process.stderr is not None
-        said = process.stderr.read()
+        said = message_of(process.stderr.read())
     assert said.startswith("rule high — must be as the checkpoint knows it") and "keep-running" not in said
 
 
@@ -176,7 +177,7 @@ def test_a_run_that_is_killed_is_started_again(job: Path) -> None:
 
 def test_it_resets_no_rule(job: Path) -> None:
     answer = spark_pace("run", job, "--keep-running", "--reset-rule", "high")
-    assert (answer.returncode, answer.stderr) == (
+    assert (answer.returncode, message_of(answer.stderr)) == (
         2,
         "--keep-running — must come without --reset-rule; got --reset-rule high. "
         "Reset the rule by a run of its own, once.\n",

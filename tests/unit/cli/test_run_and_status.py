@@ -19,7 +19,7 @@ import pytest
 from deltalake import write_deltalake
 from rich.console import Console
 
-from spark_pace.cli.run import Board, advice_on_late, alert_lines, closing_line, line, print_batch
+from spark_pace.cli.run import Board, advice_on_late, alert_lines, closing_line, line
 from spark_pace.errors import counted
 from spark_pace.io.metrics import METRICS_SCHEMA, AlertCounts, BatchReport
 from spark_pace.job_file import JobSpec, read_job
@@ -56,14 +56,6 @@ def test_a_batch_is_one_line_in_a_log():
         "batch 7: 3,000 events, 1,500/s; frontier 2013-01-02 00:00:00, lag 1:30:00; late 1; carry 58; "
         "matches: knock_on 4"
     )
-
-
-def test_lines_of_a_log_have_the_time(capsys: pytest.CaptureFixture[str]):
-    print_batch(progress(lacking={"x": "no column x"}))
-    warning, batch = capsys.readouterr().out.splitlines()
-    time = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ"
-    assert re.fullmatch(f"{time} warning: no column x", warning)
-    assert re.fullmatch(f"{time} {re.escape(line(progress()))}", batch)
 
 
 def test_the_line_says_where_there_is_no_frontier():

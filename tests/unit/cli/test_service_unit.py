@@ -6,7 +6,7 @@ from configparser import RawConfigParser
 from pathlib import Path
 from signal import SIGTERM
 
-from tests.support.commands import spark_pace
+from tests.support.commands import message_of, spark_pace
 
 UNIT = Path(__file__).parents[3] / "conf" / "systemd" / "spark-pace@.service"
 
@@ -24,4 +24,4 @@ def test_a_wrong_file_is_not_started_again_and_a_stop_is_no_failure(tmp_path: Pa
     wrong.write_text("name: [")
     answer = spark_pace(*(str(wrong) if word.endswith("%i.yaml") else word for word in words))
     assert answer.returncode == int(service["restartpreventexitstatus"])
-    assert answer.stderr.startswith(f"{wrong}:1:")
+    assert message_of(answer.stderr).startswith(f"{wrong}:1:")

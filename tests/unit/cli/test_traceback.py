@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.jobs import make_job
-from tests.support.commands import RUNS, called, environment
+from tests.support.commands import RUNS, called, environment, message_of
 
 BROKEN = """
 from spark_pace.cli.main import commands, main
@@ -52,5 +52,6 @@ def test_a_job_shows_its_trace_too(tmp_path: Path, command: list[str]):
     assert told.returncode == 1 and len(told.stderr.splitlines()) == 1
     traced = called(*command, job, env=environment() | {"SPARK_PACE_TRACEBACK": "1"})
     assert traced.returncode == 1
-    assert traced.stderr.startswith("Traceback ") and "FileExistsError" in traced.stderr
-    assert traced.stderr.endswith("\n" + told.stderr)
+    trace = message_of(traced.stderr)
+    assert trace.startswith("Traceback ") and "FileExistsError" in trace
+    assert trace.endswith("\n" + message_of(told.stderr))

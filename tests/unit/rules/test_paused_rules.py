@@ -11,7 +11,7 @@ import pytest
 from spark_pace import replay
 from spark_pace.errors import RuleError
 from spark_pace.rules import load_rules
-from tests.support.commands import spark_pace
+from tests.support.commands import message_of, spark_pace
 
 EVENTS = {"schema": "t TIMESTAMP, x BIGINT", "event_time": "t"}
 
@@ -64,5 +64,5 @@ def test_who_asks_about_a_paused_rule_or_resets_one_is_told_that_it_is_paused(tm
         assert done.stderr == "--rule — must name a rule of the file; got three. Choose from one.\n"
     done = spark_pace("run", "job.yaml", "--reset-rule", "two", cwd=tmp_path)
     do = "A paused rule keeps no state, and begins anew when it is resumed: leave out the option."
-    assert (done.returncode, done.stderr) == (2, f"--reset-rule — {must} {do}\n")
+    assert (done.returncode, message_of(done.stderr)) == (2, f"--reset-rule — {must} {do}\n")
     assert not (tmp_path / "checkpoint").exists()

@@ -15,6 +15,7 @@ import pytest
 
 from spark_pace.spark.java.launch import HeldBack
 from spark_pace.spark.java.settings import _path_of_workers, _quick
+from tests.support.commands import message_of
 
 JOB = """
 name: flights
@@ -40,7 +41,7 @@ def test_a_wrong_job_file_is_told_as_check_tells_it(tmp_path: Path) -> None:
         )
         for command in ("run", "check")
     )
-    assert (run.returncode, run.stderr) == (check.returncode, check.stderr)
+    assert (run.returncode, message_of(run.stderr)) == (check.returncode, check.stderr)
     assert run.returncode == 2 and run.stdout == ""
 
 

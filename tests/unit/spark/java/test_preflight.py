@@ -17,7 +17,7 @@ from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.settings import _found_jars, _jar_settings
 from spark_pace.spark.session import _require_delta
 from tests.spark.jobs import ROOT, make_job
-from tests.support.commands import SPARK_PACE
+from tests.support.commands import SPARK_PACE, message_of
 
 REMEDY = (
     "Install one (for example the package openjdk-17-jre-headless) and put it on the PATH, "
@@ -176,7 +176,7 @@ def test_a_job_that_may_open_too_few_files_ends_in_one_line(tmp_path: Path, file
     answer = allowed(files, files, SPARK_PACE, "run", make_job(tmp_path), cwd=ROOT)
     do = "Raise the hard limit, for example by `ulimit -Hn 1024` as root."
     told = f"open files — must be allowed up to 1024 in a process; got {files}. {do}\n"
-    assert (answer.returncode, answer.stdout, answer.stderr) == (1, "", told)
+    assert (answer.returncode, answer.stdout, message_of(answer.stderr)) == (1, "", told)
 
 
 @pytest.mark.parametrize(("soft", "then"), [(100, 1024), (1500, 1500)])

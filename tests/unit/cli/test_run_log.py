@@ -1,0 +1,43 @@
+"""What `spark-pace run` says where its output is no terminal: each line has the time."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_pace.cli.run import line, print_batch
+from spark_pace.cli.show.log import code_of_run
+from spark_pace.errors import SetupError
+from tests.support.commands import message_of
+from tests.unit.cli.test_run_and_status import progress
+
+
+def test_lines_of_a_log_have_the_time(capsys: pytest.CaptureFixture[str]):
+    print_batch(progress(lacking={"x": "no column x"}))
+    assert message_of(capsys.readouterr().out) == f"warning: no column x\n{line(progress())}\n"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_warnings_of_all_modules_and_an_error_are_lines_of_the_log_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+):
+    job = tmp_path / "job.yaml"
+    job.write_text("checkpoint: there\n", encoding="utf-8")
+    errors = io.StringIO()
+    monkeypatch.setattr(errors, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(sys, "stderr", errors)
+
+    def fail() -> int:
+        logging.getLogger("any.module").warning("rules — %s", "one\ntwo")
+        raise SetupError("a disk — must have room")
+
+    assert code_of_run(job, fail) == 1
+    if terminal:  # there Python's own way to print warnings holds
+        assert errors.getvalue() == "a disk — must have room\n"
+    else:
+        assert message_of(errors.getvalue()) == "rules — one\ntwo\na disk — must have room\n"
+        assert f"Z {job} (checkpoint {tmp_path}/there): a disk" in errors.getvalue()
