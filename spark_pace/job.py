@@ -166,10 +166,8 @@ def _run(
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
             running = with_limits(waiting_for_all(spec, job_input, spark), spark)
-            with stop.noted(), in_our_words(stop), job_input.watched(spark, marks) as require_same:
-                host = partial(
-                    MergerHost, checkpoint=checkpoint, on_report=heard.batch, require_same=require_same
-                )
+            with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as require:
+                host = partial(MergerHost, checkpoint=checkpoint, on_report=heard.batch, require_same=require)
                 accepted = partial(require_accepted, spark, job_input)
                 on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
                 with _sending(alerts, checkpoint, stop) as send_from:

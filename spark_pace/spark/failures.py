@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from tempfile import gettempdir
 
 from pyspark.errors import PySparkException
 
@@ -26,6 +28,10 @@ _PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
 _RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_IN_THE_WAY = rf"(?:{_FULL.pattern}|Read-only file system)"
+_PLACE = re.compile(
+    rf"{_IN_THE_WAY}: '(/[^'\n]+)'|Exception: (/[^:\n]+)(?: \(|: ){_IN_THE_WAY}"
+)  # of Python, of Java
 _TOO_MANY_FILES = re.compile(r"Too many open files")
 _READ_ONLY = re.compile(r"Read-only file system")
 _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
@@ -53,11 +59,14 @@ _GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
 _CLASSES = (EventError, OperatorError, SetupError, StateError, UnfitError)
 
 
-def as_our_error(error: Exception, failure: Exception | None = None, at: str | None = None) -> SparkPaceError:
+def as_our_error(
+    error: Exception, checkpoint: Path, failure: Exception | None = None, at: str | None = None
+) -> SparkPaceError:
     """Turn the error that stopped a query into one of ours.
 
     Args:
         error: the error that the query raised.
+        checkpoint: the folder of the job's checkpoint.
         failure: the error that the merger raised, if it did; Spark hands on only its text.
         at: the path of the table that was being written when it was raised; None if none was.
     """
@@ -77,7 +86,7 @@ def as_our_error(error: Exception, failure: Exception | None = None, at: str | N
     return (
         _of_the_machines(texts)
         or _of_kafka(texts)
-        or _of_the_checkpoint(texts, at)
+        or _of_the_checkpoint(texts, _place(texts, checkpoint, at))
         or _of_the_workers(texts)
         or SparkPaceError(f"{_where(at)}; got {got}. {do}")
     )
@@ -130,20 +139,27 @@ def _of_kafka(texts: list[str]) -> SparkPaceError | None:
     return None
 
 
-def _of_the_checkpoint(texts: list[str], at: str | None) -> SparkPaceError | None:
+def _place(texts: list[str], checkpoint: Path, at: str | None) -> str:
+    """Which disk it may be that cannot be written to: Java does not always name the file."""
+    found = next(filter(None, map(_PLACE.search, texts)), None)
+    if at is None and found is not None:
+        return str(Path(found[1] or found[2]).parent)
+    return at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}"
+
+
+def _of_the_checkpoint(texts: list[str], place: str) -> SparkPaceError | None:
     """The error if Spark complains of the disk or of its own files; else None."""
     whole = "\n".join(texts)
     if _FULL.search(whole):
         must = "must have room for the tables, the checkpoint and Spark's own files"
-        disk = "the disk" if at is None else f"the disk of {at}"
-        return SetupError(f"{disk} — {must}; got a full one. Make room and start the job again.")
+        return SetupError(f"the disk of {place} — {must}; got a full one. Make room and start the job again.")
     if _TOO_MANY_FILES.search(whole):
         must, do = "must be allowed in the number that the job needs", "Raise the limit (`ulimit -n`)."
         return SetupError(f"open files — {must}; got: too many open files. {do}")
     if _READ_ONLY.search(whole):
         must = "must be on a file system that can be written to"
         do = "Mount it anew and start the job again."
-        return SetupError(f"{at or 'the sink or the checkpoint'} — {must}; got a read-only one. {do}")
+        return SetupError(f"the disk of {place} — {must}; got a read-only one. {do}")
     damaged = _DAMAGED.search(whole)
     if damaged:
         return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.errors import SparkPaceError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.failures import as_our_error, is_of_spark
 from spark_pace.spark.internals import is_ending, is_gone
 from spark_pace.spark.stages.merger import MergerHost
@@ -56,7 +57,7 @@ class Stop:
 
 
 @contextmanager
-def in_our_words(stop: Stop) -> Iterator[None]:
+def in_our_words(stop: Stop, checkpoint: Checkpoint) -> Iterator[None]:
     """Turn errors inside the block into errors of ours.
 
     If the signal to stop has ended Spark too, an error of a call to Spark is ignored.
@@ -71,7 +72,7 @@ def in_our_words(stop: Stop) -> Iterator[None]:
         if isinstance(error, SparkPaceError) or is_gone(error):
             raise
         if not (is_of_spark(error) and stop.ended_spark):
-            raise as_our_error(error) from error
+            raise as_our_error(error, checkpoint.path) from error
 
 
 def wait(
@@ -90,7 +91,7 @@ def wait(
         if not stop.ended_spark:
             if is_gone(error):
                 raise
-            raise as_our_error(error, merger.failure, merger.failed_at) from error
+            raise as_our_error(error, merger.checkpoint.path, merger.failure, merger.failed_at) from error
     finally:
         try:
             query.stop()
@@ -101,4 +102,4 @@ def wait(
             merger.close()
     # at the end of a query only calls to Spark may fail
     if merger.failure is not None and not is_of_spark(merger.failure):
-        raise as_our_error(merger.failure, at=merger.failed_at)
+        raise as_our_error(merger.failure, merger.checkpoint.path, at=merger.failed_at)

@@ -13,7 +13,7 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from tests.spark.jobs import ROOT, WAITING, in_core, make_job, matches, table, waiting_events, write_files
-from tests.support.commands import environment
+from tests.support.commands import environment, message_of
 
 pytestmark = pytest.mark.integration
 
@@ -58,8 +58,12 @@ def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: P
     assert answer.returncode == 0, answer.stderr
     *full, rest = answer.stderr.split("ended with 1\n")
     assert rest.endswith("ended with 0\n"), answer.stderr
-    waiting, checkpoint, tables = ([line for line in said.splitlines() if " — " in line] for said in full)
-    assert waiting == checkpoint == [f"the disk{TOLD}"]
+    waiting, checkpoint, tables = (
+        [message_of(line).rstrip() for line in said.splitlines() if " — " in line] for said in full
+    )
+    assert waiting == [f"the disk of {tmp_path}/checkpoint/waiting{TOLD}"]
+    assert len(checkpoint) == 1
+    assert re.fullmatch(rf"the disk of (the checkpoint )?{tmp_path}/checkpoint.*{TOLD}", checkpoint[0])
     assert [re.sub(r"/out/\w+ ", "/out/TABLE ", line) for line in tables] == [
         f"the disk of {tmp_path}/out/TABLE{TOLD}"
     ]

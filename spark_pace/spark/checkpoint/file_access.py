@@ -16,6 +16,7 @@ import os
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -84,7 +85,7 @@ def append(path: Path, content: bytes, length: int | None) -> None:
         content: the bytes to add.
         length: how many bytes of the file are valid, if a crash has left more; None: all.
     """
-    with open(path, "ab") as file:
+    with _named(path), open(path, "ab") as file:
         if length is not None:
             file.truncate(length)
         file.write(content)
@@ -173,7 +174,7 @@ def _put(temporary: Path, fill: Callable[[IO[bytes]], str]) -> str:
     folder = temporary.parent
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with open(temporary, "wb") as file:
+        with _named(temporary), open(temporary, "wb") as file:
             name = fill(file)
             _sync(file)
         os.replace(temporary, folder / name)
@@ -186,6 +187,16 @@ def _put(temporary: Path, fill: Callable[[IO[bytes]], str]) -> str:
     finally:
         os.close(opened)
     return name
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let errors of the system name the file: those of a write, as on a full disk, do not by themselves."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def _sync(file: IO[bytes]) -> None:

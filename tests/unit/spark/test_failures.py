@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ class Raised(Exception):
         self._stackTrace: Any = trace
 
 
+CHECKPOINT = Path("checkpoint")
 STREAM = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 SOURCE = (
     "\tat org.apache.spark.sql.execution.python.streaming.PythonStreamingSourceRunner.partitions(P.scala:270)"
@@ -35,7 +37,7 @@ READ = "\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
     ],
 )
 def test_the_end_of_a_python_worker_is_told_as_such(text: str, trace: str) -> None:
-    assert str(as_our_error(Raised(text, trace))).startswith(
+    assert str(as_our_error(Raised(text, trace), CHECKPOINT)).startswith(
         "Spark's Python workers — must run as long as the job; got the end of one (killed, or out of memory)"
     )
 
@@ -55,11 +57,15 @@ def test_the_end_of_a_python_worker_is_told_as_such(text: str, trace: str) -> No
     ],
 )
 def test_what_fails_in_spark_has_a_reason(text: str, trace: str, reason: str) -> None:
-    assert str(as_our_error(Raised(text, trace))).startswith(f"the query — must run; got {reason}. Mend that")
+    assert str(as_our_error(Raised(text, trace), CHECKPOINT)).startswith(
+        f"the query — must run; got {reason}. Mend that"
+    )
 
 
 def test_too_many_open_files_are_told() -> None:
-    error = as_our_error(Raised(f"{STREAM}x", "Caused by: java.io.IOException: Too many open files\n"))
+    error = as_our_error(
+        Raised(f"{STREAM}x", "Caused by: java.io.IOException: Too many open files\n"), CHECKPOINT
+    )
     assert isinstance(error, SetupError)
     assert str(error).startswith(
         "open files — must be allowed in the number that the job needs; got: too many"
@@ -69,5 +75,5 @@ def test_too_many_open_files_are_told() -> None:
 @pytest.mark.parametrize("name", ["ConfigError", "RuleError"])
 def test_a_search_that_a_task_gives_up_is_not_begun_again_by_itself(name: str) -> None:
     told = "the pattern — must be smaller; got more. Bound it."
-    error = as_our_error(Raised(f"{STREAM}spark_pace.errors.{name}: {told}"))
+    error = as_our_error(Raised(f"{STREAM}spark_pace.errors.{name}: {told}"), CHECKPOINT)
     assert isinstance(error, UnfitError) and str(error) == told

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from pathlib import Path
+from tempfile import gettempdir
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +16,9 @@ from py4j.protocol import Py4JError
 
 from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.spark import query_end
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+
+FOLDER = Path("/srv/out/checkpoint")
 
 
 class Query:
@@ -41,8 +47,13 @@ def wait(
     stop = query_end.Stop()
     if signalled:
         stop.event.set()
-    merger: Any = SimpleNamespace(failure=failure, failed_at=at, close=lambda: ended.append("closed"))
-    with query_end.in_our_words(stop):
+    merger: Any = SimpleNamespace(
+        checkpoint=Checkpoint(FOLDER),
+        failure=failure,
+        failed_at=at,
+        close=lambda: ended.append("closed"),
+    )
+    with query_end.in_our_words(stop, Checkpoint(FOLDER)):
         query_end.wait(query, merger, stop)  # type: ignore[arg-type]
     return ended
 
@@ -62,15 +73,24 @@ def test_what_fails_because_the_signal_has_ended_spark_too_is_no_failure() -> No
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (errno.ENOSPC, "^the disk — must have room"),
+        (errno.ENOSPC, "must have room for the tables, the checkpoint and Spark's own files; got a full one"),
         (errno.EROFS, "must be on a file system that can be written to; got a read-only one"),
     ],
 )
+@pytest.mark.parametrize(
+    ("form", "where"),
+    [
+        ("[Errno 1] {}", f"the checkpoint {FOLDER}, or of Spark's own files in {gettempdir()}"),
+        ("OSError: [Errno 1] {}: '/there/a b/.1.tmp'", "/there/a b"),
+        ("java.io.FileNotFoundException: /there/a b/7 ({})", "/there/a b"),
+        ("java.nio.file.FileSystemException: /tmp/blocks/7: {}", "/tmp/blocks"),
+    ],
+)
 def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
-    number: int, message: str
+    number: int, message: str, form: str, where: str
 ) -> None:
-    with pytest.raises(SetupError, match=message):
-        wait(Query(), OSError(number, os.strerror(number)))
+    with pytest.raises(SetupError, match=f"^{re.escape(f'the disk of {where} — {message}')}"):
+        wait(Query(), OSError(form.format(os.strerror(number))))
 
 
 @pytest.mark.usefixtures("ending_jvm")
@@ -83,7 +103,7 @@ def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
             "Mend that and start the job again: it goes on where it stopped.",
         ),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "the disk of out/late — must have room for"),
-        (OSError(errno.EROFS, os.strerror(errno.EROFS)), "out/late — must be on a file system that can be"),
+        (OSError(errno.EROFS, os.strerror(errno.EROFS)), "the disk of out/late — must be on a file system"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_named(failure: Exception, message: str) -> None:
