@@ -83,13 +83,14 @@ def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
         "rules pairs, keyed — must be as the checkpoint knows them; "
         "got pairs with a changed where: b.x > a.x, was b.x >= a.x; "
         "keyed with a changed within: 31 s, was 30 s. Restore them, give them new names, "
-        "or start them anew with --reset-rule pairs --reset-rule keyed."
+        "pause them by enabled: false, or start them anew with --reset-rule pairs --reset-rule keyed."
     )
     with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
         run_job(changed)
     message = (
         "rule keyed — must be as the checkpoint knows it; got a changed within: 31 s, was 30 s. "
-        "Restore it, give the rule a new name, or start it anew with --reset-rule keyed."
+        "Restore it, give the rule a new name, pause it by enabled: false, or start it anew "
+        "with --reset-rule keyed."
     )
     with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
         run_job(changed, reset_rules=["pairs"])

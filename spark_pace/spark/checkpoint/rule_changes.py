@@ -91,7 +91,9 @@ class Comparison:
         changed = self.changed()
         if changed:
             differences, first = self.told()
-            raise StateError(_refusal(differences, first, [name for name in changed if name not in first]))
+            readers = [name for name in changed if name not in first]
+            may_pause = not readers and len(changed) < len(self.rules)
+            raise StateError(_refusal(differences, first, readers, may_pause=may_pause))
 
 
 def compared(
@@ -171,21 +173,25 @@ def _told_changes(
     return told, first
 
 
-def _refusal(changed: Mapping[str, str], first: Sequence[str], readers: Sequence[str]) -> str:
+def _refusal(
+    changed: Mapping[str, str], first: Sequence[str], readers: Sequence[str], *, may_pause: bool
+) -> str:
     """The message about changed rules.
 
     Args:
         changed: what has changed, for each rule that was changed itself.
         first: those of them that are to start anew.
         readers: the rules that then start anew too, for they read the matches of these.
+        may_pause: whether the job can do without the changed rules.
     """
     do = f"anew with {' '.join(f'--reset-rule {name}' for name in first)}"
+    pause = f" pause {'it' if len(changed) == 1 else 'them'} by enabled: false," if may_pause else ""
     if readers:
         do += f", with which {', '.join(readers)} {'starts' if len(readers) == 1 else 'start'} anew too"
     if len(changed) == 1:
         [(name, differences)] = changed.items()
-        do = f"Restore it, give the rule a new name, or start it {do}."
+        do = f"Restore it, give the rule a new name,{pause} or start it {do}."
         return f"rule {name} — must be as the checkpoint knows it; got {differences}. {do}"
     got = "; ".join(f"{name} with {differences}" for name, differences in changed.items())
-    do = f"Restore them, give them new names, or start them {do}."
+    do = f"Restore them, give them new names,{pause} or start them {do}."
     return f"rules {', '.join(changed)} — must be as the checkpoint knows them; got {got}. {do}"

@@ -57,6 +57,8 @@ def test_the_names_are_those_of_every_checkpoint_so_far() -> None:
         *(".lock", ".lock-jvm", "source.json", "layout.json", "manifest.jsonl", "log.json", "clock.json"),
         *("metadata", "offsets", "commits", "sequence", "waiting", "lookup", "files.json"),
     } == NAMES
+    told = (Path(checkpoint.__file__).parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert [name for name in NAMES if f"`{name}`" not in told and f"`{name}/`" not in told] == []
 
 
 def touching(path: Path) -> list[str]:
