@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spark_pace.errors import one_line
+from spark_pace.errors import counted, one_line
 from spark_pace.reasons.answer_parts import (
     Candidate,
     ComponentTest,
@@ -40,6 +40,8 @@ class Why:
         filter: the tests of the event against the parts of the rule's filter.
         components: the tests against each component; of a fold, against each move that leaves the state
             before the event.
+        passing: for each component that is not negated and whose conditions read no other events, how many
+            events of the input pass them and the filter, of `of_events` that are not late.
         matches: the matches with the event; `more_matches` counts those that are not listed.
         selections: the selections that were open at the event, or the last one before; `more_selections`
             counts the others.
@@ -76,6 +78,8 @@ class Why:
     attributes: dict[str, Any]
     filter: tuple[ConditionTest, ...] = ()
     components: tuple[ComponentTest, ...] = ()
+    passing: dict[str, int] = field(default_factory=dict)
+    of_events: int = 0
     matches: tuple[Match, ...] = ()
     more_matches: int = 0
     selections: tuple[Selection, ...] = ()
@@ -106,6 +110,10 @@ def lines_of(answer: Why) -> Iterator[str]:
     if answer.fold is not None and answer.fold.before is not None:
         yield f"  {'state':<12} {_step(answer.fold)}"
     yield from _labelled("can be" if answer.fold is None else "moves", list(_components(answer.components)))
+    never = [name for name, count in answer.passing.items() if not count]
+    yield from _labelled(
+        "never", [f"{name}: true for 0 of {counted(answer.of_events, 'event')}" for name in never]
+    )
     if answer.not_in_stream is not None:
         yield f"  not in the rule's stream: {answer.not_in_stream}"
         yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])

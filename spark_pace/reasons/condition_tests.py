@@ -15,6 +15,7 @@ from spark_pace.core.expr import (
     Previous,
     conjunction,
     evaluate,
+    evaluate_mask,
     walk,
 )
 from spark_pace.core.expr.canonical_text import canonical_text
@@ -52,6 +53,22 @@ def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
         with_tests(one, unknown(pattern)) if pattern is not None and one.component in behind else one
         for one in tests
     )
+
+
+def passing(rule: Rule, events: pa.Table) -> dict[str, int]:
+    """How many of the events pass the filter and each component, but negated ones.
+
+    Components whose conditions read other events are left out.
+    """
+    columns = EventColumns(events)
+    of_filter = (
+        [] if rule.filter is None else [part for part in parts(rule.filter) if not _reads_others(part)]
+    )
+    return {
+        name: int(np.count_nonzero(evaluate_mask(conjunction([*of_filter, condition]), columns)))
+        for name, negated, condition in _conditions(rule)
+        if not negated and not _reads_others(condition)
+    }
 
 
 def _behind_absences(rule: Rule) -> set[str]:

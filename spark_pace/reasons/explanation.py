@@ -25,6 +25,7 @@ from spark_pace.reasons.condition_tests import (
     component_tests,
     filter_tests,
     filter_tests_beside,
+    passing,
     tests_beside,
 )
 from spark_pace.reasons.fold_steps import folded
@@ -67,6 +68,8 @@ def explained(source: Source, place: Place) -> Why:
         attributes=attributes,
         filter=_filter_tests(source, place, event),
         components=component_tests(rule, event),
+        passing=passing(rule, source.on_time),
+        of_events=source.on_time.num_rows,
         untold=_untold(rule),
     )
     if place.row is None:
