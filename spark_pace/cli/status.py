@@ -12,7 +12,7 @@ from rich.table import Table
 from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import SparkPaceError, counted, one_line
 from spark_pace.io.query import Tables
-from spark_pace.watching.figures import newest_event, of_the_clock
+from spark_pace.watching.figures import newest_event, of_the_clock, quiet_rules
 from spark_pace.watching.running import Running, running
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.status import MATCHES_OF_RULES, status_of
@@ -41,6 +41,8 @@ def status_command(subject: Subject) -> None:
     for text in standing(seen, now):
         console.print(text, markup=False, soft_wrap=True)
     console.print(found(Tables(subject.sink, ["matches"])))
+    for kind, names in quiet_rules(subject, seen):
+        console.print(f"{kind}: {names}", markup=False, soft_wrap=True)
     if failure is not None:
         raise failure
     subject.require_right()

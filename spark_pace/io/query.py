@@ -147,12 +147,14 @@ def _read(answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     except pa.ArrowException as error:
         got = str(error).splitlines()[0].rstrip(".")
         if "Parquet" in got:
-            must, do = (
-                "must have all its files as they were written",
-                "Restore it together with the checkpoint.",
-            )
-            raise StateError(f"a table — {must}; got: {got}. {do}") from error
+            raise lost_file("a table", got) from error
         raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
+
+
+def lost_file(table: str, got: str) -> StateError:
+    """The error for a table of which a file is missing, or not as it was written."""
+    must, do = "must have all its files as they were written", "Restore it together with the checkpoint."
+    return StateError(f"{table} — {must}; got: {got}. {do}")
 
 
 def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:

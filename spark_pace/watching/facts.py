@@ -17,7 +17,7 @@ from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import FilesSource
-from spark_pace.watching.figures import figures
+from spark_pace.watching.figures import figures, quiet_rules
 from spark_pace.watching.history import COUNTED
 from spark_pace.watching.rows import (
     LATE,
@@ -71,7 +71,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
         "state": _state(seen, state),
         "wrong": subject.wrong,
         "troubles": wrong,
-        "figures": figures(seen, now),
+        "figures": [*figures(seen, now), *quiet_rules(subject, seen)],
         "batches": _batches(seen),
         "rules": _rules(subject, seen),
         "newest": [_match(subject, match) for match in latest],
@@ -82,7 +82,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
             for one in targets
         ],
         "refused": _refused(seen),
-        "sources": [*_unheard(seen), *([] if state is None else _sources(state, subject))],
+        "sources": [*_unheard(seen), *(_sources(state, subject) or _of_the_last(seen))],
         "ask": shlex.join(["spark-pace", "sql", subject.job_file or subject.sink]),
     }
 
@@ -176,8 +176,24 @@ def _unheard(seen: Seen) -> list[dict[str, Any]]:
     return [{"source": one_line(name), "reached": None, "behind": "", "idle": False} for name in names]
 
 
-def _sources(state: Running, subject: Subject) -> list[dict[str, Any]]:
-    """The sources that are furthest behind, what they have reached, and which of them are left out."""
+def _of_the_last(seen: Seen) -> list[dict[str, Any]]:
+    """The sources that the last batch names: the slowest, and some of those that are left out."""
+    last: dict[str, Any] = seen.last or {"idle_names": None, "slowest_source": None}
+    left_out = [(name, "", True) for name in last["idle_names"] or ()]
+    slowest = [(last["slowest_source"], "the slowest", False)] if last["slowest_source"] is not None else []
+    return [
+        {"source": one_line(name), "reached": "", "behind": told, "idle": idle}
+        for name, told, idle in (*left_out, *slowest)
+    ]
+
+
+def _sources(state: Running | None, subject: Subject) -> list[dict[str, Any]]:
+    """The sources that are furthest behind, what they have reached, and which of them are left out.
+
+    There are none where the checkpoint keeps no list of them: with files they are a part of the state.
+    """
+    if state is None:
+        return []
     most_us = None if subject.spec is None else subject.spec.events.order.idle_after_us
     fastest = max(state.reached.values(), default=0)
     slowest = sorted(state.reached.items(), key=lambda source: source[1])[:_MOST_SOURCES]

@@ -1,8 +1,8 @@
-"""The figures of a job: how far it is, how fast, what it keeps."""
+"""The figures of a job: how far it is, how fast, what it keeps, and which rules have found nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 
 from spark_pace.errors import counted, one_line
 from spark_pace.watching.seen import Seen
+from spark_pace.watching.subject import Subject
 from spark_pace.watching.words import age, shown_bytes, shown_length, shown_time
 
-_LATELY = 10  # stretches of the history
+_MOST_NAMED = 10  # rules
 
 
 def figures(seen: Seen, now: datetime) -> list[tuple[str, str]]:
@@ -30,7 +31,7 @@ def _of_batches(seen: Seen, last: dict[str, Any], now: datetime) -> Iterator[tup
     if last["batch_seconds"] is not None:  # batches of older releases lack it
         mean, greatest = sums["batch_seconds"] / sums["timed_batches"], pc.max(rows["longest"]).as_py()
         yield "seconds a batch", f"last {last['batch_seconds']:.2f}, mean {mean:.2f}, greatest {greatest:.2f}"
-    lately = rows.slice(max(0, rows.num_rows - _LATELY))
+    lately = seen.history.lately()
     seconds, records = (pc.sum(lately[name]).as_py() for name in ("seconds", "records"))
     yield (
         "records a second",
@@ -86,3 +87,28 @@ def _of_state(seen: Seen, last: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _rate(records: float, seconds: float) -> str:
     return f"{records / seconds:,.0f}" if seconds else "none"
+
+
+def paused_rules(subject: Subject) -> Sequence[str] | None:
+    """The names of the rules that are paused; None without a job file."""
+    return None if subject.spec is None else subject.spec.paused
+
+
+def rules_without_matches(subject: Subject, seen: Seen) -> list[str] | None:
+    """The names of the other rules whose matches no batch has written yet; None without a job file."""
+    if subject.spec is None:
+        return None
+    totals = seen.history.totals()
+    return [rule.name for rule in subject.spec.rules if rule.name not in totals]
+
+
+def quiet_rules(subject: Subject, seen: Seen) -> Iterator[tuple[str, str]]:
+    """Of both kinds, where there are some, a pair: what they are, and how many, with the first names."""
+    kinds = {"paused": paused_rules(subject)}
+    if seen.last is not None:
+        kinds["no match yet"] = rules_without_matches(subject, seen)
+    for kind, names in kinds.items():
+        if names:
+            more = len(names) - _MOST_NAMED
+            others = f" and {counted(more, 'other')}" if more > 0 else ""
+            yield kind, f"{counted(len(names), 'rule')}: {', '.join(names[:_MOST_NAMED])}{others}"

@@ -17,6 +17,7 @@ from spark_pace.core.columns import UTC_TIME
 from spark_pace.io.metrics import Counts
 
 MOST_POINTS = 512  # stretches of the history
+_LATELY = 10
 _COARSER = 3  # the stretches of rules are 2^3 times as long
 _SHORTEST = 20  # of 2^20 microseconds, about a second
 _SUMMED = {
@@ -54,19 +55,26 @@ class History:
             when the last of them was; a row for each rule that has any there.
         stands: the frontier, and when the first batch that had it was written, both in microseconds since
             1970; None if there is no frontier yet.
+        came: of the batches that had records when the first and the last were written, in microseconds since
+            1970, and how many there are; None before the first.
     """
 
     batches: pa.Table
     matches: pa.Table
     stands: tuple[int, int] | None = None
+    came: tuple[int, int, int] | None = None
 
     def after(self, rows: pa.Table) -> History:
         """The history with further rows of `metrics`: `COLUMNS` and `matches_by_rule`."""
         batches = pa.concat_tables([self.batches, _batches(rows)])
         matches = pa.concat_tables([self.matches, _by_rule(rows)])
         power = _power(batches)
-        stands = _standing(self.stands, rows)
-        return History(_joined(batches, power), _joined_by_rule(matches, power + _COARSER), stands)
+        stands, came = _standing(self.stands, rows), _came(self.came, rows)
+        return History(_joined(batches, power), _joined_by_rule(matches, power + _COARSER), stands, came)
+
+    def lately(self) -> pa.Table:
+        """The last few rows of `batches`."""
+        return self.batches.slice(max(0, self.batches.num_rows - _LATELY))
 
     def sums(self) -> dict[str, float]:
         """The sums over the whole history, by column."""
@@ -105,6 +113,16 @@ def _standing(before: tuple[int, int] | None, rows: pa.Table) -> tuple[int, int]
         if before is None or last.as_py() > before[0]
         else (before[0], min(before[1], first))
     )
+
+
+def _came(before: tuple[int, int, int] | None, rows: pa.Table) -> tuple[int, int, int] | None:
+    written = rows["written_at"].filter(pc.greater(rows["records"], 0)).cast(UTC_TIME).cast(pa.int64())
+    if not len(written):
+        return before
+    first, last = (value.as_py() for value in pc.min_max(written).values())
+    if before is None:
+        return first, last, len(written)
+    return min(first, before[0]), max(last, before[1]), len(written) + before[2]
 
 
 def _batches(rows: pa.Table) -> pa.Table:

@@ -123,8 +123,8 @@ function drawTables() {
     told.refused.map(row => [row.refused_at, row.target, row.id, row.status, row.reply]));
   byId("no-alerts").textContent = told.alerts.length || told.refused.length ? "" : "No target is known.";
   fill("sources", [["source"], ["reached", "plain"], ["behind the fastest", "plain"], [""]],
-    told.sources.map(row => [row.source, row.reached || element("span", "never heard of", "wrong"), row.behind, row.idle ? "left out" : ""]));
-  byId("no-sources").textContent = told.sources.length ? "" : "The checkpoint keeps no progress of sources, or is not known: see the file names and offsets of late events.";
+    told.sources.map(row => [row.source, row.reached === null ? element("span", "never heard of", "wrong") : row.reached, row.behind, row.idle ? "left out" : ""]));
+  byId("of-sources").hidden = !told.sources.length;
 }
 
 function drawState() {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_pace.io.query import Tables
 from spark_pace.io.text.value_texts import as_cells
+from spark_pace.watching.figures import paused_rules, rules_without_matches
 from spark_pace.watching.running import running
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.state import state_word
@@ -52,6 +53,8 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
         "sums": seen.history.sums(),
         **{name: _text(last.get(name)) for name in _STANDING},
         "rules": _rules(subject.sink),
+        "paused": paused_rules(subject),
+        "without_matches": rules_without_matches(subject, seen),
         "alerts": list(map(_alert, targets)),
         "troubles": [
             *troubles(seen, state, now),

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_pace.errors import StateError
-from spark_pace.io.query import Tables
+from spark_pace.io.query import Tables, lost_file
 
 _FILES_AT_ONCE = 200
 
@@ -74,9 +73,5 @@ class Sums:
         try:
             return pa.concat_tables([pq.read_table(file, columns=columns).cast(schema) for file in files])
         except (OSError, pa.ArrowException) as error:
-            must, do = (
-                "must have all its files as they were written",
-                "Restore it together with the checkpoint.",
-            )
             got = " ".join(str(error).split()).rstrip(".")
-            raise StateError(f"the table {self._summing.table} — {must}; got: {got}. {do}") from error
+            raise lost_file(f"the table {self._summing.table}", got) from error

@@ -21,8 +21,8 @@ from spark_pace.watching.words import age, shown_length, shown_time
 STANDS_AFTER_SECONDS = 30
 AHEAD_SECONDS = 60  # clocks of machines differ by less
 _SLOW_SECONDS = 60  # a batch that takes longer is told
-_LATELY = 10  # the last stretches of the history, in which late events and bad records count
-_MANY = 0.01  # of the records of these
+_UNUSUAL = 10  # a silence so many times as long as the usual one is told
+_MANY = 0.01  # of the last records
 _MOST = 10_000  # characters of what is wrong in rules
 
 
@@ -42,8 +42,9 @@ def troubles(seen: Seen, state: Running | None, now: datetime) -> list[str]:
     elif not seen.last["finished"]:
         found += _stopped(seen, state, now)
         found += _standing(seen, state, now)
+        found += _silent(seen, state, now)
         found += _idle(seen.last["idle_sources"], seen.last["idle_names"] or ())
-        found += _unheard(seen.last["unheard_sources"] or ())
+        found += _unheard(seen.last["unheard_sources"] or (), ahead(newest_event(seen), now) is not None)
     if state is not None:
         found += _files(state)
         found += _slow(state, now)
@@ -81,13 +82,31 @@ def _standing(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]
     )
 
 
-def _unheard(sources: Sequence[str]) -> Iterator[str]:
+def _silent(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
+    """Of a job whose batches go on by a clock alone: nothing stands there, so nothing else looks wrong."""
+    last, came = seen.last, seen.history.came
+    runs = state is None or state.process is not None
+    if last is None or not runs or last["records"]:
+        return
+    usual, at, when = 0.0, pc.min(seen.history.batches["written_at"]).as_py(), "yet"
+    if came is not None:
+        first, latest, batches = came
+        usual = (latest - first) / 1e6 / max(1, batches - 1)
+        at = time_of(latest)
+        when = f"since {shown_time(at)}, for {age(at, now)}"
+    if (now - at).total_seconds() > max(STANDS_AFTER_SECONDS, _UNUSUAL * usual):
+        yield f"Nothing has come from any source {when}: the clock alone moves the frontier."
+
+
+def _unheard(sources: Sequence[str], is_ahead: bool) -> Iterator[str]:
     if sources:
         others = " and perhaps others" if len(sources) == MOST_NAMED else ""
+        unless = ", unless idle_after leaves them out"
+        if is_ahead:
+            unless = "; idle_after would leave out all others too, for the newest event is ahead of now"
         yield (
             f"Never heard of, though expected: {', '.join(map(one_line, sources))}{others}. "
-            "The frontier waits for what they send, unless idle_after leaves them out. "
-            "Look for a slip in their names first."
+            f"The frontier waits for what they send{unless}. Look for a slip in their names first."
         )
 
 
@@ -141,8 +160,7 @@ def _idle(number: int, names: Sequence[str]) -> Iterator[str]:
 def _lost(history: History) -> Iterator[str]:
     """Of the last records, many of which came late or could not be read."""
     last: dict[str, Any] = {
-        name: pc.sum(history.batches[name].slice(max(0, history.batches.num_rows - _LATELY))).as_py()
-        for name in ("late", "bad_records", "records", "seconds")
+        name: pc.sum(history.lately()[name]).as_py() for name in ("late", "bad_records", "records", "seconds")
     }
     of_all = f"of the last {counted(last['records'], 'record')} ({shown_length(last['seconds'])})"
     if last["late"] > _MANY * last["records"]:

@@ -68,6 +68,18 @@ def test_since_when_the_frontier_stands_is_exact_however_long_the_run(parts: int
     assert found.stands == (us, us)
 
 
+def test_since_when_no_records_have_come_is_exact_however_long_the_run() -> None:
+    number, silent = 20_000, 9
+    batches = rows(number, 600.0)
+    records = np.where(np.arange(number) < number - silent, 5, 0)
+    batches = batches.set_column(batches.column_names.index("records"), "records", pa.array(records))
+    found = NOTHING
+    for first in range(0, number, 7_000):
+        found = found.after(batches.slice(first, 7_000))
+    first, last = (int(batches["written_at"][place].as_py().timestamp() * 1e6) for place in (0, -silent - 1))
+    assert found.came == NOTHING.after(batches).came == (first, last, number - silent)
+
+
 def test_without_batches_there_is_nothing() -> None:
     assert isinstance(NOTHING, History)
     assert NOTHING.matrix(["r"]) == ([], [[]]) and NOTHING.totals() == {} and NOTHING.stands is None

@@ -99,6 +99,7 @@ def test_the_report_of_a_thousand_rules_has_them_all_the_first_ones_first(tmp_pa
     told = told_of(watched)
     assert told["rules"]["names"] == [f"rule_{rule}" for rule in reversed(range(1_000))]
     assert told["rules"]["matches"] == list(range(1_000, 0, -1))
+    assert "no match yet" not in dict(told["figures"])
     assert len(json.dumps(told)) < 1_000_000
 
 
@@ -150,6 +151,33 @@ def test_a_batch_that_takes_long_and_one_that_was_interrupted_are_told(tmp_path:
     assert told["state"]["told"].endswith("; batch 0 is under way")
     assert "newest event" not in dict(told["figures"])
     assert told_of(watched)["troubles"][1] == "Batch 0 was interrupted: the next start does it again."
+
+
+def test_a_silence_that_a_clock_hides_is_told_once_it_is_unusual(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    silent = {"records": 0, "events": 0, "late": 0, "bad_records": 0, "pending": 0}
+
+    def told(seconds: int) -> list[str]:
+        now = BEGAN + timedelta(seconds=seconds)
+        with checkpoint_lock(Checkpoint(watched.spec.checkpoint_folder)):
+            return facts(Subject.of(watched.spec), Seen(watched.spec.sink_path), now)["troubles"]
+
+    watched.batch({}, **silent)
+    assert told(30) == []
+    assert told(31) == ["Nothing has come from any source yet: the clock alone moves the frontier."]
+    watched.batch({}, late=0, bad_records=0, pending=0)
+    assert told(90) == []  # without a clock there would be no batch behind this one
+    for _ in range(4):
+        watched.batch({}, **silent)
+    assert told(32) == []
+    assert told(33) == [
+        "Nothing has come from any source since 2026-11-01 00:00:02Z, for 0:00:31: the clock alone moves "
+        "the frontier."
+    ]
+    watched.batch({}, late=0, bad_records=0, pending=0)
+    watched.batch({}, **silent)
+    assert told(112) == []  # records have come every ten seconds
+    assert len(told(113)) == 1
 
 
 def test_many_late_events_and_a_bound_that_is_not_kept_are_told(tmp_path: Path) -> None:
@@ -215,6 +243,24 @@ def test_the_sources_that_are_left_out_are_named(tmp_path: Path) -> None:
         f"Never heard of, though expected: est, {HOSTILE}. The frontier waits for what they send, unless "
         "idle_after leaves them out. Look for a slip in their names first.",
     ]
+
+
+def test_of_sources_in_files_those_are_told_that_the_last_batch_names(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    assert told_of(watched)["sources"] == []
+    ahead = int(SOON.timestamp() * 1e6) + 3_600_000_000
+    named = {"idle_sources": 1, "idle_names": ("south",), "slowest_source": HOSTILE}
+    watched.batch({}, unheard_sources=("est",), max_time_us=ahead, **named)
+    told = told_of(watched)
+    assert [tuple(source.values()) for source in told["sources"]] == [
+        ("est", None, "", False),
+        ("south", "", "", True),
+        (HOSTILE, "", "the slowest", False),
+    ]
+    assert (
+        "Never heard of, though expected: est. The frontier waits for what they send; idle_after would leave "
+        "out all others too, for the newest event is ahead of now. Look for a slip in their names first."
+    ) in told["troubles"]
 
 
 def job_with_alerts_and_sources(folder: Path) -> Watched:

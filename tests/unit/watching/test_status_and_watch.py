@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from tests.support.watched import HOSTILE, pairs_of_events, watched_job
 KEYS = [
     *("schema", "at", "job", "sink", "state", "process", "since", "under_way", "last_batch", "sums"),
     *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes", "idle_sources"),
-    *("idle_names", "slowest_source", "unheard_sources", "rules", "alerts", "troubles"),
+    *("idle_names", "slowest_source", "unheard_sources", "rules", "paused", "without_matches", "alerts"),
+    "troubles",
 ]
 
 
@@ -48,6 +50,24 @@ def test_the_status_is_one_object_with_the_keys_that_the_documents_name(tmp_path
     assert told["rules"][0]["first"] == "2026-11-01T00:00:01Z"
     of_tables = json.loads(spark_pace("status", watched.spec.sink_path, "--json").stdout)
     assert list(of_tables) == KEYS and of_tables["state"] == "unknown" and of_tables["job"] is None
+    assert of_tables["paused"] is None and of_tables["without_matches"] is None
+
+
+def test_rules_that_are_paused_or_have_no_match_yet_are_named_in_short(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 14, pairs_of_events(8))
+    rules = json.loads((tmp_path / "rules.yaml").read_text(encoding="utf-8"))
+    rules["rules"][13]["enabled"] = False
+    (tmp_path / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
+    quiet = ["paused: 1 rule: rule_13"]
+    assert spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[-1:] == quiet
+    watched.batch({"rule_0": 4})
+    names = [f"rule_{number}" for number in range(1, 13)]
+    quiet.append(f"no match yet: 12 rules: {', '.join(names[:10])} and 2 others")
+    assert spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[-2:] == quiet
+    told = json.loads(spark_pace("status", tmp_path / "job.yaml", "--json").stdout)
+    assert (told["paused"], told["without_matches"]) == (["rule_13"], names)
+    shown = spark_pace("watch", tmp_path / "job.yaml").stdout
+    assert re.search(r"no match yet +12 rules: rule_1, ", shown)
 
 
 def test_the_status_of_wrong_rules_tells_what_is_wrong_behind_the_object(tmp_path: Path) -> None:
