@@ -101,9 +101,12 @@ def settling(search: Search, openings: Ints, firsts: Ints, lasts: Ints, decided:
     return rows
 
 
-def settled(stream: Stream, found: Found, within: Within | None, horizon: Horizon) -> Positions:
-    """Where all matches before each match are known; at its last event where nothing behind decides."""
-    return decided_at(stream, found.last, found.settling, within, horizon)
+def known(stream: Stream, found: Found, within: Within | None, horizon: Horizon, *, waits: bool) -> Positions:
+    """Where each match is decided and, if matches wait, all that stand before it are known."""
+    decided = decisions(stream, found, within, horizon)
+    if not waits:
+        return decided
+    return decided.later(decided_at(stream, found.last, found.settling, within, horizon))
 
 
 def decided_at(
@@ -140,6 +143,8 @@ def releases(
     """Where each match becomes releasable.
 
     That is where it is decided; if matches wait, it is where all selections before its own are resolved, too.
+    So no match may go out before one that stands before it: of a selection with several matches, all are
+    decided by its window, or in turn (`contexts/in_turn.py`).
 
     Args:
         stream: the stream.
@@ -155,28 +160,7 @@ def releases(
         return decided
     segment = stream.segment[found.openings]
     before = earlier_resolved(resolved_at, segment, stream.starts[segment])
-    release = decided.later(before.take(found.selection))
-    return release if found.deciding is None else in_turn(found, segment[found.selection], release)
-
-
-def in_turn(found: Found, group: Ints, release: Positions) -> Positions:
-    """Where each match may go out if it must wait for all matches that stand before it in the output.
-
-    That matters where something behind decides: a match may be decided later than its successor.
-
-    Args:
-        found: the matches.
-        group: int64[m]; only matches of one group wait for each other.
-        release: where each match may go out if it waits for no other.
-    """
-    order = np.lexsort((found.first, found.last, found.selection, group))
-    by_place = np.lexsort((release.time, release.code))
-    rank = np.empty(len(order), np.int64)
-    rank[by_place] = np.arange(len(order))
-    begins = np.append(True, np.diff(group[order]) != 0)[: len(order)]
-    latest = np.empty(len(order), np.int64)
-    latest[order] = order[_running_last_greatest(rank[order], begins)]
-    return release.take(latest)
+    return decided.later(before.take(found.selection))
 
 
 def _no_selections() -> Ints:

@@ -20,11 +20,10 @@ from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import (
     Resolution,
-    decisions,
+    known,
     match_times,
     releases,
     resolved,
-    settled,
 )
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.members import in_roles
@@ -195,10 +194,8 @@ def _free(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels, int]:
     assert pattern is not None and isinstance(way, Forwards | Backwards)
     found = way.match(stream, pattern, search_of(stream, pattern), lane.header.owned)
     ends = resolved(stream, found, pattern.within, _horizon(lane, stream))
-    decided = decisions(stream, found, pattern.within, _horizon(lane, stream))
-    at = releases(stream, found, decided, ends, waits=method.waits and lane.header.resolved is None)
-    if method.waits:
-        at = at.later(settled(stream, found, pattern.within, _horizon(lane, stream)))
+    at = known(stream, found, pattern.within, _horizon(lane, stream), waits=method.waits)
+    at = releases(stream, found, at, ends, waits=method.waits and lane.header.resolved is None)
     opening = found.openings[found.selection]
     last = int(ends.time.max(initial=NOTHING_US)) if isinstance(way, Forwards) else NOTHING_US
     matched_us = match_times(stream, found.last, found.deciding, pattern.within)

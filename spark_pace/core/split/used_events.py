@@ -28,7 +28,7 @@ from spark_pace.core.columns import (
 from spark_pace.core.match.contexts.context import UsingUp
 from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.release import decisions, match_times, releases, resolved, settled
+from spark_pace.core.match.release import known, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
@@ -77,11 +77,9 @@ def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
     rule = task.planned.rule
     assert rule.pattern is not None
     ends = resolved(unused, found, rule.pattern.within, task.horizon)
-    decided = decisions(unused, found, rule.pattern.within, task.horizon)
-    release = releases(unused, found, decided, ends, waits=task.method.waits)
-    if task.method.waits:
-        release = release.later(settled(unused, found, rule.pattern.within, task.horizon))
-    return release
+    waits = task.method.waits
+    at = known(unused, found, rule.pattern.within, task.horizon, waits=waits)
+    return releases(unused, found, at, ends, waits=waits)
 
 
 def _unused(stream: Stream) -> Stream:
