@@ -17,7 +17,7 @@ from spark_pace.cli.show.log import say, with_time
 from spark_pace.cli.standstill import Standstill
 from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted, one_line
-from spark_pace.io.metrics import BatchReport
+from spark_pace.io.metrics import ENOUGH_RECORDS, BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.stages.memory import keep_freed
@@ -57,7 +57,9 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     finally:
         standstill.stop()
     advice = advice_on_late(spec, summary)
-    say("\n".join([closing_line(summary), *alert_lines(summary), *([advice] if advice else [])]))
+    absent = summary.told_of_absent if summary.records < ENOUGH_RECORDS else None  # else it was told
+    last = [f"warning: {absent}" if absent else None, closing_line(summary), *alert_lines(summary), advice]
+    say("\n".join(filter(None, last)))
     return summary
 
 

@@ -18,7 +18,9 @@ from typing import Annotated, get_args, get_type_hints
 import pyarrow as pa
 
 from spark_pace.core.columns import UTC_TIME
+from spark_pace.errors import one_line
 
+ENOUGH_RECORDS = 1_000  # of fewer it is not told that none has an attribute
 TASKS = "tasks"
 SLOTS = "slots"
 ALIKE = "alike"
@@ -77,7 +79,9 @@ class BatchReport(Counts):
     longest_lane_predicted: float | None  # the longest time predicted for a lane; None if none was
     over_bound: str | None  # why no cut into lanes was predicted to keep `latency_bound`; else None
     lookups: dict[str, str]  # the version of each side table that the batch has joined
-    # for each attribute that the header of a CSV file lacks, the message about it
+    # attributes that are null in every record of the batch; None if it has none
+    absent: list[str] | None = None
+    # for each attribute that the header of a CSV file lacks, the message about it; "*" for all of `absent`
     lacking: dict[str, str] = field(default_factory=dict)
 
 
@@ -104,6 +108,12 @@ class AlertCounts:
     is_failing: bool = False
 
 
+def null_in_every_record(names: str, do: str = "") -> str:
+    """The message about attributes that no record has."""
+    what = "null in every record; a name in the schema that no record has?"
+    return one_line(f"{names}: {what} {do}".rstrip())
+
+
 _TYPES = get_type_hints(BatchReport)
 _MARKED = get_type_hints(BatchReport, include_extras=True)
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str | None: pa.string()}
@@ -117,6 +127,7 @@ _OTHERS = {
     "idle_names": {"idle_names": pa.list_(pa.string())},
     "unheard_sources": {"unheard_sources": pa.list_(pa.string())},
     "waiting_for": {},
+    "absent": {"absent": pa.list_(pa.string())},
     "lacking": {},
     "lookups": {"lookups": pa.map_(pa.string(), pa.string())},
 }

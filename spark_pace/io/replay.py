@@ -20,12 +20,13 @@ from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError, EventError, counted, one_line
+from spark_pace.errors import ConfigError, EventError, counted
 from spark_pace.io.data_frames import absent_columns, table_of
 from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
 from spark_pace.io.match_frame import Matches
+from spark_pace.io.metrics import null_in_every_record
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import ending
 
@@ -112,7 +113,7 @@ class Replay:
     def columns_told(self) -> tuple[str, ...]:
         """A line for each attribute of `lacking`, and one that names the other attributes of `absent`."""
         others = [name for name in self.absent if name not in self.lacking]
-        return (*self.lacking.values(), *([_null_in_every_record(", ".join(others))] if others else []))
+        return (*self.lacking.values(), *([null_in_every_record(", ".join(others))] if others else []))
 
     def __len__(self) -> int:
         """The number of matches."""
@@ -166,7 +167,7 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
     plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
     elsewhere = absent_columns(events, table, schema.own)
-    lacking = {name: _null_in_every_record(name, do) for name, do in elsewhere.items()}
+    lacking = {name: null_in_every_record(name, do) for name, do in elsewhere.items()}
     return Replay(
         result,
         read.bad,
@@ -176,12 +177,6 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
         lacking,
         tuple(rule.name for rule in rules),
     )
-
-
-def _null_in_every_record(names: str, do: str = "") -> str:
-    """The message about attributes that no record has."""
-    what = "null in every record; a name in the schema that no record has?"
-    return one_line(f"{names}: {what} {do}".rstrip())
 
 
 def replay_files(

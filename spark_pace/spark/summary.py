@@ -5,7 +5,13 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, field
 
-from spark_pace.io.metrics import AlertCounts, BatchReport, Counts
+from spark_pace.io.metrics import (
+    ENOUGH_RECORDS,
+    AlertCounts,
+    BatchReport,
+    Counts,
+    null_in_every_record,
+)
 
 
 @dataclass
@@ -25,6 +31,7 @@ class Summary(Counts):
         why_over_bound: the reason in the last of them.
         alerts: how the alerts of each target stand at the end.
         lacking: for each attribute that the header of a CSV file lacks, the message about it.
+        absent: the attributes that are null in every record; None before the first.
     """
 
     matches: dict[str, int]
@@ -39,9 +46,13 @@ class Summary(Counts):
     why_over_bound: str | None = None
     alerts: list[AlertCounts] = field(default_factory=list)
     lacking: dict[str, str] = field(default_factory=dict)
+    absent: set[str] | None = None
 
     def add(self, report: BatchReport) -> None:
-        """Add a batch. Messages about headers that earlier batches had are removed from its report."""
+        """Add a batch. Messages about headers that earlier batches had are removed from its report.
+
+        The message about attributes that no record has comes to it once there are enough records.
+        """
         self.add_counts(report)
         for rule, count in report.matches.items():
             self.matches[rule] = self.matches.get(rule, 0) + count
@@ -52,5 +63,16 @@ class Summary(Counts):
         self.finished = report.finished
         self.over_bound += report.over_bound is not None
         self.why_over_bound = report.over_bound or self.why_over_bound
+        if report.absent is not None:
+            self.absent = {*report.absent} if self.absent is None else self.absent & {*report.absent}
         report.lacking = {name: told for name, told in report.lacking.items() if name not in self.lacking}
         self.lacking |= report.lacking
+        is_time = self.records - report.records < ENOUGH_RECORDS <= self.records
+        if is_time and (told := self.told_of_absent):
+            report.lacking["*"] = told
+
+    @property
+    def told_of_absent(self) -> str | None:
+        """The message about attributes that no record has, but those of `lacking`; None if there are none."""
+        names = sorted((self.absent or set()) - {*self.lacking})
+        return null_in_every_record(", ".join(names)) if names else None

@@ -57,20 +57,27 @@ class History:
             1970; None if there is no frontier yet.
         came: of the batches that had records when the first and the last were written, in microseconds since
             1970, and how many there are; None before the first.
+        absent: the attributes that no record had, as far as batches tell; None if none does.
     """
 
     batches: pa.Table
     matches: pa.Table
     stands: tuple[int, int] | None = None
     came: tuple[int, int, int] | None = None
+    absent: frozenset[str] | None = None
 
     def after(self, rows: pa.Table) -> History:
         """The history with further rows of `metrics`: `COLUMNS` and `matches_by_rule`."""
         batches = pa.concat_tables([self.batches, _batches(rows)])
         matches = pa.concat_tables([self.matches, _by_rule(rows)])
         power = _power(batches)
-        stands, came = _standing(self.stands, rows), _came(self.came, rows)
-        return History(_joined(batches, power), _joined_by_rule(matches, power + _COARSER), stands, came)
+        return History(
+            _joined(batches, power),
+            _joined_by_rule(matches, power + _COARSER),
+            _standing(self.stands, rows),
+            _came(self.came, rows),
+            _absent(self.absent, rows),
+        )
 
     def lately(self) -> pa.Table:
         """The last few rows of `batches`."""
@@ -123,6 +130,15 @@ def _came(before: tuple[int, int, int] | None, rows: pa.Table) -> tuple[int, int
     if before is None:
         return first, last, len(written)
     return min(first, before[0]), max(last, before[1]), len(written) + before[2]
+
+
+def _absent(before: frozenset[str] | None, rows: pa.Table) -> frozenset[str] | None:
+    told = rows["absent"].drop_null().combine_chunks()
+    if not len(told):
+        return before
+    counts = pc.value_counts(pc.list_flatten(told).cast(pa.string()))
+    now = frozenset(counts.field("values").filter(pc.equal(counts.field("counts"), len(told))).to_pylist())
+    return now if before is None else before & now
 
 
 def _batches(rows: pa.Table) -> pa.Table:

@@ -23,7 +23,7 @@ _OF_THE_LAST = (
     "over_bound",
     *COLUMNS,
 )
-_READ = (*_OF_THE_LAST, "matches_by_rule")
+_READ = (*_OF_THE_LAST, "matches_by_rule", "absent")
 
 
 class Seen:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from spark_pace.core.expr.moments import time_of
 from spark_pace.core.order.order import MOST_NAMED
 from spark_pace.errors import counted, one_line
+from spark_pace.io.metrics import ENOUGH_RECORDS, null_in_every_record
 from spark_pace.job_file.rules_on_disk import keys_told
 from spark_pace.watching.figures import newest_event
 from spark_pace.watching.history import History
@@ -50,6 +51,7 @@ def troubles(seen: Seen, state: Running | None, now: datetime) -> list[str]:
         found += _slow(state, now)
     if seen.last is not None:
         found += _lost(seen.history)
+        found += _absent(seen)
         told = None if seen.last["finished"] else ahead(newest_event(seen), now)
         found += [] if told is None else [told]
         if seen.last["over_bound"] is not None:
@@ -155,6 +157,12 @@ def _idle(number: int, names: Sequence[str]) -> Iterator[str]:
             f"{counted(number, 'source')} not waited for, too far behind the fastest one{told}{others}. "
             "What is still sent there may be late."
         )
+
+
+def _absent(seen: Seen) -> Iterator[str]:
+    names, records = sorted(seen.history.absent or ()), seen.history.sums()["records"]
+    if names and (records >= ENOUGH_RECORDS or (seen.last is not None and seen.last["finished"])):
+        yield null_in_every_record(", ".join(names))
 
 
 def _lost(history: History) -> Iterator[str]:

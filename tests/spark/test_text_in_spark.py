@@ -99,3 +99,4 @@ def test_a_column_that_csv_files_lack_is_told_once(tmp_path: Path) -> None:
     )
     assert [warnings(batch) for batch in seen] == [[], [f"warning: {told}"], []]
     assert (summary.lacking, summary.events, summary.quarantined) == ({"x": told}, 3, 0)
+    assert [batch.absent for batch in seen] == [[], ["x"], ["x"]] and summary.absent == set()

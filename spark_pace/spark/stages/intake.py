@@ -108,6 +108,7 @@ class TaskIntake:
     _progress: list[Progress] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)  # the counters `TASKS` of `spark_pace.io.metrics`
     _lacking: dict[str, str] = field(default_factory=dict)
+    _absent: list[str] | None = None  # attributes that are null in all records so far; None before the first
 
     def take(
         self,
@@ -128,6 +129,7 @@ class TaskIntake:
         Raises:
             EventError: there is a bad record, and the job must stop at one.
         """
+        self._look_for_absent(records)
         sifted, self.past = sift_next(self.plan, records, self.past, entry)
         self._progress.append(sifted.progress)
         self._counts.update(
@@ -143,6 +145,14 @@ class TaskIntake:
         self._waiting_bytes += sifted.events.nbytes
         if self._waiting_rows >= FRAME_EVENTS or self._waiting_bytes >= FRAME_BYTES:
             yield from self._frames()
+
+    def _look_for_absent(self, records: pa.Table) -> None:
+        """Note which attributes these records lack too. Once all have had a value, nothing is looked at."""
+        if records.num_rows:
+            names = self._absent
+            if names is None:
+                names = [attribute.name for attribute in self.plan.schema.own.fields]
+            self._absent = [name for name in names if records[name].null_count == records.num_rows]
 
     def tick(self, tick: Tick) -> None:
         """Take a tick of the clock."""
@@ -162,7 +172,8 @@ class TaskIntake:
         """
         yield from self._frames()
         progress = asdict(replace(together(self._progress), finish=finish))
-        body = json.dumps({"progress": progress, "counts": self._counts, "lacking": self._lacking}).encode()
+        told = {"counts": self._counts, "lacking": self._lacking, "absent": self._absent}
+        body = json.dumps({"progress": progress, **told}).encode()
         yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
 
     def _frames(self) -> Iterator[Row]:

@@ -297,6 +297,7 @@ class MergerHost:
             waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),
             lacking=first.get("lacking", {}),
+            absent=first.get("absent"),
         )
 
 

@@ -96,8 +96,10 @@ class SplitterHost:
 
 
 def _of_all_tasks(reports: list[dict[str, Any]]) -> dict[str, Any]:
-    """The counts of all tasks, and what they tell of the headers of CSV files."""
+    """The counts of all tasks, and what they tell of attributes that records lack."""
+    absent = [set(report["absent"]) for report in reports if report["absent"] is not None]
     return {
+        "absent": sorted(set.intersection(*absent)) if absent else None,
         "counts": sum((Counter(report["counts"]) for report in reports), Counter()),
         "lacking": {name: told for report in reports for name, told in report["lacking"].items()},
     }

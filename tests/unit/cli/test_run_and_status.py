@@ -169,7 +169,7 @@ def test_one_of_a_thing_is_told_in_the_singular():
 
 
 def test_status_reads_the_tables(tmp_path: Path):
-    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": [], "lookups": []}
+    batch = dict.fromkeys(METRICS_SCHEMA.names, 0) | {"matches_by_rule": [], "lookups": [], "absent": []}
     batch |= {"idle_names": ["west"], "unheard_sources": ["nowhere\x1b"]}
     batch |= dict.fromkeys(("written_at", "frontier", "max_event_time"), JAN_2)
     batch |= {"slowest_source": "north\x1b/0", "idle_sources": 2, "pending": 3, "finished": False}

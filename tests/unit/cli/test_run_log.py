@@ -12,6 +12,7 @@ import pytest
 from spark_pace.cli.run import line, print_batch
 from spark_pace.cli.show.log import code_of_run
 from spark_pace.errors import SetupError
+from spark_pace.spark.summary import Summary
 from tests.support.commands import message_of
 from tests.unit.cli.test_run_and_status import progress
 
@@ -41,3 +42,15 @@ def test_warnings_of_all_modules_and_an_error_are_lines_of_the_log_too(
     else:
         assert message_of(errors.getvalue()) == "rules — one\ntwo\na disk — must have room\n"
         assert f"Z {job} (checkpoint {tmp_path}/there): a disk" in errors.getvalue()
+
+
+def test_attributes_that_no_record_has_are_told_once_there_are_enough_records():
+    summary = Summary({"r": 0})
+    told = []
+    for absent, records in ((["amont", "n", "o"], 900), (None, 0), (["amont", "n", "p"], 200), (["n"], 900)):
+        batch = progress(absent=absent, records=records, lacking={"n": "no n"} if absent else {})
+        summary.add(batch)
+        told.append(list(batch.lacking.values()))
+    none = "amont: null in every record; a name in the schema that no record has?"
+    assert told == [["no n"], [], [none], []]
+    assert summary.absent == {"n"} and summary.told_of_absent is None

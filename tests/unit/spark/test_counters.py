@@ -54,6 +54,7 @@ def report(number: int) -> BatchReport:
         waiting_for=("s",), finished=True, selections=12, operator_seconds=13.0,
         lanes=14, lane_rows=15, distinct_rows=16,
         longest_lane_seconds=17.0, longest_lane_predicted=18.0, over_bound="too much", lookups={"hosts": "a"},
+        absent=["x"],
     )  # fmt: skip
 
 
@@ -80,6 +81,7 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         *((name, "double") for name in ("longest_lane_seconds", "longest_lane_predicted")),
         ("over_bound", "string"),
         ("lookups", "map<string, string>"),
+        ("absent", "list<item: string>"),
     ]
 
 

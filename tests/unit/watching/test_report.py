@@ -190,6 +190,22 @@ def test_many_late_events_and_a_bound_that_is_not_kept_are_told(tmp_path: Path) 
     assert bound == "latency_bound cannot be kept: 3 s predicted."
 
 
+def test_attributes_that_no_record_has_are_told_once_there_are_enough_records(tmp_path: Path) -> None:
+    watched = watched_job(tmp_path, 1)
+    few = {"records": 1, "late": 0, "bad_records": 0}
+    watched.batch({}, absent=["amont", "o"], **few)
+    watched.batch({}, **few)  # of a release that did not tell
+    seen = Seen(watched.spec.sink_path)
+    assert told_of(watched, seen)["troubles"][1:] == []
+    watched.batch({}, absent=["amont", "p"], records=998, late=0, bad_records=0)
+    for looks in (seen, None):
+        assert told_of(watched, looks)["troubles"][1:] == [
+            "amont: null in every record; a name in the schema that no record has?"
+        ]
+    watched.batch({}, absent=[], **few)
+    assert told_of(watched, seen)["troubles"][1:] == []
+
+
 def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -> None:
     targets = [{"name": name, "http": "http://127.0.0.1:9"} for name in ("pager", "bus")]
     watched = watched_job(tmp_path, 1, pairs_of_events(8), {"alerts": targets})

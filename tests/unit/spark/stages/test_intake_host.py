@@ -20,7 +20,7 @@ from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import FRAME, PROGRESS
 
 RULES = """
-events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
+events: {schema: "time TIMESTAMP, x BIGINT, y STRING", event_time: time}
 rules:
   - {name: r, pattern: {sequence: [{a: x >= 0}, {b: x < 0}]}, within: 10 s}
 """
@@ -36,11 +36,14 @@ def test_a_task_takes_thousands_of_small_files_and_joins_them_to_one_frame(tmp_p
     rows = []
     for number in range(FILES):
         table = pa.table({"time": [datetime(2024, 1, 1) + timedelta(seconds=number)], "x": [number]})
+        table = table.append_column("y", pa.nulls(1, pa.string()))
         rows += intake.take(table_events(table, rules[0].schema, f"{number}.json").events, entry=number)
     rows += intake.rows_at_end()
     assert time.process_time() - began < MOST_CPU_SECONDS
     (frame,) = [decode(body) for _, kind, body in rows if kind == FRAME]
     assert frame[SOURCE].to_pylist() == [f"{number}.json" for number in range(FILES)]
+    (absent,) = [json.loads(body)["absent"] for _, kind, body in rows if kind == PROGRESS]
+    assert absent == ["y"]
     (told,) = [json.loads(body)["progress"] for _, kind, body in rows if kind == PROGRESS]
     assert [(file["entry"], file["name"]) for file in told["files"]] == [
         (number, f"{number}.json") for number in range(FILES)
