@@ -23,35 +23,13 @@ TOLD = (
     "got a full one. Make room and start the job again."
 )
 
-# Anybody can mount small file systems in a name space of his own, which lives as long as this script. There
-# is always room for something: on the first one for some batches, in KiB.
-SCRIPT = """
-disk() { mkdir -p "$1" && mount -t tmpfs -o size="$2k" tmpfs "$1" || exit 97; }
-size() { mount -o remount,size="$2k" "$1" || exit 98; }
-used() { df --output=used "$1" | tail -n 1; }
-run() { "$python" jobs/run.py "$job"; echo "ended with $?" >&2; }
-python=$1; job=$3; waiting=$2/checkpoint/waiting; checkpoint=$2/checkpoint; out=$2/out
-disk "$checkpoint" 16384; disk "$waiting" 1400; disk "$out" 16384
-run
-cp -a "$waiting" "$2/full"
-size "$waiting" 16384
-size "$checkpoint" $(($(used "$checkpoint") + 60))
-run
-size "$checkpoint" 16384
-size "$out" $(($(used "$out") + 8))
-run
-size "$out" 16384
-run
-cp -a "$out" "$2/kept"
-"""
-
 
 def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: Path) -> None:
     """That of what waits, then that of the rest of the checkpoint, then that of the tables."""
     job_file = make_job(tmp_path, rules=WAITING)
     write_files(tmp_path, waiting_events(), FILES)
     space = ["unshare", "--user", "--map-root-user", "--mount"]
-    command = [*space, "sh", "-c", SCRIPT, "sh", sys.executable, tmp_path, job_file]
+    command = [*space, sys.executable, "-m", "tests.support.full_disks", job_file]
     answer = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500, env=environment()
     )
