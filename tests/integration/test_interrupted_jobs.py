@@ -19,11 +19,11 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
-from tests.support.commands import environment, message_of
+from tests.support.commands import environment, message_of, spark_pace
 
 pytestmark = pytest.mark.integration
 
-FILES = 20  # two and more for each run but the last
+FILES = 16  # two and more for each run but the last
 LONG_S = 300  # a start takes ten seconds, on a busy machine a hundred
 
 Process = subprocess.Popen[str]
@@ -61,10 +61,9 @@ def test_a_job_interrupted_again_and_again_ends_as_an_unbroken_one(
 ) -> None:
     """In a chain: what one run leaves behind is what the next one begins with."""
     job = make_job(tmp_path)
-    events = random_events(20)
+    events = random_events(20, 10 * FILES)
     write_files(tmp_path, events, FILES)
-    a_second_process_is_refused_and_a_signal_stops_the_first(job)
-    a_signal_to_all_its_processes_stops_it(job)
+    a_second_process_is_refused_and_a_signal_to_all_its_processes_stops_the_first(job)
     the_end_of_its_jvm_is_told_in_one_line(job)
     temporary = tmp_path / "temporary files"
     temporary.mkdir()
@@ -84,25 +83,19 @@ def test_a_job_interrupted_again_and_again_ends_as_an_unbroken_one(
     assert metrics["events"].to_pylist() == [10] * FILES
 
 
-def a_second_process_is_refused_and_a_signal_stops_the_first(job: Path) -> None:
+def a_second_process_is_refused_and_a_signal_to_all_its_processes_stops_the_first(job: Path) -> None:
     with in_the_middle(job) as first:
         first.send_signal(signal.SIGSTOP)  # or it may be done before the second has begun
-        with running(job) as second:
-            _, errors = second.communicate(timeout=LONG_S)
+        second = spark_pace("run", job)
         assert second.returncode == 1
-        assert f"must be used by one job at a time; got a second while process {first.pid} runs" in errors
-        assert "Traceback" not in errors
-        first.send_signal(signal.SIGINT)
+        assert (
+            f"must be used by one job at a time; got a second while process {first.pid} runs" in second.stderr
+        )
+        assert "Traceback" not in second.stderr
         first.send_signal(signal.SIGCONT)
+        os.killpg(first.pid, signal.SIGTERM)
         _, errors = first.communicate(timeout=LONG_S)
-        assert (first.returncode, errors) == (130, "")
-
-
-def a_signal_to_all_its_processes_stops_it(job: Path) -> None:
-    with in_the_middle(job) as process:
-        os.killpg(process.pid, signal.SIGTERM)
-        _, errors = process.communicate(timeout=LONG_S)
-        assert (process.returncode, errors) == (143, "")
+        assert (first.returncode, errors) == (143, "")
 
 
 def the_end_of_its_jvm_is_told_in_one_line(job: Path) -> None:
