@@ -6,6 +6,7 @@ One reads a real broker, which is killed too. The other has random graphs of rul
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -20,31 +21,27 @@ from tests.long.chaos.moments import WITH_THE_FIRST_BATCH
 from tests.long.chaos.series import RANDOM, Kill, Series
 from tests.long.chaos.stream import in_core, make_stream
 from tests.long.chaos.topic import kill_for, produce, write_topic_job
-from tests.long.levels.kills import killed_job
-from tests.support.graph_jobs import drawn_graphs
+from tests.long.levels.kills import EVENTS, FILES_FOR_A_KILL, killed
+from tests.support.graph_jobs import drawn_graphs, make_graph_job
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
 BATCH = 1000
-BATCHES = 28  # how many pass before a kill from outside is chance
-KILLS = [  # late and quarantine are written before matches and metrics; `make chaos` has all moments
-    Kill("group", "layout unwritten"),
+BATCHES = 24  # how many pass before a kill from outside is chance
+KILLS = [  # one of each kind, for each that ends the job costs a start; `make chaos` has all moments
     Kill("driver", "query unstarted"),
     Kill("driver", WITH_THE_FIRST_BATCH),
-    Kill("group", "levels written"),
-    Kill("driver", "numbers unwritten"),
     Kill("all", "chunk half written"),
     Kill("all", "chunk written"),
-    Kill("driver", "old chunk removed"),
+    Kill("group", "numbers unwritten"),  # the levels are written
+    Kill("driver", "old chunk removed"),  # the numbers are written
     Kill("worker", RANDOM),
     Kill("daemon", RANDOM),
     Kill("operator", RANDOM),
-    Kill("group", "quarantine written"),
+    Kill("group", "quarantine written"),  # late and quarantine come before matches and metrics
     Kill("broker", RANDOM),
     Kill("driver", "metrics written"),
-    Kill("jvm", RANDOM),
-    Kill("driver", "end half written"),
-    Kill("group", "end written"),
+    Kill("group", "end half written"),
 ]
 
 
@@ -73,7 +70,10 @@ def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
 
 
 def test_random_graphs_of_rules_in_a_job_that_is_killed_find_what_the_oracle_finds(tmp_path: Path) -> None:
-    job, outcome = killed_job(tmp_path / "job", drawn_graphs(4), 4, 3)
+    kills = [Kill("driver", "lookup unwritten"), Kill("jvm", RANDOM)]
+    sizes = FILES_FOR_A_KILL * (len(kills) + 1), EVENTS
+    job = make_graph_job(tmp_path / "job", drawn_graphs(4), Random(4), sizes)
+    outcome = killed(job, tmp_path / "job", 4, kills)
     assert list(job.differences()) == []
     assert outcome.complaints == []
     assert outcome.unspent == []

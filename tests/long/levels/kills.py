@@ -48,11 +48,15 @@ def random_kills(chance: Random, rules: Sequence[Rule], count: int) -> list[Kill
 
 def killed_job(folder: Path, drawn: Iterator[Graph], seed: int, kills: int) -> tuple[GraphJob, Outcome]:
     """Make a job, and kill it so many times until it ends."""
-    chance, files = Random(seed), FILES_FOR_A_KILL * (kills + 1)
-    job = make_graph_job(folder, drawn, chance, (files, EVENTS))
+    chance = Random(seed)
+    job = make_graph_job(folder, drawn, chance, (FILES_FOR_A_KILL * (kills + 1), EVENTS))
+    return job, killed(job, folder, seed, random_kills(chance, job.spec.rules, kills))
+
+
+def killed(job: GraphJob, folder: Path, seed: int, kills: Sequence[Kill]) -> Outcome:
+    """Kill a job, whose files are in the folder, at these moments until it ends."""
     path = keep(job, folder / "job.pickle")
-    series = Series(path, folder / "logs", seed, driver="tests.long.levels.driver")
-    return job, series.run(random_kills(chance, job.spec.rules, kills))
+    return Series(path, folder / "logs", seed, driver="tests.long.levels.driver").run(kills)
 
 
 @click.command()
