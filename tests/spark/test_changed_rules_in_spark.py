@@ -134,8 +134,9 @@ def test_a_rule_starts_anew_though_the_job_is_stopped_while_spark_starts(
     )
 
 
-@pytest.mark.parametrize("fails_at", ["matches", "metrics"])
-@pytest.mark.parametrize("stays", [("keyed",), ()], ids=["one_stays", "none_stays"])
+@pytest.mark.parametrize(
+    ("fails_at", "stays"), [("matches", ("keyed",)), ("metrics", ())], ids=["one_stays", "none_stays"]
+)
 def test_an_unfinished_batch_is_finished_before_rules_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str, stays: tuple[str, ...]
 ) -> None:

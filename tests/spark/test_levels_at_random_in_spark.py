@@ -15,7 +15,7 @@ from tests.support.graph_jobs import Graph, drawn_graphs, make_graph_job
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-JOBS = 10
+JOBS = 6
 FILES, EVENTS = 4, 24
 
 

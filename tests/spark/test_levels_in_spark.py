@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,19 +89,18 @@ def test_rules_over_rules_find_in_a_job_what_the_core_finds(tmp_path: Path) -> N
 
 
 @pytest.mark.in_parts
-@pytest.mark.parametrize("fails_at", ["matches", "metrics"])
 def test_a_job_that_stops_between_batches_and_in_them_finds_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It fails before the matches of one batch are written, and behind those of another."""
     spec = job(tmp_path, rules=LEVELS, finish=False)
     feed(tmp_path, 0, 2)
     run_job(spec)
     feed(tmp_path, 2, 5)
-    stop_at(monkeypatch, fails_at, batch_id=3)
-    with pytest.raises(Exception, match="the disk is full"):
-        run_job(spec)
-    monkeypatch.undo()
-    run_job(spec)
+    for fails_at, batch_id in (("matches", 2), ("metrics", 3)):
+        with monkeypatch.context() as patch, pytest.raises(Exception, match="the disk is full"):
+            stop_at(patch, fails_at, batch_id=batch_id)
+            run_job(spec)
     feed(tmp_path, 5, 6)
     run_job(replace(spec, finish=True))
     assert matches(spec) == rows(spec)
@@ -135,30 +133,22 @@ def spoil(path: Path) -> None:
 
 
 @pytest.mark.in_parts
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (
-            lose,
-            "must hold the state that the rules that read matches begin batch 2 with; got no file. Restore",
-        ),
-        (
-            spoil,
-            "must be as this program wrote it; got another content than its checksum is of. Restore",
-        ),
-    ],
-)
-def test_a_checkpoint_without_its_state_of_matches_is_refused(
-    tmp_path: Path, damage: Callable[[Path], None], message: str
-) -> None:
+def test_a_checkpoint_without_its_state_of_matches_is_refused(tmp_path: Path) -> None:
     spec = job(tmp_path, rules=LEVELS, finish=False)
     feed(tmp_path, 0, 2)
     run_job(spec)
     state = Path(spec.checkpoint_path, "levels", "2")
-    damage(state)
     feed(tmp_path, 2, 3)
-    with pytest.raises(StateError, match=f"^{re.escape(f'{state} — {message}')}"):
-        run_job(spec)
+    for damage, message in (
+        (spoil, "must be as this program wrote it; got another content than its checksum is of. Restore"),
+        (
+            lose,
+            "must hold the state that the rules that read matches begin batch 2 with; got no file. Restore",
+        ),
+    ):
+        damage(state)
+        with pytest.raises(StateError, match=f"^{re.escape(f'{state} — {message}')}"):
+            run_job(spec)
 
 
 def found(spec: JobSpec, rule: str) -> list[dict[str, Any]]:
