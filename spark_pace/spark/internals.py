@@ -59,8 +59,7 @@ CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 # The modules that Spark runs as Python processes; `spark_pace.spark.stages.daemon` replaces the first.
-DAEMON = "pyspark.daemon"
-WORKER = "pyspark.worker"
+DAEMON, WORKER = "pyspark.daemon", "pyspark.worker"
 
 # The versions in which Spark writes its notes of a batch's offsets and of its end. We read the first.
 _NOTE_VERSIONS = (
@@ -145,6 +144,11 @@ def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm
 
 
+def make_active(spark: SparkSession) -> None:
+    """Make a session the active one; `createDataFrame` makes its own so, whose sources others cannot have."""
+    jvm_of(spark).org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+
+
 def has_class(spark: SparkSession, name: str) -> bool:
     """True if a class is on Spark's class path; without this check its use would fail later, with a trace."""
     try:
@@ -155,10 +159,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 
 def is_ending() -> bool:
-    """True if this process's JVM is ending or has ended, or does not answer.
-
-    Callers ask after a failure, for the signal that stopped the job may have been sent to the JVM too.
-    """
+    """True if the JVM is ending or has ended, or does not answer, as after a signal to all processes."""
     from pyspark import SparkContext
 
     jvm: Any = SparkContext._jvm

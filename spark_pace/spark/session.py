@@ -15,7 +15,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError, UnfitError, one_line
-from spark_pace.spark.internals import JavaError, has_class, has_jvm, hush_ends, hush_updates, require_known
+from spark_pace.spark.internals import (
+    JavaError,
+    has_class,
+    has_jvm,
+    hush_ends,
+    hush_updates,
+    make_active,
+    require_known,
+)
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.launch import launch
 from spark_pace.spark.java.settings import JARS_VARIABLE, LOCAL_CHECKPOINT, SETTINGS, settings_here
@@ -54,7 +62,9 @@ def job_session(
                 own.conf.set(key, value)
         yield own
     finally:
-        if not running:
+        if running:
+            make_active(spark)  # or the next job cannot have sources of the same names
+        else:
             spark.stop()
 
 

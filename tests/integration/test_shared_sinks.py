@@ -5,14 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_pace.errors import StateError
+from spark_pace.errors import SparkPaceError, StateError
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
+from spark_pace.spark.stages.merger import MergerHost
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
 from tests.support.commands import environment
 
@@ -36,29 +38,47 @@ def jobs_on_one_sink(folder: Path, sink: str) -> list[Path]:
 
 
 def run_at_once(jobs: list[Path], gate: Path) -> list[tuple[int, str]]:
-    """Run jobs that write their first batches at the same moment: exit codes and errors."""
-    command = [sys.executable, "-m", "tests.support.first_batch"]
+    """Run two jobs that begin to write at the same moment, the first one here: exit codes and errors."""
+    command = [sys.executable, "-m", "tests.support.first_batch", jobs[1], gate]
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    started = [subprocess.Popen([*command, job, gate], **pipes, cwd=ROOT, env=environment()) for job in jobs]
-    try:
-        while not all(gate.with_name(f"{gate.name}.{process.pid}").exists() for process in started):
-            ended = [process for process in started if process.poll() is not None]
-            assert not ended, [process.communicate() for process in ended]
-            threading.Event().wait(0.1)
-        gate.touch()
-        errors = [process.communicate(timeout=LONG_S)[1] for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.communicate()
-    return [(process.returncode, told) for process, told in zip(started, errors, strict=True)]
+    with subprocess.Popen(command, **pipes, cwd=ROOT, env=environment()) as other:
+
+        def await_other() -> None:
+            while not gate.with_name(f"{gate.name}.{other.pid}").exists():
+                assert other.poll() is None, other.communicate()
+                threading.Event().wait(0.01)
+            gate.touch()
+
+        try:
+            here = run_here(jobs[0], await_other)
+            told = other.communicate(timeout=LONG_S)[1]
+        finally:
+            other.kill()
+    return [here, (other.returncode, told)]
+
+
+def run_here(job: Path, before_writing: Callable[[], None]) -> tuple[int, str]:
+    with pytest.MonkeyPatch.context() as patched:
+        write = MergerHost._write
+
+        def waiting(host: MergerHost, *batch: Any) -> None:
+            before_writing()
+            write(host, *batch)
+
+        patched.setattr(MergerHost, "_write", waiting)
+        try:
+            run_job(read_job(job))
+        except SparkPaceError as error:
+            return 1, str(error)
+    return 0, ""
 
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("address", [False, True])
 def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path, address: bool) -> None:
-    """Delta-rs writes the tables, or for an address Spark."""
-    jobs = jobs_on_one_sink(tmp_path, f"file://{tmp_path}/out" if address else "out")
+    """Delta-rs writes the tables, or for an address Spark. Other jobs can follow in this process."""
+    sink = f"file://{tmp_path}/out" if address else "out"
+    jobs = jobs_on_one_sink(tmp_path, sink)
     write_files(tmp_path, random_events(21), FILES)
     ends = run_at_once(jobs, tmp_path / "gate")
     assert sorted(code for code, _ in ends) == [0, 1], ends
@@ -71,7 +91,6 @@ def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path, ad
     assert sorted(table(spec, "metrics")["batch_id"].to_pylist()) == list(range(FILES))
     with pytest.raises(StateError, match="must be written by this checkpoint alone"):
         run_job(read_job(loser))
-    if not address:
-        loser.write_text(loser.read_text().replace("path: out", "path: own"))
-        run_job(read_job(loser))
-        assert matches(read_job(loser)) == matches(spec)
+    loser.write_text(loser.read_text().replace(f"path: {sink}", "path: own"))
+    run_job(read_job(loser))
+    assert matches(read_job(loser)) == matches(spec)
