@@ -62,8 +62,7 @@ def assert_as_replayed(spec: JobSpec, files: Path) -> None:
     assert matches(spec) == found
 
 
-@pytest.mark.parametrize("sources", [{}, BY_KEY], ids=["partitions", "column"])
-@pytest.mark.parametrize("most", [1_000, 37])
+@pytest.mark.parametrize(("sources", "most"), [({}, 1_000), (BY_KEY, 37)], ids=["partitions", "column"])
 def test_however_it_is_cut_and_though_a_batch_runs_again(
     broker: Broker,
     topic: str,
