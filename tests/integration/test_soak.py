@@ -16,8 +16,8 @@ pytestmark = pytest.mark.integration
 
 def test_nothing_is_lost_and_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_SUBMIT_OPTS")  # the memory of a JVM as users start it
-    settings = Settings(tmp_path / "soak", minutes=2, rate=300, burst=5, trigger_s=4)
-    problems = soak(settings, Tolerance(share=0.25, least_mb=150))
+    settings = Settings(tmp_path / "soak", minutes=1, rate=300, burst=5, trigger_s=4, look_s=5)
+    problems = soak(settings, Tolerance(share=0.2, least_mb=75))
     assert problems == []
     account = json.loads((tmp_path / "soak" / "report.json").read_text())["account"]
     assert account["produced"] == account["events"] + account["late"] + account["bad"]

@@ -1,4 +1,4 @@
-"""The job of a soak, a process of its own: `run_job`, with a look at the JVM's live memory once a minute.
+"""The job of a soak, a process of its own: `run_job`, with looks at the JVM's live memory.
 
 A collection is asked for before each look: only what is still in use counts. It costs the batch at work some
 tenths of a second.
@@ -24,14 +24,15 @@ HEAP_FILE = "heap.jsonl"
 @click.command()
 @click.argument("job", type=click.Path(path_type=Path))
 @click.argument("end", required=False, type=click.Choice(["finish"]))
-def main(job: Path, end: str | None) -> None:
+@click.option("--look-s", default=30.0, help="Seconds between two looks.")
+def main(job: Path, end: str | None, look_s: float) -> None:
     """Run the JOB of a file: as it says, or, with ``finish``, to the end of what is there."""
     spec = read_job(job)
     if end is not None:
         run_job(replace(spec, trigger_us="available_now", finish=True))
         return
     over = threading.Event()
-    watch = threading.Thread(target=watch_heap, args=(job.parent / HEAP_FILE, over), daemon=True)
+    watch = threading.Thread(target=watch_heap, args=(job.parent / HEAP_FILE, over, look_s), daemon=True)
     watch.start()
     try:
         run_job(spec)
@@ -39,7 +40,7 @@ def main(job: Path, end: str | None) -> None:
         over.set()
 
 
-def watch_heap(path: Path, over: threading.Event, every_seconds: float = 30) -> None:
+def watch_heap(path: Path, over: threading.Event, every_seconds: float) -> None:
     """Note the bytes of the heap in use after a collection until `over`."""
     while not over.wait(every_seconds):
         context = SparkContext._active_spark_context

@@ -56,7 +56,7 @@ def run(settings: Settings) -> tuple[Account, Watched]:
 def _watch(settings: Settings, servers: str) -> Watched:
     """Produce and run the job until it has caught up after the last event; then stop it."""
     with ExitStack() as stack:
-        job = stack.enter_context(_job(settings))
+        job = stack.enter_context(_job(settings, f"--look-s={settings.look_s}"))
         with _producer(replace(settings, minutes=FIRST_MINUTES, burst=1), servers) as first:
             _require(first, 0)
         sampler = stack.enter_context(closing(Sampler(settings, job.pid, servers)))

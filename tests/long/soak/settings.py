@@ -48,6 +48,7 @@ class Settings:
         partitions: of the topic.
         trigger_s: seconds from one batch's start to the next.
         delay_s: of the job.
+        look_s: seconds between two looks at the JVM's live memory.
         ports: where the job answers: its page, and its counters.
     """
 
@@ -58,6 +59,7 @@ class Settings:
     partitions: int = 4
     trigger_s: int = 2
     delay_s: int = 2
+    look_s: float = 30
     ports: tuple[int, int] = field(default_factory=lambda: (free_port(), free_port()))
 
     @property
