@@ -48,10 +48,13 @@ def below(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
     return found
 
 
-@pytest.mark.parametrize("command", RUNS)
 @pytest.mark.parametrize(
-    ("main", "after_s"),
-    [("org.apache.spark.launcher.Main", 0), ("-Xmx2g", 0), ("-Xmx2g", 0.3)],
+    ("command", "main", "after_s"),
+    [
+        ("spark-pace", "org.apache.spark.launcher.Main", 0),
+        ("jobs/run.py", "-Xmx2g", 0),
+        ("spark-pace", "-Xmx2g", 0.3),
+    ],
 )
 def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
     tmp_path: Path, command: str, main: str, after_s: float
@@ -75,9 +78,9 @@ def test_the_end_of_all_python_workers_is_told_in_one_line(
 ) -> None:
     """Each run is disturbed once, at another moment of its batches; the last one is left alone."""
     job = make_job(tmp_path)
-    write_files(tmp_path, random_events(17, 2000), 20)
+    write_files(tmp_path, random_events(17, 800), 8)
     told = []
-    for tenths in (0, 2, 4):
+    for tenths in (0, 3):
         with running([*RUNS["jobs/run.py"], job]) as process:
             assert process.stdout is not None
             assert "Z batch " in process.stdout.readline()
