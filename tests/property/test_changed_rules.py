@@ -14,6 +14,7 @@ from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.draws import chosen, composite
 from tests.support.drive import drive
 from tests.support.results import from_core
 from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
@@ -28,16 +29,19 @@ class Stay:
     end: int
 
 
-@st.composite
+TWO_TO_FOUR_RULES = st.lists(any_rule(), min_size=2, max_size=4)
+
+
+@composite
 def changes(draw: st.DrawFn) -> tuple[Arrival, list[Stay]]:
     """A stream and rules that come and go; the end of the input is a batch, too."""
     arrival = draw(arrivals())
     steps = len(arrival.batches) + 1
-    drawn = draw(st.lists(any_rule(), min_size=2, max_size=4))
+    drawn = draw(TWO_TO_FOUR_RULES)
     stays = []
     for number, rule in enumerate(drawn):
-        first = draw(st.sampled_from([0, 0, *range(steps)]))
-        end = draw(st.sampled_from([steps, steps, *range(first + 1, steps)]))
+        first = chosen(draw, [0, 0, *range(steps)])
+        end = chosen(draw, [steps, steps, *range(first + 1, steps)])
         stays.append(Stay(replace(rule, name=f"rule{number}", schema=drawn[0].schema), first, end))
     return arrival, stays
 

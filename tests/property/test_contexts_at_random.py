@@ -12,7 +12,7 @@ from tests.support.checks import NARROW, check
 from tests.support.forms import LANDED, form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.strategies import CONTEXTS, rules
-from tests.support.streams import dense_streams, streams
+from tests.support.streams import sparse_or_dense, streams
 
 
 @pytest.mark.parametrize("where", [False, True], ids=["plain", "where"])
@@ -28,7 +28,7 @@ def test_a_pattern_gives_the_oracles_matches(context: Context, where: bool, data
 def test_a_pattern_with_groups_or_negations_gives_the_oracles_matches(
     context: Context, data: st.DataObject
 ) -> None:
-    check(data.draw(grouped_rules(context)), data.draw(st.one_of(dense_streams(), streams())))
+    check(data.draw(grouped_rules(context)), data.draw(sparse_or_dense()))
 
 
 @given(
@@ -44,4 +44,4 @@ def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
 @NARROW
 @given(data=st.data())
 def test_a_form_of_rules_gives_the_oracles_matches(name: str, data: st.DataObject) -> None:
-    check(data.draw(form(name)), data.draw(st.one_of(dense_streams(), streams())))
+    check(data.draw(form(name)), data.draw(sparse_or_dense()))

@@ -18,10 +18,9 @@ from spark_pace.core.split.carry.carry import Wanted
 from spark_pace.core.split.carry.forgotten_keys import Forgetting
 from spark_pace.core.split.snapshot import load
 from tests.oracle.contexts import Event
-from tests.oracle.matches import evaluate
 from tests.oracle.rules_stream import end_of, in_stream_order, keyed_streams
 from tests.support.any_rule import any_forgetful_rule
-from tests.support.checks import WIDE, assert_equal, check, expected_rows
+from tests.support.checks import WIDE, assert_equal, check, rows_and_releases
 from tests.support.drive import drive
 from tests.support.strategies import (
     CONTEXTS,
@@ -89,7 +88,7 @@ def goes_out_in_time(rule: Rule, arrival: Arrival, spread: Parallelism, finish: 
         [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, least_lane_rows=1
     )
     events = arrival.on_time()[0]
-    everything, releases = expected_rows(rule, events), [match.releasable for match in evaluate(rule, events)]
+    everything, releases = rows_and_releases(rule, events)
     so_far: list[pa.Table] = []
     for step in drive(plan, arrival.tables(rule), finish=finish):
         so_far.append(step.matches)

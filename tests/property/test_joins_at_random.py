@@ -14,8 +14,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge
 from tests.oracle.contexts import Event
-from tests.oracle.matches import evaluate
-from tests.support.checks import assert_equal, expected_rows
+from tests.support.checks import assert_equal, rows_and_releases
 from tests.support.drive import drive
 from tests.support.free import BEYOND, FREE
 from tests.support.results import table_of
@@ -38,8 +37,7 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
         size = data.draw(st.integers(1, 5))
         batches.append(events[place : place + size])
         place += size
-    everything = expected_rows(rule, events)
-    releases = [match.releasable for match in evaluate(rule, events)]
+    everything, releases = rows_and_releases(rule, events)
     if events:  # of a type that no component has
         last = events[-1]
         batches.append(

@@ -21,6 +21,7 @@ from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, read
 from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.draws import chosen, composite
 from tests.support.drive import drive
 from tests.support.strategies import column, condition, number, text
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
@@ -59,25 +60,21 @@ class Setting:
         return self.heartbeat is not None and holds(self.heartbeat, Bindings(event=event.row))
 
 
-@st.composite
+@composite
 def settings(draw: st.DrawFn) -> Setting:
-    by_source = draw(st.sampled_from([True, True, True, False]))
+    by_source = chosen(draw, [True, True, True, False])
     seconds = st.sampled_from([0, 1, 2, 4, 8])
     spec = OrderSpec(
         delay_us=draw(seconds) * SECOND,
         by_source=by_source,
         idle_after_us=draw(st.none() | seconds.map(lambda s: s * SECOND)) if by_source else None,
-        expected_sources=draw(st.sampled_from([(), ("s", "t"), ("u",), ("1", "2"), ("t", "z")]))
-        if by_source
-        else (),
-        deduplicate_on=draw(st.sampled_from([(), (), ("x",), ("type", "k"), ("y", "x"), ("id",)])),
+        expected_sources=chosen(draw, [(), ("s", "t"), ("u",), ("1", "2"), ("t", "z")]) if by_source else (),
+        deduplicate_on=chosen(draw, [(), (), ("x",), ("type", "k"), ("y", "x"), ("id",)]),
     )
-    beats = draw(
-        st.sampled_from(
-            [None, None, condition("=", column("type"), text("d")), condition("=", column("x"), number(1))]
-        )
+    beats = chosen(
+        draw, [None, None, condition("=", column("type"), text("d")), condition("=", column("x"), number(1))]
     )
-    return Setting(spec, draw(st.sampled_from([None, "k", "x"])) if by_source else None, beats)
+    return Setting(spec, chosen(draw, [None, "k", "x"]) if by_source else None, beats)
 
 
 def accounted(counts: Counter[str]) -> int:

@@ -246,7 +246,7 @@ def test_a_rule_with_earlier_events_has_all_events_that_pass_its_filter(
 def test_a_span_that_aggregates_is_one_with_an_operator_that_does(
     span: Span, schema: Any, events: list[Event], data: st.DataObject
 ) -> None:
-    with_operator = data.draw(varied(rule(schema, None, span, "tests.support.operators:summary")))
+    with_operator = varied(data.draw, rule(schema, None, span, "tests.support.operators:summary"))
     computed = (
         EmitField("n", "BIGINT", Aggregate("count", None, None, "BIGINT")),
         EmitField("first", "STRING", Aggregate("first", None, "id", "STRING")),

@@ -15,9 +15,8 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span
 from tests.oracle.contexts import Event
-from tests.oracle.matches import evaluate
 from tests.support.any_rule import any_rule
-from tests.support.checks import NARROW, WIDE, assert_equal, expected_rows
+from tests.support.checks import NARROW, WIDE, assert_equal, rows_and_releases
 from tests.support.drive import drive
 from tests.support.forms import LANDED, form
 from tests.support.graph_strategies import like_events
@@ -40,8 +39,7 @@ PAUSES = Call("=", (Column(None, "type", "STRING"), Literal(PAUSE, "STRING")), "
 
 def check(rule: Rule, arrival: Arrival, slots: int) -> None:
     events = arrival.on_time()[0]
-    everything = expected_rows(rule, events)
-    releases = [match.releasable for match in evaluate(rule, events)]
+    everything, releases = rows_and_releases(rule, events)
     so_far: list[pa.Table] = []
     order, lanes = OrderSpec(arrival.delay_us), 2 * slots - 1
     plan = build_plan([rule], order=order, slots=slots, buckets=2, lanes=lanes, least_lane_rows=1)
@@ -130,8 +128,7 @@ def test_what_waits_for_time_goes_out_in_pauses_too(
             until = events[place].time if place < len(events) else events[-1].time + 50 * SECOND
             silent = {**events[-1].row, "time": until, "type": PAUSE}
             batches.append([Event(until, "s", len(events) + place, silent)])
-    everything = expected_rows(rule, events)
-    releases = [match.releasable for match in evaluate(rule, events)]
+    everything, releases = rows_and_releases(rule, events)
     plan = build_plan(
         [rule], order=OrderSpec(), slots=data.draw(st.integers(1, 2)), buckets=2, heartbeat=PAUSES
     )

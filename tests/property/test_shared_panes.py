@@ -16,6 +16,7 @@ from tests.property.test_changed_rules import Stay, plans_of
 from tests.property.test_panes import with_sums
 from tests.support.aggregate_strategies import COUNT, aggregate_rules, over
 from tests.support.checks import assert_equal, expected_rows
+from tests.support.draws import built_once, chosen, composite
 from tests.support.drive import drive
 from tests.support.strategies import computed, condition, forgetful, number
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
@@ -31,32 +32,41 @@ COMPUTED = {f"computed_{name}": computed(name) for name in ("sum", "last")}
 MORE = [(), (), tuple(EmitField(name, one.type, one) for name, one in COMPUTED.items())]
 
 
-@st.composite
+@built_once
+def rules_over(grid: GridSpan) -> st.SearchStrategy[Rule]:
+    drawn = aggregate_rules(st.just(grid))
+    return drawn | drawn.flatmap(forgetful)
+
+
+TWO_TO_FOUR_GRIDS = st.lists(st.sampled_from(GRIDS), min_size=2, max_size=4)
+
+
+@composite
 def sharing_rules(draw: st.DrawFn) -> list[Rule]:
     """Rules of one stream over grids of panes of a second, with some of the same functions."""
-    grids = draw(st.lists(st.sampled_from(GRIDS), min_size=2, max_size=4))
-    drawn = aggregate_rules(st.just(max(grids, key=lambda grid: grid.size_us)))  # no key is forgotten in it
-    rule = with_sums(draw(drawn | drawn.flatmap(forgetful)))
+    grids = draw(TWO_TO_FOUR_GRIDS)
+    longest = max(grids, key=lambda grid: grid.size_us)  # no key is forgotten in it
+    rule = with_sums(draw(rules_over(longest)))
     return [
         replace(
             rule,
             name=f"rule{place}",
             span=grid,
-            having=draw(st.sampled_from(HAVING)),
-            emit=(*rule.emit[: draw(st.integers(1, len(rule.emit)))], *draw(st.sampled_from(MORE))),
+            having=chosen(draw, HAVING),
+            emit=(*rule.emit[: draw(st.integers(1, len(rule.emit)))], *chosen(draw, MORE)),
         )
         for place, grid in enumerate(grids)
     ]
 
 
-@st.composite
+@composite
 def changes(draw: st.DrawFn) -> tuple[Arrival, list[Stay]]:
     arrival = draw(arrivals())
     steps = len(arrival.batches) + 1
     stays = []
     for rule in draw(sharing_rules()):
-        first = draw(st.sampled_from([0, 0, 0, *range(steps)]))
-        stays.append(Stay(rule, first, draw(st.sampled_from([steps, steps, *range(first + 1, steps)]))))
+        first = chosen(draw, [0, 0, 0, *range(steps)])
+        stays.append(Stay(rule, first, chosen(draw, [steps, steps, *range(first + 1, steps)])))
     return arrival, stays
 
 

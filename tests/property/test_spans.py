@@ -18,7 +18,7 @@ from tests.support.strategies import (
     span_rules,
     spans,
 )
-from tests.support.streams import dense_streams, streams
+from tests.support.streams import sparse_or_dense, streams
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_a_pattern_in_sessions_gives_the_oracles_matches(context: Context, data:
 def test_a_pattern_with_groups_or_negations_in_a_span_gives_the_oracles_matches(
     context: Context, data: st.DataObject
 ) -> None:
-    check(data.draw(grouped_rules(context, spans=spans())), data.draw(st.one_of(dense_streams(), streams())))
+    check(data.draw(grouped_rules(context, spans=spans())), data.draw(sparse_or_dense()))

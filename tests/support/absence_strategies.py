@@ -13,6 +13,7 @@ from spark_pace.core.expr import Call, Expr
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Absence, Context, Pattern, Rule
 from spark_pace.rules.pattern.disjunction import with_bits
+from tests.support.draws import built_once, chosen, composite, shuffled
 from tests.support.form_strategies import Spans, changed, previous_conditions, rules_of
 from tests.support.grouped_strategies import grouped_patterns, rare
 from tests.support.strategies import CONTEXTS, column, condition, forgetful, number, patterns, predicates
@@ -21,24 +22,24 @@ from tests.support.streams import SECOND
 ATTRIBUTES = ("k", "x", "x", "y", "z", "type")
 
 
-@st.composite
+@composite
 def equalities(draw: st.DrawFn, negated: str, first: str) -> Expr:
     """Both events are equal in one attribute, or in what is computed of each."""
-    attribute = draw(st.sampled_from(ATTRIBUTES))
-    kind = draw(st.sampled_from(["same", "same", "same", "other", "sum"]))
+    attribute = chosen(draw, ATTRIBUTES)
+    kind = chosen(draw, ["same", "same", "same", "other", "sum"])
     sides: list[Expr] = [column(attribute, name) for name in (negated, first)]
     if kind == "other":
         sides = [column("x", negated), column("y", first)]
     if kind == "sum":
         sides = [Call("+", (column("x", negated), number(1)), "BIGINT"), column("x", first)]
-    return condition("=", *draw(st.permutations(sides)))
+    return condition("=", *shuffled(draw, sides))
 
 
-@st.composite
+@composite
 def other_conditions(draw: st.DrawFn, negated: str, first: str) -> Expr:
     """A condition on both events that is no equality, or hides one."""
-    left, right = (column(draw(st.sampled_from(["x", "y"])), name) for name in (negated, first))
-    kind = draw(st.sampled_from(["<", "<=", ">", "<>", "distance", "either", "sum"]))
+    left, right = (column(chosen(draw, ["x", "y"]), name) for name in (negated, first))
+    kind = chosen(draw, ["<", "<=", ">", "<>", "distance", "either", "sum"])
     if kind == "distance":
         distance = Call("abs", (Call("-", (left, right), "BIGINT"),), "BIGINT")
         return condition("<", distance, number(draw(st.integers(1, 2))))
@@ -49,35 +50,50 @@ def other_conditions(draw: st.DrawFn, negated: str, first: str) -> Expr:
     return condition(kind, left, right)
 
 
-@st.composite
+@built_once
+def forbidding() -> st.SearchStrategy[Expr]:
+    return predicates() | rare()
+
+
+@built_once
+def conditions(negated: str, first: str) -> st.SearchStrategy[Expr]:
+    equal = equalities(negated, first)
+    return st.one_of(equal, equal, other_conditions(negated, first))
+
+
+@composite
 def absences(draw: st.DrawFn, name: str, first: str) -> Absence:
     """A negated component in front of the component `first`."""
-    predicate = draw(predicates() | rare())
+    predicate = draw(forbidding())
     if draw(st.integers(0, 5)) == 0:
-        predicate = draw(changed(predicate, previous_conditions()))
-    conditions = st.one_of(equalities(name, first), equalities(name, first), other_conditions(name, first))
-    where = tuple(draw(conditions) for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2]))))
-    within_us = draw(st.sampled_from([0, 1, 2, 2, 3, 5, 8, 100])) * SECOND
+        predicate = changed(draw, predicate, previous_conditions())
+    where = tuple(draw(conditions(name, first)) for _ in range(chosen(draw, [0, 1, 1, 1, 2])))
+    within_us = chosen(draw, [0, 1, 2, 2, 3, 5, 8, 100]) * SECOND
     return Absence(Component(name, predicate, negated=True), within_us, where)
 
 
-@st.composite
 def behind_absences(draw: st.DrawFn, plain: Pattern) -> Pattern:
     """The pattern with one or two negated components in front of its first one."""
     first = plain.components[0]
-    names = ["m", "n"][: draw(st.sampled_from([1, 1, 1, 2]))]
+    names = ["m", "n"][: chosen(draw, [1, 1, 1, 2])]
     assume(first.times is None and len(plain.components) + len(names) <= MOST_COMPONENTS)
     return replace(plain, absences=tuple(draw(absences(name, first.name)) for name in names))
 
 
-@st.composite
-def absent_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
-    """A rule with negated components in first place; in spans, or where keys are forgotten, some for ever."""
-    context, inside = draw(st.sampled_from(contexts)), spans is not None
+@built_once
+def patterns_to_stand_behind(context: Context, inside: bool) -> st.SearchStrategy[Pattern]:
+    """Patterns whose first component is no group."""
     grouped = grouped_patterns(context, in_span=inside)
     alone = grouped.filter(lambda pattern: pattern.components[0].times is None)
-    plain = draw(patterns(context, in_span=inside) | alone)
-    rule = draw(rules_of(draw(behind_absences(plain)), spans))
+    return patterns(context, in_span=inside) | alone
+
+
+@composite
+def absent_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
+    """A rule with negated components in first place; in spans, or where keys are forgotten, some for ever."""
+    context, inside = chosen(draw, contexts), spans is not None
+    plain = draw(patterns_to_stand_behind(context, inside))
+    rule = rules_of(draw, behind_absences(draw, plain), spans)
     forgets = draw(st.integers(0, 2)) == 0
     if forgets:
         rule = draw(forgetful(rule))
@@ -96,7 +112,7 @@ def with_absences(draw: st.DrawFn, plain: Rule) -> Rule:
     assume(pattern is not None and plain.span is None and pattern.order == "sequence")
     assert pattern is not None
     assume(not pattern.components[0].members)
-    behind = draw(behind_absences(pattern))
+    behind = behind_absences(draw, pattern)
     every = with_bits([*behind.components, *(absence.component for absence in behind.absences)])
     return replace(plain, pattern=replace(behind, components=tuple(every[: len(behind.components)])))
 

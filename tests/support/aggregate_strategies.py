@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Expr
 from spark_pace.core.plan.rule import EmitField, PredicateSpan, Rule, Span
+from tests.support.draws import built_once, chosen, composite, some
 from tests.support.form_strategies import opening
 from tests.support.strategies import column, computed, condition, number, schemas, spans, text, varied
 
@@ -50,28 +51,32 @@ def over(function: Any, attribute: str, kind: Any = "BIGINT", of: Expr | None = 
 COMPUTED = ("sum", "avg", "min", "last", "count", "stddev")
 
 
-@st.composite
+@composite
 def conditions(draw: st.DrawFn) -> Expr:
     """A condition over aggregates of a span, false or null for some spans."""
-    compared = draw(st.sampled_from(["=", "<", ">=", ">", "<>"]))
-    one = draw(
-        st.sampled_from(
-            [
-                condition(">=", COUNT, number(draw(st.integers(1, 4)))),
-                condition(compared, over("sum", "x"), number(draw(st.integers(0, 4)))),
-                condition("<", over("min", "x"), over("max", "y")),
-                condition(compared, over("first", "x"), over("last", "x")),
-                condition(compared, over("count", "x"), over("count", "y")),
-                condition("<>", over("max", "type", "STRING"), text("c")),
-                condition("<", over("avg", "z", "DOUBLE"), over("stddev", "z", "DOUBLE")),
-                condition("is_null", over("stddev", "y", "DOUBLE")),
-            ]
-        )
+    compared = chosen(draw, ["=", "<", ">=", ">", "<>"])
+    one = chosen(
+        draw,
+        [
+            condition(">=", COUNT, number(draw(st.integers(1, 4)))),
+            condition(compared, over("sum", "x"), number(draw(st.integers(0, 4)))),
+            condition("<", over("min", "x"), over("max", "y")),
+            condition(compared, over("first", "x"), over("last", "x")),
+            condition(compared, over("count", "x"), over("count", "y")),
+            condition("<>", over("max", "type", "STRING"), text("c")),
+            condition("<", over("avg", "z", "DOUBLE"), over("stddev", "z", "DOUBLE")),
+            condition("is_null", over("stddev", "y", "DOUBLE")),
+        ],
     )
-    joined = draw(st.sampled_from(["", "", "", "and", "or", "not"]))
+    joined = chosen(draw, ["", "", "", "and", "or", "not"])
     if joined == "not":
         return condition("not", one)
     return condition(joined, one, draw(conditions())) if joined else one
+
+
+@built_once
+def condition_or_none() -> st.SearchStrategy[Expr | None]:
+    return st.none() | conditions() | conditions()
 
 
 def bare(rule: Rule) -> list[Expr]:
@@ -80,7 +85,7 @@ def bare(rule: Rule) -> list[Expr]:
     return [*of_key, opening("k")] if isinstance(rule.span, PredicateSpan) else of_key
 
 
-@st.composite
+@composite
 def aggregate_rules(draw: st.DrawFn, kinds: st.SearchStrategy[Span] | None = None) -> Rule:
     """A rule that aggregates the events of spans, some of which may not match its condition."""
     plain = Rule(
@@ -94,21 +99,19 @@ def aggregate_rules(draw: st.DrawFn, kinds: st.SearchStrategy[Span] | None = Non
         "selection",
         (),
     )
-    rule = draw(varied(plain))
+    rule = varied(draw, plain)
     fields = [EmitField("n", "BIGINT", COUNT)] if draw(st.booleans()) else []
     among = FIELDS + HOLISTIC if draw(st.integers(0, 3)) == 0 else FIELDS
-    for name, kind, function, attribute in draw(
-        st.lists(st.sampled_from(among), min_size=1, max_size=5, unique=True)
-    ):
+    for name, kind, function, attribute in some(draw, among, 1, 5):
         fields.append(EmitField(name, kind, over(function, attribute, kind)))
-    for function in draw(st.lists(st.sampled_from(COMPUTED), max_size=2, unique=True)):
+    for function in some(draw, COMPUTED, 0, 2):
         of_events = computed(function)
         fields.append(EmitField(f"computed_{function}", of_events.type, of_events))
     if among is not FIELDS and draw(st.booleans()):
         fields.append(EmitField("pairs", "BIGINT", computed("count_distinct")))
-    having = draw(st.none() | conditions() | conditions())
+    having = draw(condition_or_none())
     if bare(rule) and draw(st.booleans()):
-        outside = draw(st.sampled_from(bare(rule)))
+        outside = chosen(draw, bare(rule))
         fields.append(EmitField("outside", "STRING", outside))
         if draw(st.booleans()):
             equal = condition("=", outside, over("first", "k", "STRING"))

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Rule
+from tests.support.draws import built_once
 from tests.support.forms import LANDED, form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.strategies import CONTEXTS, forgetful, joined_rules, rules, span_rules, spans
 
 
-@cache  # a strategy that is built for each draw takes longer than what it draws
+@built_once
 def any_rule() -> st.SearchStrategy[Rule]:
     """A rule of any form."""
     return st.one_of(any_lasting_rule(), any_lasting_rule(), any_lasting_rule(), any_forgetful_rule())
 
 
-@cache
+@built_once
 def any_forgetful_rule() -> st.SearchStrategy[Rule]:
     """A rule of any form with keys that are forgotten."""
     return any_lasting_rule().flatmap(forgetful)
 
 
-@cache
+@built_once
 def any_lasting_rule() -> st.SearchStrategy[Rule]:
     """A rule of any form with keys, if any, that live for ever."""
     plain = st.sampled_from(CONTEXTS).flatmap(lambda context: rules(context))

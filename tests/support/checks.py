@@ -28,10 +28,16 @@ def told(event: Event) -> str:
 
 def expected_rows(rule: Rule, events: Sequence[Event]) -> list[Row]:
     """The oracle's matches; the stream is noted for the case that the test fails."""
+    return rows_and_releases(rule, events)[0]
+
+
+def rows_and_releases(rule: Rule, events: Sequence[Event]) -> tuple[list[Row], list[tuple[float, int]]]:
+    """The same, and behind them where each of them is releasable."""
     note("stream: " + ", ".join(told(event) for event in sorted(events, key=lambda event: event.time)))
-    rows = from_oracle(rule, evaluate(rule, events))
+    matches = evaluate(rule, events)
+    rows = from_oracle(rule, matches)
     note("oracle:\n" + "\n".join(map(brief, rows)))
-    return rows
+    return rows, [match.releasable for match in matches]
 
 
 def assert_equal(rule: Rule, expected: Sequence[Row], matches: pa.Table) -> None:

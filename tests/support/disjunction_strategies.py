@@ -13,6 +13,7 @@ from spark_pace.core.expr import Aggregate, Call, Column, Expr
 from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.members import asked, disjunction, names_in, united
 from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule
+from tests.support.draws import chosen, composite, some
 from tests.support.form_strategies import (
     Spans,
     any_patterns,
@@ -33,31 +34,29 @@ def called_by(expr: Expr, names: dict[str, str]) -> Expr:
     return expr
 
 
-@st.composite
 def members(
     draw: st.DrawFn, old: Component, bit: int, changes: Sequence[st.SearchStrategy[Expr]]
 ) -> Component:
     """A disjunction in place of a component, of two or three members."""
     found = []
-    for number in range(draw(st.sampled_from([2, 2, 2, 3]))):
+    for number in range(chosen(draw, [2, 2, 2, 3])):
         predicate = old.predicate if not number and draw(st.booleans()) else draw(predicates())
         for change in changes:
             if draw(st.integers(0, 2)) == 0:
-                predicate = draw(changed(predicate, change))
+                predicate = changed(draw, predicate, change)
         found.append(Member(f"{old.name}{number}", predicate, bit + number))
-    name = draw(st.sampled_from([old.name, " or ".join(one.name for one in found)]))
+    name = chosen(draw, [old.name, " or ".join(one.name for one in found)])
     return replace(disjunction(name, found), follows=old.follows)
 
 
-@st.composite
 def with_disjunctions(
     draw: st.DrawFn, pattern: Pattern, changes: Sequence[st.SearchStrategy[Expr]] = ()
 ) -> Pattern:
     """The pattern with a disjunction in one or two of its places; conditions name members or the place."""
     plain = [k for k, one in enumerate(pattern.components) if one.times is None and not one.negated]
     components, bit = list(pattern.components), len(pattern.components) + len(pattern.absences)
-    for index in sorted(draw(st.sets(st.sampled_from(plain), min_size=1, max_size=2))) if plain else []:
-        components[index] = draw(members(pattern.components[index], bit, changes))
+    for index in sorted(some(draw, plain, 1, 2)) if plain else []:
+        components[index] = members(draw, pattern.components[index], bit, changes)
         bit += len(components[index].members)
     assume(bit <= MOST_IN_OPENED_SPANS)
     where = []
@@ -66,7 +65,7 @@ def with_disjunctions(
         for old, new in zip(pattern.components, components, strict=True):
             if new.members:
                 own = [new.name, *(member.name for member in new.members), new.members[0].name]
-                names[old.name] = draw(st.sampled_from(own))
+                names[old.name] = chosen(draw, own)
         where.append(asked(called_by(conjunct.expr, names), components))
         if draw(st.booleans()):
             where += of_others(where[-1], components, swapped=draw(st.booleans()))
@@ -115,7 +114,7 @@ def fields_of_members(pattern: Pattern) -> tuple[EmitField, ...]:
     return tuple(found)
 
 
-@st.composite
+@composite
 def disjunctive_rules(
     draw: st.DrawFn,
     contexts: Sequence[Context] = CONTEXTS,
@@ -135,11 +134,11 @@ def disjunctive_rules(
         earlier: whether some members look at events before.
         opened: whether some members look at the event that opened the span.
     """
-    context = draw(st.sampled_from(contexts))
+    context = chosen(draw, contexts)
     plain = draw(any_patterns(context, in_span=spans is not None, conjunction=conjunction))
     changes = [previous_conditions()] * earlier + [open_conditions()] * opened
-    pattern = draw(with_disjunctions(plain, changes))
-    rule = draw(rules_of(pattern, spans))
+    pattern = with_disjunctions(draw, plain, changes)
+    rule = rules_of(draw, pattern, spans)
     names = {field.name for field in rule.emit}
     emit = [replace(field, name=field.name.replace(" ", "_")) for field in rule.emit]
     assert len(names) == len(rule.emit)

@@ -14,41 +14,42 @@ from spark_pace.core.plan.component import Ending
 from spark_pace.core.plan.rule import Context, Pattern, Rule
 from spark_pace.rules.pattern.disjunction import with_bits
 from tests.support.disjunction_strategies import with_disjunctions
+from tests.support.draws import built_once, chosen, composite, some
 from tests.support.form_strategies import Spans, open_conditions, previous_conditions, rules_of
 from tests.support.grouped_strategies import grouped_patterns, rare
 from tests.support.strategies import CONTEXTS, column, condition, number, predicates
 
 
+@built_once
 def ends_of_groups() -> st.SearchStrategy[Expr]:
     """A condition at which a group may end: mostly one that few events satisfy."""
     by_value = st.builds(lambda n: condition(">=", column("y"), number(n)), st.integers(1, 3))
     return st.one_of(rare(), rare(), by_value, predicates())
 
 
-@st.composite
 def with_endings(
     draw: st.DrawFn, pattern: Pattern, changes: Sequence[st.SearchStrategy[Expr]] = ()
 ) -> Pattern:
     """The pattern with ends of one or all of its groups; `changes`: other conditions for some of them."""
     groups = [index for index, one in enumerate(pattern.components) if one.times is not None]
     assume(groups)
-    chosen = draw(st.sets(st.sampled_from(groups), min_size=1))
+    ending = some(draw, groups)
     components = list(pattern.components)
-    for index in sorted(chosen):
-        how = draw(st.sampled_from(["until", "until", "follows", "both"]))
+    for index in sorted(ending):
+        how = chosen(draw, ["until", "until", "follows", "both"])
         free = pattern.contiguity == "relaxed" and not (index and pattern.components[index - 1].negated)
         if how != "until" and free:
             components[index] = replace(components[index], follows="strict")
         if how != "follows" or not free:
-            until = draw(draw(st.sampled_from([ends_of_groups(), *changes])))
+            until = draw(chosen(draw, [ends_of_groups(), *changes]))
             components[index] = replace(components[index], until=Ending(until, 0))
     absent = [absence.component for absence in pattern.absences]
     count = len(absent) + sum(len(one.members) for one in components)
-    assume(len(components) + count + len(chosen) <= MOST_IN_OPENED_SPANS)
+    assume(len(components) + count + len(ending) <= MOST_IN_OPENED_SPANS)
     return replace(pattern, components=tuple(with_bits([*components, *absent])[: len(components)]))
 
 
-@st.composite
+@composite
 def ending_rules(
     draw: st.DrawFn,
     contexts: Sequence[Context] = CONTEXTS,
@@ -66,9 +67,9 @@ def ending_rules(
         either: whether there are disjunctions beside the groups.
         opened: whether some ends look at the event that opened the span.
     """
-    context = draw(st.sampled_from(contexts))
+    context = chosen(draw, contexts)
     pattern = draw(grouped_patterns(context, in_span=spans is not None))
     if either:
-        pattern = draw(with_disjunctions(pattern))
+        pattern = with_disjunctions(draw, pattern)
     changes = [previous_conditions()] * draw(st.integers(0, 1)) + [open_conditions()] * opened
-    return draw(rules_of(draw(with_endings(pattern, changes)), spans))
+    return rules_of(draw, with_endings(draw, pattern, changes), spans)

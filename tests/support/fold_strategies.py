@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Call, Column, Expr, Previous
 from spark_pace.core.plan.fold import Move, PythonFold, StateMachine
 from spark_pace.core.plan.rule import EmitField, Rule
+from tests.support.draws import built_once, chosen, composite, shuffled, some
 from tests.support.strategies import column, condition, number, predicates, schemas, varied
 
 STATES = ("idle", "busy", "done", "lost")
@@ -20,6 +21,7 @@ FIELDS = (
 )
 
 
+@built_once
 def moving_conditions() -> st.SearchStrategy[Expr]:
     rising = st.sampled_from(["<", ">=", "="]).flatmap(
         lambda sign: st.integers(1, 2).map(
@@ -29,29 +31,38 @@ def moving_conditions() -> st.SearchStrategy[Expr]:
     return predicates() | predicates() | predicates() | rising
 
 
-@st.composite
+@built_once
+def lists_of_conditions() -> st.SearchStrategy[list[Expr]]:
+    return st.lists(moving_conditions(), min_size=1, max_size=4)
+
+
+@built_once
+def more_states(count: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, count - 1), max_size=4)
+
+
+@composite
 def machines(draw: st.DrawFn) -> StateMachine:
     """Two to four states; every state but the first is led to by a move, as the checker demands."""
     states = STATES[: draw(st.integers(2, 4))]
-    conditions = tuple(dict.fromkeys(draw(st.lists(moving_conditions(), min_size=1, max_size=4))))
-    numbers = st.integers(0, len(states) - 1)
-    wanted = [*range(1, len(states)), *draw(st.lists(numbers, max_size=4))]
+    conditions = tuple(dict.fromkeys(draw(lists_of_conditions())))
+    wanted = [*range(1, len(states)), *draw(more_states(len(states)))]
     moves = [
         Move(
-            tuple(sorted(draw(st.sets(numbers, min_size=1)))),
-            draw(st.sampled_from([*range(len(conditions)), *range(len(conditions)), None])),
+            tuple(sorted(some(draw, range(len(states))))),
+            chosen(draw, [*range(len(conditions)), *range(len(conditions)), None]),
             target,
-            draw(st.sampled_from([True, True, False])),
+            chosen(draw, [True, True, False]),
         )
         for target in wanted
     ]
-    return StateMachine(states, conditions, tuple(draw(st.permutations(moves))))
+    return StateMachine(states, conditions, tuple(shuffled(draw, moves)))
 
 
-@st.composite
+@composite
 def machine_rules(draw: st.DrawFn) -> Rule:
     plain = Rule("rule", draw(schemas()), None, (), None, None, None, "detection", FIELDS)
-    return replace(draw(varied(plain)), merge="detection", fold=draw(machines()))
+    return replace(varied(draw, plain), merge="detection", fold=draw(machines()))
 
 
 FUNCTIONS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -61,13 +72,14 @@ FUNCTIONS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-@st.composite
+@composite
 def function_rules(draw: st.DrawFn) -> Rule:
-    name = draw(st.sampled_from(sorted(FUNCTIONS)))
+    name = chosen(draw, sorted(FUNCTIONS))
     fields = tuple(EmitField(*field, None) for field in FUNCTIONS[name])
     plain = Rule("rule", draw(schemas()), None, (), None, None, None, "detection", fields)
-    return replace(draw(varied(plain)), merge="detection", fold=PythonFold(name))
+    return replace(varied(draw, plain), merge="detection", fold=PythonFold(name))
 
 
+@built_once
 def fold_rules() -> st.SearchStrategy[Rule]:
     return machine_rules() | function_rules()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule, Span
+from tests.support.draws import chosen, composite, shuffled, some
 from tests.support.grouped_strategies import grouped_emits, grouped_patterns
 from tests.support.strategies import (
     ATTRIBUTES,
@@ -27,6 +28,7 @@ from tests.support.strategies import (
     schemas,
     text,
     varied,
+    window_or_none,
     windows,
 )
 
@@ -39,40 +41,39 @@ COMPARISONS = ("=", "=", "<", ">", "<=", ">=", "<>")
 # ---------------------------------------------------------------- conjunctions
 
 
-@st.composite
+@composite
 def conjunctive_patterns(
     draw: st.DrawFn, context: Context, *, in_span: bool = False, close_window: bool = False
 ) -> Pattern:
     """A conjunction of two to four components, with or without conditions over several of them."""
     close = "window" if close_window else "completion"
     if draw(st.integers(0, 4)) == 0:
-        joined = draw(joined_patterns(context, close_window=close_window))
-        return replace(joined, order="conjunction")
-    names = tuple("pqrs"[: draw(st.sampled_from([2, 2, 2, 2, 2, 3, 3, 3, 4]))])
+        equal = draw(joined_patterns(context, close_window=close_window))
+        return replace(equal, order="conjunction")
+    names = tuple("pqrs"[: chosen(draw, [2, 2, 2, 2, 2, 3, 3, 3, 4])])
     components = tuple(Component(name, draw(predicates())) for name in names)
-    where = tuple(draw(conjuncts(names)) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 1, 2]))))
-    length = st.none() | windows() if in_span else windows()
+    where = tuple(draw(conjuncts(names)) for _ in range(chosen(draw, [0, 0, 1, 1, 1, 2])))
+    length = window_or_none() if in_span else windows()
     return Pattern(components, where, draw(length), context, close, order="conjunction")
 
 
-@st.composite
+@composite
 def conjunctive_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
     """A conjunction in one of the contexts that have it, by chance with ``close: window``."""
-    context = draw(st.sampled_from([context for context in contexts if context in IN_CONJUNCTION]))
+    context = chosen(draw, [context for context in contexts if context in IN_CONJUNCTION])
     close_window = spans is None and context == CONTEXTS[0] and draw(st.integers(0, 2)) == 2
     pattern = draw(conjunctive_patterns(context, in_span=spans is not None, close_window=close_window))
-    return draw(rules_of(pattern, spans))
+    return rules_of(draw, pattern, spans)
 
 
-@st.composite
 def rules_of(draw: st.DrawFn, pattern: Pattern, spans: Spans) -> Rule:
     """A rule with the pattern, in one of the spans if there are any."""
     span = None if spans is None else draw(spans)
     plain = Rule("rule", draw(schemas()), None, (), pattern, span, None, "selection", grouped_emits(pattern))
-    return draw(varied(plain))
+    return varied(draw, plain)
 
 
-@st.composite
+@composite
 def any_patterns(draw: st.DrawFn, context: Context, *, in_span: bool, conjunction: bool) -> Pattern:
     """A pattern that has none of the changes below; by chance with groups, negations or neighbours."""
     if conjunction and context in IN_CONJUNCTION:
@@ -82,21 +83,21 @@ def any_patterns(draw: st.DrawFn, context: Context, *, in_span: bool, conjunctio
     return draw(grouped_patterns(context, in_span=in_span))
 
 
-@st.composite
 def changed(draw: st.DrawFn, old: Expr, changes: Change) -> Expr:
     """The condition joined with another one, or the other one alone."""
-    other = draw(changes)
-    how = draw(st.sampled_from(["and", "and", "or", "alone"]))
-    return other if how == "alone" else condition(how, *draw(st.permutations([old, other])))
+    return joined(draw, old, draw(changes))
 
 
-@st.composite
+def joined(draw: st.DrawFn, old: Expr, other: Expr) -> Expr:
+    how = chosen(draw, ["and", "and", "or", "alone"])
+    return other if how == "alone" else condition(how, *shuffled(draw, [old, other]))
+
+
 def changed_components(draw: st.DrawFn, pattern: Pattern, changes: Callable[[], Change]) -> Pattern:
     """The pattern with other predicates of one or more components, negated ones and groups included."""
-    indices = st.integers(0, len(pattern.components) - 1)
-    chosen = draw(st.sets(indices, min_size=1, max_size=2))
+    places = some(draw, range(len(pattern.components)), 1, 2)
     components = tuple(
-        replace(one, predicate=draw(changed(one.predicate, changes()))) if index in chosen else one
+        replace(one, predicate=changed(draw, one.predicate, changes())) if index in places else one
         for index, one in enumerate(pattern.components)
     )
     return replace(pattern, components=components)
@@ -109,26 +110,26 @@ def previous(attribute: str, back: int) -> Previous:
     return Previous(attribute, back, ATTRIBUTES[attribute])
 
 
-@st.composite
+@composite
 def previous_conditions(draw: st.DrawFn) -> Expr:
     """A condition on an event and one, or two, before it."""
-    back = draw(st.sampled_from([1, 1, 1, 1, 2, 2, 3]))
-    earlier = draw(st.sampled_from(["x", "x", "x", "y"]))
-    kind = draw(st.sampled_from(["compared", "compared", "compared", "of type", "missing", "sum", "key"]))
+    back = chosen(draw, [1, 1, 1, 1, 2, 2, 3])
+    earlier = chosen(draw, ["x", "x", "x", "y"])
+    kind = chosen(draw, ["compared", "compared", "compared", "of type", "missing", "sum", "key"])
     if kind == "of type":
-        function = draw(st.sampled_from(["=", "<>"]))
-        return condition(function, previous("type", back), text(draw(st.sampled_from("abc"))))
+        function = chosen(draw, ["=", "<>"])
+        return condition(function, previous("type", back), text(chosen(draw, "abc")))
     if kind == "missing":
-        return condition("is_null", previous(draw(st.sampled_from(["id", "k", "x"])), back))
+        return condition("is_null", previous(chosen(draw, ["id", "k", "x"]), back))
     if kind == "sum":
         total = Call("+", (previous("x", back), previous(earlier, draw(st.integers(1, 3)))), "BIGINT")
-        return condition(draw(st.sampled_from(COMPARISONS)), column("x"), total)
+        return condition(chosen(draw, COMPARISONS), column("x"), total)
     if kind == "key":
         return condition("<=>", column("k"), previous("k", back))
-    return condition(draw(st.sampled_from(COMPARISONS)), column("x"), previous(earlier, back))
+    return condition(chosen(draw, COMPARISONS), column("x"), previous(earlier, back))
 
 
-@st.composite
+@composite
 def previous_rules(
     draw: st.DrawFn,
     contexts: Sequence[Context] = CONTEXTS,
@@ -136,9 +137,9 @@ def previous_rules(
     conjunction: bool = False,
 ) -> Rule:
     """A rule with a component whose condition looks at events before."""
-    context = draw(st.sampled_from(contexts))
+    context = chosen(draw, contexts)
     plain = draw(any_patterns(context, in_span=spans is not None, conjunction=conjunction))
-    return draw(rules_of(draw(changed_components(plain, previous_conditions)), spans))
+    return rules_of(draw, changed_components(draw, plain, previous_conditions), spans)
 
 
 # ---------------------------------------------------------------- the opening event
@@ -148,21 +149,20 @@ def opening(attribute: str) -> Column:
     return Column("open", attribute, ATTRIBUTES[attribute])
 
 
-@st.composite
+@composite
 def open_conditions(draw: st.DrawFn) -> Expr:
     """A condition on an event and the one that opened its span, or on the latter alone."""
-    kind = draw(st.sampled_from(["compared", "compared", "compared", "key", "not itself", "alone"]))
+    kind = chosen(draw, ["compared", "compared", "compared", "key", "not itself", "alone"])
     if kind == "key":
         return condition("=", column("k"), opening("k"))
     if kind == "not itself":
         return condition("<>", column("id"), opening("id"))
-    attribute = draw(st.sampled_from(["x", "y"]))
+    attribute = chosen(draw, ["x", "y"])
     if kind == "alone":
-        return condition(draw(st.sampled_from(["<>", "<="])), opening(attribute), number(1))
-    return condition(draw(st.sampled_from(COMPARISONS)), column("x"), opening(attribute))
+        return condition(chosen(draw, ["<>", "<="]), opening(attribute), number(1))
+    return condition(chosen(draw, COMPARISONS), column("x"), opening(attribute))
 
 
-@st.composite
 def open_conjuncts(draw: st.DrawFn, pattern: Pattern) -> Conjunct:
     """A condition over one group or two components, one of them perhaps negated, and the opening event."""
     groups = [index for index, one in enumerate(pattern.components) if one.times]
@@ -172,20 +172,18 @@ def open_conjuncts(draw: st.DrawFn, pattern: Pattern) -> Conjunct:
         for first, other in enumerate(pattern.components[:second])
         if not (one.negated and other.negated)
     ]
-    named = draw(st.sampled_from([*((group,) for group in groups), *pairs]))
+    named = chosen(draw, [*((group,) for group in groups), *pairs])
     values: list[Expr] = []
     for index in named:
         component = pattern.components[index]
-        of_group = Aggregate(draw(st.sampled_from(["sum", "last"])), component.name, "x", "BIGINT")
+        of_group = Aggregate(chosen(draw, ["sum", "last"]), component.name, "x", "BIGINT")
         values.append(of_group if component.times else column("x", component.name))
     total = values[0] if len(values) == 1 else Call("+", (values[0], values[1]), "BIGINT")
-    compared = condition(
-        draw(st.sampled_from(COMPARISONS)), total, opening(draw(st.sampled_from(["x", "y"])))
-    )
+    compared = condition(chosen(draw, COMPARISONS), total, opening(chosen(draw, ["x", "y"])))
     if len(values) == 2 and draw(st.booleans()):
         either = condition("=", values[0], values[1])
         other = condition("<>", opening("k"), text("u"))
-        return Conjunct(condition("or", either, draw(st.sampled_from([compared, other]))), named)
+        return Conjunct(condition("or", either, chosen(draw, [compared, other])), named)
     return Conjunct(compared, named)
 
 
@@ -195,7 +193,7 @@ def has_pairs(pattern: Pattern) -> bool:
     )
 
 
-@st.composite
+@composite
 def open_rules(
     draw: st.DrawFn,
     spans: st.SearchStrategy[Span],
@@ -207,17 +205,17 @@ def open_rules(
 
     `earlier`: some components look at events before as well.
     """
-    context = draw(st.sampled_from(contexts))
+    context = chosen(draw, contexts)
     pattern = draw(any_patterns(context, in_span=True, conjunction=conjunction))
-    places = draw(st.sets(st.sampled_from(["when", "when", "where", "emit"]), min_size=1))
+    places = some(draw, ["when", "when", "where", "emit"])
     if earlier:
-        pattern = draw(changed_components(pattern, previous_conditions))
+        pattern = changed_components(draw, pattern, previous_conditions)
     if "when" in places or not has_pairs(pattern):
-        pattern = draw(changed_components(pattern, open_conditions))
+        pattern = changed_components(draw, pattern, open_conditions)
     elif "where" in places:
-        conjunct = draw(open_conjuncts(pattern))
-        pattern = replace(pattern, where=(*draw(st.sampled_from([pattern.where, ()])), conjunct))
-    rule = draw(rules_of(pattern, spans))
+        conjunct = open_conjuncts(draw, pattern)
+        pattern = replace(pattern, where=(*chosen(draw, [pattern.where, ()]), conjunct))
+    rule = rules_of(draw, pattern, spans)
     return replace(rule, emit=(*rule.emit, *open_fields(pattern))) if "emit" in places else rule
 
 

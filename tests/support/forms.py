@@ -10,6 +10,7 @@ from spark_pace.core.plan.rule import Context, Rule
 from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
+from tests.support.draws import built_once
 from tests.support.ending_strategies import ending_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
@@ -78,6 +79,7 @@ FORMS: dict[str, Form] = {
 }
 
 
+@built_once
 def form(name: str, contexts: Sequence[Context] = CONTEXTS) -> st.SearchStrategy[Rule]:
     """Rules of one form in one of the contexts that it has, if it has any."""
     return FORMS[name](contexts)

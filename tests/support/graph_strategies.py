@@ -18,6 +18,7 @@ from tests.oracle.matches import Match
 from tests.oracle.stream import Event
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.any_rule import any_rule
+from tests.support.draws import built_once, chosen, composite, shuffled, some
 from tests.support.fold_strategies import fold_rules
 from tests.support.strategies import ATTRIBUTES, grid_spans, schemas, typed
 from tests.support.strategies import rule as plain_rule
@@ -81,6 +82,7 @@ def in_time(rule: Rule) -> Rule:
     return rule
 
 
+@built_once
 def frequent() -> st.SearchStrategy[Rule]:
     """A rule with a match for each event, or nearly."""
     return st.builds(
@@ -107,14 +109,14 @@ OF_PANES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@st.composite
+@composite
 def pane_rules(draw: st.DrawFn) -> Rule:
     """A rule that aggregates windows on the grid, and gives on what its events have."""
     drawn = draw(aggregate_rules(grid_spans()))
     fields = []
     for name, kind in ATTRIBUTES.items():
         if name not in drawn.partition_by:
-            function = draw(st.sampled_from(OF_PANES[name]))
+            function = chosen(draw, OF_PANES[name])
             fields.append(EmitField(name, kind, Aggregate(function, None, name, kind)))
     return replace(drawn, emit=tuple(fields))
 
@@ -134,24 +136,22 @@ STARTS = [
 LATER = [ANY, ANY, ANY, PANE, PANE, FOLD, FREQUENT, FREQUENT]
 
 
-@st.composite
+@composite
 def graphs(draw: st.DrawFn) -> list[Rule]:
     """Rules over one schema, in any order of the levels: of events, of matches, and of both."""
     schema = draw(schemas())
-    below, above = draw(st.sampled_from(STARTS))
+    below, above = chosen(draw, STARTS)
     rules: list[Rule] = []
     for number in range(draw(st.integers(1, 2))):
-        kind = below if number == 0 else draw(st.sampled_from(LATER))
+        kind = below if number == 0 else chosen(draw, LATER)
         rules.append(in_time(replace(draw(KINDS[kind]), name=f"r{number}", schema=schema)))
     first = len(rules)
     for number in range(first, first + draw(st.integers(1, 3))):
-        name, kind = f"r{number}", above if number == first else draw(st.sampled_from(LATER))
-        lower = draw(
-            st.lists(st.sampled_from(rules), unique_by=lambda rule: rule.name, min_size=1, max_size=3)
-        )
+        name, kind = f"r{number}", above if number == first else chosen(draw, LATER)
+        lower = some(draw, rules, 1, 3)
         reads = [rules[0]] if number == first and ANY not in (below, above) else lower
         if draw(st.booleans()) or all(rule.function is not None for rule in reads):
             reads.insert(draw(st.integers(0, len(reads))), handing_on(name, schema))
         upper = replace(draw(KINDS[kind]), name=name, schema=match_schema(reads), reads=tuple(reads))
         rules.append(with_what_is_used(in_time(upper)))
-    return draw(st.permutations(rules))
+    return shuffled(draw, rules)

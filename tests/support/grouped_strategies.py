@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Aggregate, Call, Expr, TypeName
 from spark_pace.core.plan.component import Component, Times
 from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule, Span, Within
+from tests.support.draws import built_once, chosen, composite, shuffled, some
 from tests.support.strategies import (
     ATTRIBUTES,
     column,
@@ -68,10 +69,10 @@ class Named:
 
 def value(draw: st.DrawFn, of: Named) -> Expr:
     """A number: of one event its column, of a group an aggregate over it."""
-    attribute = draw(st.sampled_from(["x", "x", "y"]))
+    attribute = chosen(draw, ["x", "x", "y"])
     if of.kind != "group":
         return column(attribute, of.name)
-    function = draw(st.sampled_from(["count", "count", "sum", "min", "max", "first", "last"]))
+    function = chosen(draw, ["count", "count", "sum", "min", "max", "first", "last"])
     return Aggregate(function, of.name, None if function == "count" else attribute, "BIGINT")
 
 
@@ -79,52 +80,55 @@ def text_of(draw: st.DrawFn, of: Named) -> Expr:
     """The key of one event, or of a group's first, last, least or greatest."""
     if of.kind != "group":
         return column("k", of.name)
-    return Aggregate(draw(st.sampled_from(["first", "last", "min", "max"])), of.name, "k", "STRING")
+    return Aggregate(chosen(draw, ["first", "last", "min", "max"]), of.name, "k", "STRING")
 
 
-@st.composite
 def group_conjuncts(draw: st.DrawFn, group: Named) -> Conjunct:
     """A condition over one group alone."""
-    count = Aggregate("count", group.name, None, "BIGINT")
-    first, last = (Aggregate(function, group.name, "x", "BIGINT") for function in ("first", "last"))
-    mean = Aggregate("avg", group.name, "x", "DOUBLE")
-    peak = Aggregate(draw(st.sampled_from(["min", "max"])), group.name, "z", "DOUBLE")
-    total = Aggregate("sum", group.name, draw(st.sampled_from(["x", "y"])), "BIGINT")
+    return Conjunct(draw(group_conditions(group.name)), (group.index,))
+
+
+@built_once
+def group_conditions(name: str) -> st.SearchStrategy[Expr]:
+    count = Aggregate("count", name, None, "BIGINT")
+    first, last = (Aggregate(function, name, "x", "BIGINT") for function in ("first", "last"))
+    mean = Aggregate("avg", name, "x", "DOUBLE")
+    totals = st.sampled_from(["x", "y"]).map(lambda attribute: Aggregate("sum", name, attribute, "BIGINT"))
+    peaks = st.sampled_from(["min", "max"]).map(lambda function: Aggregate(function, name, "z", "DOUBLE"))
     compared = st.sampled_from(["=", "<=", ">=", ">=", ">"])
-    expr = draw(
-        st.one_of(
-            st.builds(lambda function, n: condition(function, count, number(n)), compared, st.integers(0, 3)),
-            st.builds(lambda function, n: condition(function, total, number(n)), compared, st.integers(0, 2)),
-            st.sampled_from(["<", "<=", "="]).map(lambda function: condition(function, first, last)),
-            st.just(condition("or", condition("is_null", first), condition(">=", first, number(1)))),
-            st.just(condition("<=", mean, Call("cast", (number(1),), "DOUBLE"))),
-            st.sampled_from(of_all_values(group.name)).map(
-                lambda of_all: condition(">=", of_all, Call("cast", (number(1),), of_all.type))
-            ),
-            st.builds(
-                lambda n: condition(">=", peak, Call("cast", (number(n),), "DOUBLE")), st.integers(0, 3)
-            ),
-        )
+    return st.one_of(
+        st.builds(lambda function, n: condition(function, count, number(n)), compared, st.integers(0, 3)),
+        st.builds(
+            lambda total, function, n: condition(function, total, number(n)),
+            *(totals, compared, st.integers(0, 2)),
+        ),
+        st.sampled_from(["<", "<=", "="]).map(lambda function: condition(function, first, last)),
+        st.just(condition("or", condition("is_null", first), condition(">=", first, number(1)))),
+        st.just(condition("<=", mean, Call("cast", (number(1),), "DOUBLE"))),
+        st.sampled_from(of_all_values(name)).map(
+            lambda of_all: condition(">=", of_all, Call("cast", (number(1),), of_all.type))
+        ),
+        st.builds(
+            lambda peak, n: condition(">=", peak, Call("cast", (number(n),), "DOUBLE")),
+            *(peaks, st.integers(0, 3)),
+        ),
     )
-    return Conjunct(expr, (group.index,))
 
 
-@st.composite
 def shared_conjuncts(draw: st.DrawFn, named: tuple[Named, ...]) -> Conjunct:
     """A condition over two or three components, one of which may be negated."""
-    chosen = tuple(sorted(named, key=lambda one: one.index))
-    indices = tuple(one.index for one in chosen)
-    if len(chosen) == 2 and draw(st.integers(0, 2)) == 0:
-        return Conjunct(condition("=", *(text_of(draw, one) for one in chosen)), indices)
-    values = [value(draw, one) for one in draw(st.permutations(chosen))]
+    ordered = tuple(sorted(named, key=lambda one: one.index))
+    indices = tuple(one.index for one in ordered)
+    if len(ordered) == 2 and draw(st.integers(0, 2)) == 0:
+        return Conjunct(condition("=", *(text_of(draw, one) for one in ordered)), indices)
+    values = [value(draw, one) for one in shuffled(draw, ordered)]
     left = values[0] if len(values) == 2 else Call("+", (values[0], values[1]), "BIGINT")
-    compared = condition(draw(st.sampled_from(COMPARISONS)), left, values[-1])
+    compared = condition(chosen(draw, COMPARISONS), left, values[-1])
     if draw(st.integers(0, 5)) == 0:
         compared = condition("or", compared, condition("is_null", values[-1]))
     return Conjunct(compared, indices)
 
 
-@st.composite
 def wheres(draw: st.DrawFn, named: tuple[Named, ...]) -> tuple[Conjunct, ...]:
     """Up to three conditions; at most one component of each is negated."""
     positive = [one for one in named if one.kind != "negated"]
@@ -132,35 +136,30 @@ def wheres(draw: st.DrawFn, named: tuple[Named, ...]) -> tuple[Conjunct, ...]:
     found: list[Conjunct] = []
     for one in named:
         if one.kind == "negated" and draw(st.booleans()):
-            others = draw(
-                st.lists(st.sampled_from(positive), min_size=1, max_size=min(2, len(positive)), unique=True)
-            )
-            found.append(draw(shared_conjuncts((one, *others))))
+            others = some(draw, positive, 1, min(2, len(positive)))
+            found.append(shared_conjuncts(draw, (one, *others)))
     if groups and draw(st.integers(0, 4)) == 4:
-        found.append(draw(group_conjuncts(draw(st.sampled_from(groups)))))
+        found.append(group_conjuncts(draw, chosen(draw, groups)))
     if len(positive) > 1 and draw(st.integers(0, 4)) == 4:
-        some = draw(
-            st.lists(st.sampled_from(positive), min_size=2, max_size=min(3, len(positive)), unique=True)
-        )
-        found.append(draw(shared_conjuncts(tuple(some))))
-    return tuple(draw(st.permutations(found)))
+        found.append(shared_conjuncts(draw, tuple(some(draw, positive, 2, min(3, len(positive))))))
+    return tuple(shuffled(draw, found))
 
 
-@st.composite
+@composite
 def kinds_of(
     draw: st.DrawFn, negation: bool, repetition: bool, trailing: bool
 ) -> tuple[tuple[Kind, ...], bool]:
     """The kinds of a pattern's components, and whether it is strict."""
     shapes = [shape for shape in SHAPES if repetition or "group" not in shape]
-    shape = list(draw(st.sampled_from(shapes)))
+    shape = list(chosen(draw, shapes))
     if not negation:
         return tuple(shape), "group" not in shape or draw(st.integers(0, 3)) == 3
     kinds: list[Kind] = [shape[0]]
     for kind in shape[1:]:
-        kinds += ["negated"] * draw(st.sampled_from([0, 0, 0, 1, 1, 2]))
+        kinds += ["negated"] * chosen(draw, [0, 0, 0, 1, 1, 2])
         kinds.append(kind)
     if trailing or "negated" not in kinds:
-        kinds += ["negated"] * draw(st.sampled_from([1, 1, 1, 1, 2]))
+        kinds += ["negated"] * chosen(draw, [1, 1, 1, 1, 2])
     assume(len(kinds) <= MOST_DRAWN)
     return tuple(kinds), False
 
@@ -173,9 +172,15 @@ def tests_of(kinds: tuple[Kind, ...], apart: bool) -> list[st.SearchStrategy[Exp
     if not apart:
         return [predicates() if kind != "negated" else rare() for kind in kinds]
     letters = iter("abcabc")
-    return [rare() if kind == "negated" else st.just(typed(next(letters))) for kind in kinds]
+    return [rare() if kind == "negated" else of_type(next(letters)) for kind in kinds]
 
 
+@built_once
+def of_type(letter: str) -> st.SearchStrategy[Expr]:
+    return st.just(typed(letter))
+
+
+@built_once
 def rare() -> st.SearchStrategy[Expr]:
     """What few events are, so that not all candidates are forbidden."""
     valued = st.builds(
@@ -186,7 +191,7 @@ def rare() -> st.SearchStrategy[Expr]:
     return st.one_of(valued, valued, st.sampled_from("abcd").map(typed))
 
 
-@st.composite
+@composite
 def grouped_patterns(
     draw: st.DrawFn, context: Context, *, in_span: bool = False, close_window: bool = False
 ) -> Pattern:
@@ -207,7 +212,7 @@ def grouped_patterns(
             Component(
                 name,
                 draw(test),
-                draw(st.sampled_from(times)) if kind == "group" else None,
+                chosen(draw, times) if kind == "group" else None,
                 kind == "negated",
                 "strict" if follows and draw(st.integers(0, 3)) else "relaxed",
             )
@@ -218,7 +223,7 @@ def grouped_patterns(
     within = window_of(draw, components, strict=strict, in_span=in_span and not close_window)
     close = "window" if close_window else "completion"
     return Pattern(
-        tuple(components), draw(wheres(named)), within, context, close, "strict" if strict else "relaxed"
+        tuple(components), wheres(draw, named), within, context, close, "strict" if strict else "relaxed"
     )
 
 
@@ -229,9 +234,14 @@ def window_of(draw: st.DrawFn, components: list[Component], *, strict: bool, in_
         return None
     if strict and None not in most and draw(st.booleans()):
         return Within(events=sum(count or 0 for count in most))
+    return draw(short_windows())
+
+
+@built_once
+def short_windows() -> st.SearchStrategy[Within]:
     by_time = st.sampled_from([9, 7, 5, 4, 3, 12]).map(lambda seconds: Within(time_us=seconds * SECOND))
     by_count = st.sampled_from([9, 7, 6, 5, 4, 3]).map(lambda events: Within(events=events))
-    return draw(st.one_of(by_time, by_time, by_time, by_count, of_both(by_time, by_count), windows()))
+    return st.one_of(by_time, by_time, by_time, by_count, of_both(by_time, by_count), windows())
 
 
 def of_all_values(name: str) -> list[Aggregate]:
@@ -280,7 +290,7 @@ def grouped_emits(pattern: Pattern) -> tuple[EmitField, ...]:
     return tuple(found)
 
 
-@st.composite
+@composite
 def grouped_rules(
     draw: st.DrawFn,
     context: Context,
@@ -295,4 +305,4 @@ def grouped_rules(
     pattern = draw(grouped_patterns(context, in_span=spans is not None, close_window=close_window))
     span = None if spans is None else draw(spans)
     plain = Rule("rule", draw(schemas()), None, (), pattern, span, None, "selection", grouped_emits(pattern))
-    return draw(varied(plain))
+    return varied(draw, plain)

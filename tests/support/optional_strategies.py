@@ -12,6 +12,7 @@ from spark_pace.core.match.contexts.context import takes_optional_last
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Context, Pattern, Rule
 from tests.support.disjunction_strategies import with_disjunctions
+from tests.support.draws import chosen, composite
 from tests.support.ending_strategies import with_endings
 from tests.support.form_strategies import Spans, rules_of
 from tests.support.further_strategies import with_further
@@ -21,13 +22,12 @@ from tests.support.strategies import CONTEXTS, predicates
 WITH_OPTIONAL_LAST = [one for one in CONTEXTS if takes_optional_last(NAMED[str(one)].way)]
 
 
-@st.composite
 def with_optional_first(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     """The pattern with an optional component in first place: its first one if that is a group, or one more.
 
     Behind it stands a component for one event.
     """
-    first, times = pattern.components[0], draw(st.sampled_from(OPTIONAL))
+    first, times = pattern.components[0], chosen(draw, OPTIONAL)
     behind = [one for one in pattern.components[1:] if not one.negated]
     if first.times is not None and behind and behind[0].times is None:
         return replace(pattern, components=(replace(first, times=times), *pattern.components[1:]))
@@ -41,28 +41,26 @@ def with_optional_first(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     return replace(pattern, components=(*more, *pattern.components), where=where)
 
 
-@st.composite
 def with_another_form(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     """The pattern, by chance with another form of groups."""
     other = draw(st.integers(0, 5))
     if other == 0:
-        return draw(with_disjunctions(pattern))
+        return with_disjunctions(draw, pattern)
     if other == 1:
-        return draw(with_endings(pattern))
-    return draw(with_further(pattern)) if other == 2 else pattern
+        return with_endings(draw, pattern)
+    return with_further(draw, pattern) if other == 2 else pattern
 
 
-@st.composite
+@composite
 def optional_first_rules(
     draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None
 ) -> Rule:
     """A rule with an optional component in first place; by chance with other forms of groups."""
-    pattern = draw(grouped_patterns(draw(st.sampled_from(contexts)), in_span=spans is not None))
-    pattern = draw(with_optional_first(pattern))
-    return draw(rules_of(draw(with_another_form(pattern)), spans))
+    pattern = draw(grouped_patterns(chosen(draw, contexts), in_span=spans is not None))
+    pattern = with_optional_first(draw, pattern)
+    return rules_of(draw, with_another_form(draw, pattern), spans)
 
 
-@st.composite
 def with_optional_last(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     """The pattern with an optional component more in last place, behind one for one event."""
     kept = list(pattern.components)
@@ -73,7 +71,7 @@ def with_optional_last(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     elif kept[-1].times is not None:
         kept.pop()
     follows = pattern.contiguity == "relaxed" and draw(st.integers(0, 3)) == 0
-    last = Component("l", draw(predicates()), draw(st.sampled_from(OPTIONAL)))
+    last = Component("l", draw(predicates()), chosen(draw, OPTIONAL))
     kept.append(replace(last, follows="strict") if follows else last)
     named = range(len(kept) - 1)
     where = tuple(
@@ -90,12 +88,12 @@ def with_optional_last(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     return replace(pattern, components=tuple(kept), where=where, within=within)
 
 
-@st.composite
+@composite
 def optional_last_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
     """A rule with an optional component in last place; by chance with other forms of groups."""
-    context = draw(st.sampled_from([one for one in contexts if one in WITH_OPTIONAL_LAST]))
+    context = chosen(draw, [one for one in contexts if one in WITH_OPTIONAL_LAST])
     pattern = draw(grouped_patterns(context, in_span=spans is not None))
     if draw(st.integers(0, 3)) == 0:
-        pattern = draw(with_optional_first(pattern))
-    pattern = draw(with_optional_last(pattern))
-    return draw(rules_of(draw(with_another_form(pattern)), spans))
+        pattern = with_optional_first(draw, pattern)
+    pattern = with_optional_last(draw, pattern)
+    return rules_of(draw, with_another_form(draw, pattern), spans)

@@ -12,11 +12,12 @@ from spark_pace.core.plan.members import as_stated, asked, names_of, united
 from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule
 from tests.oracle.expressions import conjuncts_of
 from tests.support.disjunction_strategies import with_disjunctions
+from tests.support.draws import chosen, composite, shuffled, some
 from tests.support.form_strategies import (
     COMPARISONS,
     Spans,
     any_patterns,
-    changed,
+    joined,
     previous_conditions,
     rules_of,
 )
@@ -38,7 +39,6 @@ def looked_back(expr: Expr, names: Sequence[str], backs: Sequence[int]) -> Expr:
     return expr
 
 
-@st.composite
 def more_conjuncts(draw: st.DrawFn, pattern: Pattern) -> list[Conjunct]:
     """A comparison of two components, of which one is negated at most; none where there are no two."""
     components, pool = pattern.components, singles(pattern)
@@ -50,31 +50,30 @@ def more_conjuncts(draw: st.DrawFn, pattern: Pattern) -> list[Conjunct]:
     ]
     if not pairs:
         return []
-    first, second = draw(st.sampled_from(pairs))
-    left, right = (components[index].name for index in draw(st.permutations([first, second])))
-    compared = condition(draw(st.sampled_from(COMPARISONS)), column("x", left), column("x", right))
+    first, second = chosen(draw, pairs)
+    left, right = (components[index].name for index in shuffled(draw, [first, second]))
+    compared = condition(chosen(draw, COMPARISONS), column("x", left), column("x", right))
     return [Conjunct(compared, (first, second))]
 
 
-@st.composite
 def with_previous(draw: st.DrawFn, pattern: Pattern, *, in_span: bool) -> Pattern:
     """The pattern with ``prev`` in some of its conditions over components."""
     components = pattern.components
-    where = [*pattern.where, *(draw(more_conjuncts(pattern)) if draw(st.booleans()) else [])]
+    where = [*pattern.where, *(more_conjuncts(draw, pattern) if draw(st.booleans()) else [])]
     names = [name for index in singles(pattern) for name in names_of(components[index])]
     looking = []
     for conjunct in where:
         for part in conjuncts_of(as_stated(conjunct)):
-            chosen = draw(st.lists(st.sampled_from(names), unique=True)) if names else []
-            backs = [draw(st.sampled_from([1, 1, 1, 2, 3])) for _ in chosen]
-            looking.append(asked(looked_back(part, chosen, backs), components))
+            looks = some(draw, names, 0) if names else []
+            backs = [chosen(draw, [1, 1, 1, 2, 3]) for _ in looks]
+            looking.append(asked(looked_back(part, looks, backs), components))
     pattern = replace(pattern, where=tuple(united(looking, components)))
     if pattern.within is None and not in_span and needs_window(pattern.context, pattern.where):
         pattern = replace(pattern, within=draw(windows()))
     return pattern
 
 
-@st.composite
+@composite
 def previous_values_rules(
     draw: st.DrawFn,
     contexts: Sequence[Context] = CONTEXTS,
@@ -92,18 +91,18 @@ def previous_values_rules(
         conjunction: whether the pattern is a conjunction where the context has them.
         either: whether some components are disjunctions.
     """
-    context = draw(st.sampled_from(contexts))
+    context = chosen(draw, contexts)
     pattern = draw(any_patterns(context, in_span=spans is not None, conjunction=conjunction))
     if either:
-        pattern = draw(with_disjunctions(pattern))
-    pattern = draw(with_previous(pattern, in_span=spans is not None))
-    rule = draw(rules_of(pattern, spans))
+        pattern = with_disjunctions(draw, pattern)
+    pattern = with_previous(draw, pattern, in_span=spans is not None)
+    rule = rules_of(draw, pattern, spans)
     if context.selection == "all":
         return rule
     fields = []
     for index in singles(pattern) if draw(st.booleans()) else []:
         for name in () if pattern.components[index].negated else names_of(pattern.components[index]):
-            before = Previous("x", draw(st.sampled_from([1, 2])), "BIGINT", name)
+            before = Previous("x", chosen(draw, [1, 2]), "BIGINT", name)
             field = f"before_{name}".replace(" ", "_")
             fields.append(EmitField(field, "BIGINT", Call("+", (before, column("x", name)), "BIGINT")))
             fields.append(EmitField(f"{field}_id", "STRING", Previous("id", 1, "STRING", name)))
@@ -116,7 +115,7 @@ def filtered_back(draw: st.DrawFn, plain: Rule) -> Rule:
     """The rule with a filter that looks at events before, whether these pass it or not."""
     condition = draw(previous_conditions())
     if plain.filter is not None:
-        condition = draw(changed(plain.filter, st.just(condition)))
+        condition = joined(draw, plain.filter, condition)
     plain = replace(plain, filter=condition, forget_key_after_us=None)
     if plain.pattern is None or plain.span is not None:
         return plain
@@ -132,4 +131,4 @@ def valued_back(draw: st.DrawFn, plain: Rule) -> Rule:
     """The rule with ``prev`` in some of its conditions over components, if it has a pattern."""
     if plain.pattern is None:
         return plain
-    return replace(plain, pattern=draw(with_previous(plain.pattern, in_span=plain.span is not None)))
+    return replace(plain, pattern=with_previous(draw, plain.pattern, in_span=plain.span is not None))

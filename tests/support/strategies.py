@@ -25,6 +25,7 @@ from spark_pace.core.plan.rule import (
     Span,
     Within,
 )
+from tests.support.draws import built_once, chosen, composite, shuffled, some
 from tests.support.streams import SECOND
 
 ATTRIBUTES: dict[str, Any] = {
@@ -90,6 +91,7 @@ def typed(letters: str) -> Expr:
     return condition("in", column("type"), *(text(letter) for letter in letters))
 
 
+@built_once
 def predicates() -> st.SearchStrategy[Expr]:
     """Conditions on one event: mostly one type; some overlap with others."""
     narrow = st.sampled_from("abc").map(typed)
@@ -105,14 +107,12 @@ def predicates() -> st.SearchStrategy[Expr]:
     return st.one_of(narrow, wide, narrow, wide, narrow | wide, narrow | wide, with_value | of_value)
 
 
-@st.composite
+@composite
 def conjuncts(draw: st.DrawFn, names: tuple[str, ...]) -> Conjunct:
     """A condition over two or three components: mostly an equality of plain columns."""
-    first, second = sorted(
-        draw(st.lists(st.integers(0, len(names) - 1), min_size=2, max_size=2, unique=True))
-    )
-    left, right = (column(draw(st.sampled_from(["x", "y"])), names[index]) for index in (first, second))
-    kind = draw(st.sampled_from(["=", "=", "=", "=", "<", "<=", "<>", "sum", "distance", "either", "three"]))
+    first, second = sorted(some(draw, range(len(names)), 2, 2))
+    left, right = (column(chosen(draw, ["x", "y"]), names[index]) for index in (first, second))
+    kind = chosen(draw, ["=", "=", "=", "=", "<", "<=", "<>", "sum", "distance", "either", "three"])
     if kind == "sum":
         total = Call("+", (left, right), "BIGINT")
         return Conjunct(condition("<=", total, number(draw(st.integers(0, 3)))), (first, second))
@@ -137,6 +137,7 @@ def conjuncts(draw: st.DrawFn, names: tuple[str, ...]) -> Conjunct:
 # ---------------------------------------------------------------- rules
 
 
+@built_once
 def windows() -> st.SearchStrategy[Within]:
     by_time = st.sampled_from([100, 100, 100, 8, 8, 8, 5, 5, 3, 2, 0]).map(
         lambda seconds: Within(time_us=seconds * SECOND)
@@ -153,11 +154,16 @@ def of_both(
     return st.builds(lambda time, count: Within(time.time_us, count.events), by_time, by_count)
 
 
+@built_once
+def window_or_none() -> st.SearchStrategy[Within | None]:
+    return st.none() | windows()
+
+
 def needs_window(context: Context, where: tuple[Conjunct, ...]) -> bool:
     return bool(where) or context.selection == "all" or context == Context("earliest", "zero")
 
 
-@st.composite
+@composite
 def patterns(
     draw: st.DrawFn,
     context: Context,
@@ -171,29 +177,25 @@ def patterns(
     `where` demands conditions over several components, or forbids them. None: by chance.
     """
     many = draw(st.booleans()) if where is None else where
-    steps = draw(
-        st.sampled_from([2, 2, 2, 2, 2, 2, 3, 3, 3, 4] if many else [2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 1])
-    )
+    steps = chosen(draw, [2, 2, 2, 2, 2, 2, 3, 3, 3, 4] if many else [2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 1])
     names = tuple("pqrs"[:steps])
     components = tuple(Component(name, draw(predicates())) for name in names)
     conditions = (
-        tuple(draw(conjuncts(names)) for _ in range(draw(st.sampled_from([1, 1, 1, 1, 1, 2]))))
-        if many
-        else ()
+        tuple(draw(conjuncts(names)) for _ in range(chosen(draw, [1, 1, 1, 1, 1, 2]))) if many else ()
     )
     if close_window or (not in_span and needs_window(context, conditions)):
         return Pattern(
             components, conditions, draw(windows()), context, "window" if close_window else "completion"
         )
-    return Pattern(components, conditions, draw(st.none() | windows()), context)
+    return Pattern(components, conditions, draw(window_or_none()), context)
 
 
-@st.composite
+@composite
 def joined_patterns(draw: st.DrawFn, context: Context, *, close_window: bool) -> Pattern:
     """A sequence within a time whose components are equal in one attribute, each with one or more others."""
-    names = tuple("pqrs"[: draw(st.sampled_from([2, 2, 2, 3, 3, 4]))])
-    attribute = draw(st.sampled_from(["x", "y", "k", "k"]))
-    order = draw(st.permutations(range(len(names)))) if draw(st.booleans()) else range(len(names))
+    names = tuple("pqrs"[: chosen(draw, [2, 2, 2, 3, 3, 4])])
+    attribute = chosen(draw, ["x", "y", "k", "k"])
+    order = shuffled(draw, range(len(names))) if draw(st.booleans()) else range(len(names))
     pairs = [(order[place], order[draw(st.integers(0, place - 1))]) for place in range(1, len(names))]
     chain = [
         Conjunct(
@@ -203,18 +205,18 @@ def joined_patterns(draw: st.DrawFn, context: Context, *, close_window: bool) ->
         for left, right in pairs
     ]
     others = [draw(conjuncts(names))] if draw(st.integers(0, 2)) == 2 else []
-    where = draw(st.permutations([*chain, *others]))
-    within = Within(time_us=draw(st.sampled_from([100, 8, 8, 5, 5, 3, 2, 0])) * SECOND)
+    where = shuffled(draw, [*chain, *others])
+    within = Within(time_us=chosen(draw, [100, 8, 8, 5, 5, 3, 2, 0]) * SECOND)
     components = tuple(Component(name, draw(predicates())) for name in names)
     return Pattern(components, tuple(where), within, context, "window" if close_window else "completion")
 
 
-@st.composite
+@composite
 def joined_rules(draw: st.DrawFn, context: Context, *, close_window: bool = False) -> Rule:
     """A rule without keys whose conditions keep a match to one value of an attribute."""
     pattern = draw(joined_patterns(context, close_window=close_window))
     plain = rule(draw(schemas()), pattern, None, None)
-    return replace(plain, merge=draw(st.sampled_from(MERGES)))
+    return replace(plain, merge=chosen(draw, MERGES))
 
 
 def emits(pattern: Pattern) -> tuple[EmitField, ...]:
@@ -233,39 +235,39 @@ def emits(pattern: Pattern) -> tuple[EmitField, ...]:
     return (EmitField("began", "STRING", column("id", first)), EmitField("total", "BIGINT", total))
 
 
+@built_once
 def spans() -> st.SearchStrategy[Span]:
     return st.one_of(predicate_spans(), grid_spans(), count_spans(), session_spans())
 
 
-@st.composite
+@composite
 def predicate_spans(draw: st.DrawFn) -> PredicateSpan:
-    refers = st.sampled_from(["x", "y"]).map(lambda name: condition("=", column(name), column(name, "open")))
-    exceeds = st.just(condition(">", column("x"), column("y", "open")))
-    closing = tuple(draw(refers | exceeds) for _ in range(draw(st.sampled_from([0, 1, 1, 2]))))
+    equal = [condition("=", column(name), column(name, "open")) for name in ("x", "y")]
+    conditions = [*equal, *[condition(">", column("x"), column("y", "open"))] * 2]
+    closing = tuple(chosen(draw, conditions) for _ in range(chosen(draw, [0, 1, 1, 2])))
     close = draw(predicates()) if not closing or draw(st.booleans()) else conjunction([])
-    return PredicateSpan(
-        draw(predicates()), close, closing, draw(st.sampled_from([100, 5, 5, 3, 1, 0])) * SECOND
-    )
+    return PredicateSpan(draw(predicates()), close, closing, chosen(draw, [100, 5, 5, 3, 1, 0]) * SECOND)
 
 
+@built_once
 def grid_spans() -> st.SearchStrategy[GridSpan]:
-    return st.builds(
-        GridSpan,
-        st.sampled_from([5 * SECOND, 2 * SECOND, SECOND]),
-        st.sampled_from([10 * SECOND, 5 * SECOND, 2 * SECOND, 1]),
-    )
+    sizes = st.sampled_from([10 * SECOND, 5 * SECOND, 2 * SECOND, 1])
+    return st.builds(GridSpan, st.sampled_from([5 * SECOND, 2 * SECOND, SECOND]), sizes)
 
 
+@built_once
 def count_spans() -> st.SearchStrategy[CountSpan]:
     return st.builds(CountSpan, st.integers(1, 4), st.sampled_from([5, 6, 8, 3, 1]))
 
 
+@built_once
 def session_spans() -> st.SearchStrategy[SessionSpan]:
     gaps = st.sampled_from([SECOND, SECOND, 2 * SECOND, 0, 3 * SECOND, 5 * SECOND])
     longest = st.sampled_from([None, None, 5 * SECOND, 3 * SECOND, 2 * SECOND, 1, 0])
     return st.builds(SessionSpan, gaps, longest)
 
 
+@built_once
 def schemas() -> st.SearchStrategy[EventSchema]:
     return st.sampled_from([(), (), ("y",), ("type", "x")]).map(
         lambda ties: EventSchema(FIELDS, "time", ties)
@@ -282,30 +284,27 @@ def rule(schema: EventSchema, pattern: Pattern | None, span: Span | None, operat
     return Rule("rule", schema, None, (), pattern, span, operator, "selection", fields)
 
 
-@st.composite
+@composite
 def rules(
     draw: st.DrawFn, context: Context, *, where: bool | None = None, close_window: bool = False
 ) -> Rule:
     """A rule with a pattern in `context`, without a span."""
     pattern = draw(patterns(context, where=where, close_window=close_window))
-    return draw(varied(rule(draw(schemas()), pattern, None, None)))
+    return varied(draw, rule(draw(schemas()), pattern, None, None))
 
 
-@st.composite
 def varied(draw: st.DrawFn, plain: Rule) -> Rule:
     """The rule with or without a filter and keys, in either order."""
-    kept = st.sampled_from(
-        [condition("<", column("x"), number(2)), condition("<>", column("type"), text("d"))]
-    )
+    filters = [condition("<", column("x"), number(2)), condition("<>", column("type"), text("d"))]
     return replace(
         plain,
-        filter=draw(kept) if draw(st.integers(0, 4)) == 4 else None,
-        partition_by=draw(st.sampled_from([(), (), (), (), (), (), (), ("k",), ("k",), ("k", "y")])),
-        merge=draw(st.sampled_from(MERGES)),
+        filter=chosen(draw, filters) if draw(st.integers(0, 4)) == 4 else None,
+        partition_by=chosen(draw, [(), (), (), (), (), (), (), ("k",), ("k",), ("k", "y")]),
+        merge=chosen(draw, MERGES),
     )
 
 
-@st.composite
+@composite
 def span_rules(
     draw: st.DrawFn, kinds: st.SearchStrategy[Span], *, operator: bool, context: Context | None = None
 ) -> Rule:
@@ -318,15 +317,15 @@ def span_rules(
             if isinstance(span, PredicateSpan)
             else ["tests.support.operators:known", "tests.support.operators:summary"]
         )
-        return draw(varied(rule(schema, None, span, draw(st.sampled_from(names)))))
-    pattern = draw(patterns(context or draw(st.sampled_from(CONTEXTS)), in_span=True))
-    return draw(varied(rule(schema, pattern, span, None)))
+        return varied(draw, rule(schema, None, span, chosen(draw, names)))
+    pattern = draw(patterns(context or chosen(draw, CONTEXTS), in_span=True))
+    return varied(draw, rule(schema, pattern, span, None))
 
 
 @st.composite
 def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
     """The rule with keys that are forgotten, and with windows that are short enough for it."""
-    seconds = draw(st.sampled_from([0, 1, 2, 2, 3, 3, 5, 5, 8]))
+    seconds = chosen(draw, [0, 1, 2, 2, 3, 3, 5, 5, 8])
     most_us = seconds * SECOND
     pattern, span = plain.pattern, plain.span
     if isinstance(span, PredicateSpan):
@@ -343,7 +342,7 @@ def forgetful(draw: st.DrawFn, plain: Rule) -> Rule:
     if pattern is not None and pattern.absences:
         shorter = (replace(one, within_us=min(one.within_us or 0, most_us)) for one in pattern.absences)
         pattern = replace(pattern, absences=tuple(shorter))
-    keys = draw(st.sampled_from([("k",), ("k",), ("k",), ("k", "y"), ("y", "k")]))
+    keys = chosen(draw, [("k",), ("k",), ("k",), ("k", "y"), ("y", "k")])
     if plain.filter is not None and any(isinstance(node, Previous) for node in walk(plain.filter)):
         plain = replace(plain, filter=None)  # such a filter does not stand beside keys that are forgotten
     return replace(plain, pattern=pattern, span=span, partition_by=keys, forget_key_after_us=most_us)

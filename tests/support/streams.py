@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
+from tests.support.draws import built_once, chosen, composite, shuffled
 from tests.support.results import table_of
 
 SECOND = 1_000_000
 REALS = (0.1, 0.7, 1e16, -1e16, 0.3, -2.0, math.nan, -0.0, 1e16)  # their sum depends on the order
 
 
-@st.composite
-def streams(draw: st.DrawFn) -> list[Event]:
-    """Events in the order of their times, which may be equal and before 1970, with few types and values."""
-    time = draw(st.sampled_from([0, -7 * SECOND, 1_357_000_000 * SECOND]))
+@built_once
+def lists_of_kinds(size: int) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    """Of each event the gap before it, its type, x, y, its key and its source."""
     kinds = st.tuples(
         st.sampled_from([1, 1, 1, 1, 1, 0, 0, 0, 2, 6]),
         st.sampled_from("abcabcabcabcabcd"),
@@ -31,9 +31,16 @@ def streams(draw: st.DrawFn) -> list[Event]:
         st.sampled_from(["u", "u", "u", "u", "u", "v", "v", None]),
         st.sampled_from(["s", "s", "t"]),
     )
-    size = draw(st.sampled_from([0, 1, 4, 6, 8, 10, 11, 12, 12, 13, 13, 14, 14, 14, 15, 15, 16, 16]))
+    return st.lists(kinds, min_size=size, max_size=size)
+
+
+@composite
+def streams(draw: st.DrawFn) -> list[Event]:
+    """Events in the order of their times, which may be equal and before 1970, with few types and values."""
+    time = chosen(draw, [0, -7 * SECOND, 1_357_000_000 * SECOND])
+    size = chosen(draw, [0, 1, 4, 6, 8, 10, 11, 12, 12, 13, 13, 14, 14, 14, 15, 15, 16, 16])
     events = []
-    for place, (gap, kind, x, y, k, source) in enumerate(draw(st.lists(kinds, min_size=size, max_size=size))):
+    for place, (gap, kind, x, y, k, source) in enumerate(draw(lists_of_kinds(size))):
         time += gap * SECOND
         events.append(
             Event(
@@ -52,12 +59,18 @@ def row_of(time: int, place: int, kind: str, x: int | None, y: int | None) -> di
     return {"time": time, "id": f"{kind}{place}", "type": kind, "x": x, "y": y, "z": z}
 
 
+@built_once
 def dense_streams(size: int = 13) -> st.SearchStrategy[list[Event]]:
     """As many events, near each other, of few types and values: most patterns have candidates in them.
 
     They are drawn from a seed, so that they are no simpler at first than later.
     """
     return st.integers(0, 2**32 - 1).map(lambda seed: dense(Random(seed), size))
+
+
+@built_once
+def sparse_or_dense() -> st.SearchStrategy[list[Event]]:
+    return st.one_of(dense_streams(), streams())
 
 
 def dense(random: Random, size: int) -> list[Event]:
@@ -99,7 +112,17 @@ class Arrival:
         return on_time, late, frontiers
 
 
-@st.composite
+@built_once
+def lists_of_numbers(size: int, most: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, most), min_size=size, max_size=size)
+
+
+@built_once
+def up_to_five_numbers(most: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, most), max_size=5)
+
+
+@composite
 def arrivals(
     draw: st.DrawFn, *, late: bool = False, of: st.SearchStrategy[list[Event]] | None = None
 ) -> Arrival:
@@ -108,16 +131,14 @@ def arrivals(
     `late`: in any order at all. `of`: the streams to take it from.
     """
     events = draw(streams() if of is None else of)
-    delay_us = draw(st.sampled_from([0, 1, 2, 10])) * SECOND
+    delay_us = chosen(draw, [0, 1, 2, 10]) * SECOND
     if late:
-        events = draw(st.permutations(events))
+        events = shuffled(draw, events)
     else:
-        jitters = draw(
-            st.lists(st.integers(0, delay_us // SECOND), min_size=len(events), max_size=len(events))
-        )
+        jitters = draw(lists_of_numbers(len(events), delay_us // SECOND))
         ranked = sorted(zip(events, jitters, strict=True), key=lambda pair: pair[0].time + pair[1] * SECOND)
         events = [event for event, _ in ranked]
-    cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
+    cuts = sorted(draw(up_to_five_numbers(len(events))))
     edges = [0, *cuts, len(events)]
     return Arrival(tuple(tuple(events[start:stop]) for start, stop in pairwise(edges)), delay_us)
 
@@ -131,5 +152,6 @@ class Parallelism:
     lanes: int
 
 
+@built_once
 def parallelisms() -> st.SearchStrategy[Parallelism]:
     return st.builds(Parallelism, st.integers(1, 3), st.sampled_from([1, 4]), st.sampled_from([1, 2, 3, 8]))

@@ -25,6 +25,7 @@ from spark_pace.core.plan.shape import optional_last_of
 from tests.support.absence_strategies import absent_rules, with_absences
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
+from tests.support.draws import chosen, composite
 from tests.support.ending_strategies import ending_rules
 from tests.support.fold_strategies import fold_rules, function_rules, machine_rules
 from tests.support.form_strategies import (
@@ -107,14 +108,14 @@ def with_values(rule: Rule) -> Rule:
     return replace(rule, span=replace(rule.span, **dict(zip(("open", "close"), both, strict=True))))
 
 
-@st.composite
+@composite
 def carrying_rules(draw: st.DrawFn, context: Context, *, close_window: bool = False) -> Rule:
     """A simple rule without keys, within a time, of which much may be carried; by chance with ``prev``."""
-    plain = draw(rules(context, where=draw(st.sampled_from([True, True, False])), close_window=close_window))
+    plain = draw(rules(context, where=chosen(draw, [True, True, False]), close_window=close_window))
     assert plain.pattern is not None
-    pattern = replace(plain.pattern, within=Within(time_us=draw(st.sampled_from([100, 8, 5])) * SECOND))
+    pattern = replace(plain.pattern, within=Within(time_us=chosen(draw, [100, 8, 5]) * SECOND))
     if draw(st.booleans()):
-        pattern = draw(changed_components(pattern, previous_conditions))
+        pattern = changed_components(draw, pattern, previous_conditions)
     rule = replace(plain, partition_by=(), pattern=pattern)
     return with_sum(rule) if draw(st.booleans()) else rule
 
@@ -125,9 +126,9 @@ def drawn_rules() -> list[Rules]:
     for context in CONTEXTS:
         found += [rules(context, where=False), rules(context, where=True), grouped_rules(context)]
         found += [span_rules(spans(), operator=False, context=context), grouped_rules(context, spans=spans())]
-        found += [previous_rules([context]), grouped_rules(context), absent_rules([context])]
+        found += [previous_rules((context,)), grouped_rules(context), absent_rules((context,))]
         if context.selection != "next":
-            found += [conjunctive_rules([context]), conjunctive_rules([context], spans())]
+            found += [conjunctive_rules((context,)), conjunctive_rules((context,), spans())]
     found += [conjunctive_rules(CONTEXTS[:1])] * 2
     for kind in KINDS:
         found += [span_rules(kind(), operator=True), aggregate_rules(kind()), aggregate_rules(kind())]
@@ -150,7 +151,7 @@ def drawn_rules() -> list[Rules]:
     found += [span_rules(predicate_spans(), operator=True).map(with_values)]
     found += [aggregate_rules(grid_spans()).flatmap(forgetful)]
     found += [rules(CONTEXTS[-1], where=True).map(with_coalesce)]
-    found += [previous_rules([CONTEXTS[-1]]).map(with_coalesce)]
+    found += [previous_rules((CONTEXTS[-1],)).map(with_coalesce)]
     found += [span_rules(predicate_spans(), operator=True).map(with_coalesce)]
     found += [machine_rules(), function_rules(), fold_rules().flatmap(forgetful)]
     return [in_part_by_columns(each) for each in [*found, *_late_rules(found)]]
@@ -160,8 +161,8 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     """Rules of the forms that came last, behind `others`, whose draws they leave as they are."""
     found: list[Rules] = []
     for context in CONTEXTS:
-        found += [disjunctive_rules([context]), disjunctive_rules([context])]
-        found += [previous_values_rules([context])]
+        found += [disjunctive_rules((context,)), disjunctive_rules((context,))]
+        found += [previous_values_rules((context,))]
     found += [disjunctive_rules(spans=spans()), disjunctive_rules(conjunction=True)]
     found += [disjunctive_rules(earlier=True), disjunctive_rules(spans=spans(), earlier=True)]
     found += [disjunctive_rules(spans=predicate_spans(), opened=True)]
@@ -178,16 +179,16 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     found += [each.flatmap(filtered_back) for each in others[1::9]]
     found += [carrying_rules(CONTEXTS[0]).flatmap(with_absences) for _ in range(6)]
     for context in CONTEXTS:
-        found += [ending_rules([context]), ending_rules([context], spans())]
+        found += [ending_rules((context,)), ending_rules((context,), spans())]
     found += [ending_rules(either=True), ending_rules(spans=predicate_spans(), opened=True)]
     found += [ending_rules().flatmap(forgetful), ending_rules().flatmap(with_absences)]
     for context in CONTEXTS:
-        found += [further_rules([context]), optional_first_rules([context])]
+        found += [further_rules((context,)), optional_first_rules((context,))]
     found += [further_rules(spans=spans()), further_rules(spans=predicate_spans(), opened=True)]
     found += [optional_first_rules(spans=spans()), optional_first_rules().flatmap(forgetful)]
     found += [further_rules().flatmap(with_absences) for _ in range(3)]
     for context in WITH_OPTIONAL_LAST:
-        found += [optional_last_rules([context]), optional_last_rules([context], spans())]
+        found += [optional_last_rules((context,)), optional_last_rules((context,), spans())]
     found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
     return [*found, further_rules().flatmap(forgetful)]
 
