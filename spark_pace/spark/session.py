@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -65,7 +66,9 @@ def job_session(
         if running:
             make_active(spark)  # or the next job cannot have sources of the same names
         else:
-            spark.stop()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # a signal to stop may end the JVM, too
+                spark.stop()
 
 
 def build_session(
