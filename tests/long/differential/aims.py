@@ -30,13 +30,21 @@ LEADING: dict[str, Settings] = {
 
 
 def full_run(start: int, rules: int, tries: int) -> Tally:
-    """A chunk of each kind with so many rules; then pairs for each empty cell, until it is filled."""
+    """A chunk of each kind with so many rules; then pairs for each empty cell, until it is filled.
+
+    Where no rule of a round fills it, those of another round are tried.
+    """
     total, known = Tally(), _Known(start)
     for number in range(len(KINDS)):
         total.add(run_chunk(start, number, rules))
     for cell in empty_cells(total.taken):
-        if not total.taken[cell]:  # an aim at another cell may have filled it
-            total.add(_aimed_at(cell, _likely(known.fitting(cell), cell[0], total.taken), start, tries))
+        tried: list[Rule] = []
+        for rounds in range(1, MOST_ROUNDS + 1):
+            if total.taken[cell]:  # an aim at another cell may have filled it
+                break
+            rules_of_cell = [rule for rule in known.fitting(cell, rounds) if rule not in tried]
+            total.add(_aimed_at(cell, _likely(rules_of_cell, cell[0], total.taken), start, tries))
+            tried += rules_of_cell
     return total
 
 
@@ -65,13 +73,14 @@ class _Known:
     rules: list[tuple[Rule, set[str]]] = field(default_factory=list)
     rounds: int = 0
 
-    def fitting(self, cell: Cell) -> list[Rule]:
-        """Rules of the cell's form, and of no form that cannot take its way."""
+    def fitting(self, cell: Cell, rounds: int) -> list[Rule]:
+        """Rules of the cell's form, and of no form that cannot take its way, of so many rounds at least."""
         way, form = cell
         unable = {other for other in FORMS if (way, other) in impossible()}
         while True:
             found = [rule for rule, forms in self.rules if form in forms and not forms & unable]
-            if len(found) >= ENOUGH or self.rounds == MOST_ROUNDS:
+            enough = len(found) >= ENOUGH and self.rounds >= rounds
+            if enough or self.rounds == MOST_ROUNDS:
                 return found
             self._draw()
 
