@@ -19,6 +19,13 @@ A_THEN_B = {
     "where": "a.x = b.x",
     "within": "10 s",
 }
+AND_BY_CHANCE_C = {
+    "sequence": [
+        {"name": "a", "when": "type = 'a'", "times": "1..2"},
+        {"b": "type = 'b'"},
+        {"name": "c", "when": "type = 'c'", "times": "0..1"},
+    ]
+}
 TICKS = "z1@4 z2@9 z3@10 z4@11 z5@12 z6@20"
 CASES: list[tuple[str, dict[str, Any], str, dict[str, int]]] = [
     (
@@ -80,6 +87,12 @@ CASES: list[tuple[str, dict[str, Any], str, dict[str, int]]] = [
         {"where": None, "within": None},
         "a1@0=1 a2@1=2 b1@3=2",
         {"a1,b1": 4, "a2,b1": 4},
+    ),
+    (
+        "an optional component in last place waits for the window of its own match",
+        {"context": "latest, zero", "pattern": AND_BY_CHANCE_C, "where": "b.x >= 0"},
+        "a1@0=2 a2@1=2 b1@2=2 a3@5=2 b2@6=2",
+        {"a1,a2,b1": 11, "a2,a3,b2": 12},
     ),
     ("a full count window has ended", {"within": "3 events"}, "a1@0=1 a2@1=2 b1@3=2", {"a2,b1": 4}),
 ]
