@@ -1,4 +1,4 @@
-"""From the append to Kafka to the commit in Delta: the driver of `spark-pace bench`, at 50,000 events/s.
+"""From the append to Kafka to the commit in Delta: the driver of `spark-pace bench`, at two rates.
 
 The broker, the driver that makes and sends the events, and the job share this machine. The job starts a batch
 every half second, has no delay, and finds each a with the next b of ten types. The latencies are those of all
@@ -20,7 +20,7 @@ from spark_pace_bench.drive import drive
 from spark_pace_bench.run_file import read_run_file
 from spark_pace_bench.summary import summarize
 
-RATE = 50_000  # events a second
+RATES = 50_000, 100_000  # events a second
 RAMP_SECONDS, MOST_SECONDS, LEAST_SECONDS = 15, 60, 5
 TOPIC = "latency"
 RULES = {
@@ -59,8 +59,13 @@ TARGETS = {"p50": "<= 1.2", "p99": "<= 2.5"}
 
 
 def measure(sizes: Sizes) -> Iterator[Row]:
-    """The latencies in seconds."""
-    steady = max(LEAST_SECONDS, min(MOST_SECONDS, sizes.events // RATE))
+    """The latencies in seconds at each rate."""
+    for rate in RATES:
+        yield from _measure(rate, max(LEAST_SECONDS, min(MOST_SECONDS, sizes.events // rate)))
+
+
+def _measure(rate: int, steady: int) -> Iterator[Row]:
+    """The latencies at a rate that stays the same for so many seconds."""
     folder = OUT / "latency"
     shutil.rmtree(folder, ignore_errors=True)
     broker = Broker(folder / "broker")
@@ -69,8 +74,8 @@ def measure(sizes: Sizes) -> Iterator[Row]:
         broker.create_topic(TOPIC, 1)
         source = {"kind": "kafka", "format": "json", "servers": broker.servers, "topics": [TOPIC]}
         phases = [
-            {"name": "ramp", "seconds": RAMP_SECONDS, "rate": [1_000, RATE], "role": "warm_up"},
-            {"name": "steady", "seconds": steady, "rate": RATE},
+            {"name": "ramp", "seconds": RAMP_SECONDS, "rate": [1_000, rate], "role": "warm_up"},
+            {"name": "steady", "seconds": steady, "rate": rate},
         ]
         files = {"rules": RULES, "job": {**JOB, "source": source}, "run": {**RUN, "phases": phases}}
         for name, content in files.items():
@@ -87,4 +92,12 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     for kind, words in KINDS.items():
         for name, seconds in found["measured"][kind].items():
             target = TARGETS.get(name) if kind == "end_to_end" else None
-            yield Row("latency", f"{words}; {name}", seconds, "s", None, target, "the core's matches")
+            yield Row(
+                "latency",
+                f"{rate:,} events/s, {words}; {name}",
+                seconds,
+                "s",
+                None,
+                target,
+                "the core's matches",
+            )

@@ -54,7 +54,7 @@ MEASUREMENTS = {
     "cores": Measurement("cores", "two slots beside one"),
     "starts": Measurement("starts", "from the command to the first result"),
     "catchup": Measurement("catchup", "a backlog in Kafka, beside Spark's own reader", FULL),
-    "latency": Measurement("latency", "from append to commit at 50,000 events a second", FULL),
+    "latency": Measurement("latency", "from append to commit at 50,000 and at 100,000 events a second", FULL),
     "pairs": Measurement("pairs", "the Pairs benchmark at several scale factors", FULL),
     "lanes": Measurement("lanes", "lanes by a bound", FULL),
     "strategies": Measurement("strategies", "the strategies of earliest, selected", FULL),
