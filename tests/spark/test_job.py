@@ -222,7 +222,9 @@ def test_what_fails_beside_a_signal_to_stop_is_told(tmp_path: Path, monkeypatch:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "metrics")
 
     monkeypatch.setattr(DeltaTables, "append", signalled)
-    with pytest.raises(SetupError, match=r"^the disk — must have room for the tables"):
+    with pytest.raises(
+        SetupError, match=r"^the disk of the checkpoint \S+, .* — must have room for the tables"
+    ):
         run_job(spec)
     monkeypatch.undo()
     run_job(spec)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -49,7 +51,7 @@ def test_workers_find_archives_in_their_folder_or_where_they_were_named(
     ],
 )
 def test_executors_without_the_package_or_a_python_are_told_in_one_line(text: str, got: str) -> None:
-    error = as_our_error(StreamingQueryException(text))
+    error = as_our_error(StreamingQueryException(text), Path("checkpoint"))
     assert isinstance(error, SetupError)
     assert str(error) == (
         f"the executors' Python — must find spark_pace and what it needs on every machine; got: {got}. "
