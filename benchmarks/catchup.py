@@ -1,15 +1,13 @@
 """Catching up (`make catchup`): the job reads a topic of events, beside Spark's own reader.
 
-The reader parses the same records with `from_json` and throws them away, in the same session and with
-batches of the same size. The two take turns; the ratio is the median of the turns' ratios. Batches of two
-sizes tell what a batch takes whatever is in it, and how fast events are beyond that. Before any figure is
+The reader parses the same records with `from_json` and throws them away, in the same session and with batches
+of the same size. The two take turns; the ratio is the median of the turns' ratios. Before any figure is
 printed, the matches are compared with the core's. Memory must be bounded by the batches, not by the backlog:
 over the first run it may rise by at most half above what it was after the first batches. How much it is, is
 that of a process that runs the job and nothing else.
 
-The job also reads the topic without a limit of its own, with `admission` and without, beside Spark's reader
-without a limit: what each batch of the job read and took is shown. With `admission` no batch behind the
-warm-up may take more than twice `batch_seconds`.
+The job also reads the topic without a limit of its own, with `admission` and without: what each batch read
+and took is shown. With it, no batch behind the warm-up may take more than twice `batch_seconds`.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -47,15 +45,12 @@ from tests.long.soak.settings import MEMORY
 FILES = 20
 PARTITIONS = 4
 BATCHES = 20
-SMALLER = 5  # how many times as large the batches are as those that they are compared with
 FIRST_BATCHES = 5
 MOST_GROWTH = 1.5
 TOPIC = "backlog"
 OUT = ROOT / "out" / "catchup"
 ADMISSION = Admission()
 ADMISSIONS = {"with admission": ADMISSION, "without": None}
-READER, JOB = "Spark's Kafka reader, read only", "Kafka to Delta"
-CHECKED = "the core's matches"
 
 
 def measure(sizes: Sizes) -> Iterator[Row]:
@@ -83,89 +78,40 @@ def _measure(broker: Broker, sizes: Sizes) -> Iterator[Row]:
         found = alone_in("catchup", broker.servers, records)
         require(found["matches"] == matches(first).num_rows, f"catchup: {found['matches']} matches, alone")
         _floor(spark, spec)
-        smaller = _job(broker.servers, records // SMALLER)
-        turns = [_turn(spark, spec, smaller) for _ in range(sizes.rounds)]
+        turns = range(sizes.rounds)
+        ours, floors = zip(
+            *((wall(lambda: run_anew(spec)), wall(lambda: _floor(spark, spec))) for _ in turns), strict=True
+        )
         curves = {name: curve(spec, ledgers, how, sizes.events) for name, how in ADMISSIONS.items()}
-        at_once = [wall(lambda: _floor(spark, _job(broker.servers, None))) for _ in range(sizes.rounds)]
     finally:
         spark.stop()
-    yield from _beside(turns, sizes.events)
-    yield from _at_once({name: seconds for name, (_, seconds) in curves.items()}, at_once, sizes.events)
-    yield Row("catchup", "growth of memory", max(memory) / after, "times", None, f"<= {MOST_GROWTH}", CHECKED)
-    yield Row("memory", JOB, found["peak_mb"], "MB", None, "<= 3221", CHECKED)
-    yield from _curves({name: batches for name, (batches, _) in curves.items()})
-
-
-@dataclass(frozen=True)
-class Turn:
-    """The seconds of the job and of Spark's reader over the whole topic.
-
-    Attributes:
-        job, reader: in `BATCHES` batches.
-        job_in_smaller, reader_in_smaller: in batches that are smaller by `SMALLER`.
-    """
-
-    job: float
-    reader: float
-    job_in_smaller: float
-    reader_in_smaller: float
-
-
-def _turn(spark: SparkSession, spec: JobSpec, smaller: JobSpec) -> Turn:
-    return Turn(
-        wall(lambda: run_anew(spec)),
-        wall(lambda: _floor(spark, spec)),
-        wall(lambda: run_anew(smaller)),
-        wall(lambda: _floor(spark, smaller)),
+    checked = "the core's matches"
+    speed, floor = (sizes.events / statistics.median(times) for times in (ours, floors))
+    yield Row(
+        "catchup",
+        "Spark's Kafka reader, read only",
+        floor,
+        "events/s",
+        1.0,
+        None,
+        NO_RESULT,
     )
+    yield Row("catchup", "Kafka to Delta", speed, "events/s", ratio_in_turns(ours, floors), ">= 0.8", checked)
+    yield Row("catchup", "growth of memory", max(memory) / after, "times", None, f"<= {MOST_GROWTH}", checked)
+    yield Row("memory", "Kafka to Delta", found["peak_mb"], "MB", None, "<= 3221", checked)
+    yield from _curves(curves, checked)
 
 
-def _beside(turns: list[Turn], events: int) -> Iterator[Row]:
-    """The job beside the reader: over the whole topic, of a batch, and of events beyond that."""
-    job, reader = [turn.job for turn in turns], [turn.reader for turn in turns]
-    speed, floor = (events / statistics.median(times) for times in (job, reader))
-    yield Row("catchup", READER, floor, "events/s", 1.0, None, NO_RESULT)
-    yield Row("catchup", JOB, speed, "events/s", ratio_in_turns(job, reader), ">= 0.8", CHECKED)
-    more = BATCHES * (SMALLER - 1)  # how many batches there are more if they are smaller
-    of_job = statistics.median((turn.job_in_smaller - turn.job) / more for turn in turns)
-    of_reader = statistics.median((turn.reader_in_smaller - turn.reader) / more for turn in turns)
-    beyond = [
-        events / (statistics.median(times) - BATCHES * batch)
-        for times, batch in ((job, of_job), (reader, of_reader))
-    ]
-    yield Row("catchup", f"{READER}: what a batch takes", of_reader, "s", 1.0, None, NO_RESULT)
-    yield Row("catchup", f"{JOB}: what a batch takes", of_job, "s", of_job / of_reader, None, CHECKED)
-    yield Row("catchup", f"{READER}: events beyond that", beyond[1], "events/s", 1.0, None, NO_RESULT)
-    ratio = beyond[0] / beyond[1]
-    yield Row("catchup", f"{JOB}: events beyond that", beyond[0], "events/s", ratio, None, CHECKED)
-
-
-def _at_once(job: dict[str, float], reader: list[float], events: int) -> Iterator[Row]:
-    """The job without a limit of its own beside the reader without one."""
-    floor = statistics.median(reader)
-    yield Row("catchup", f"{READER}: no limit", events / floor, "events/s", 1.0, None, NO_RESULT)
-    for name, seconds in job.items():
-        yield Row(
-            "catchup",
-            f"{JOB}: no limit, {name}",
-            events / seconds,
-            "events/s",
-            floor / seconds,
-            None,
-            CHECKED,
-        )
-
-
-def _curves(curves: dict[str, list[dict[str, float]]]) -> Iterator[Row]:
+def _curves(curves: dict[str, list[dict[str, float]]], checked: str) -> Iterator[Row]:
     """Each batch of each way to read the backlog."""
     warm = max(warm_seconds(curves["with admission"]))
     limit = f"<= {2 * ADMISSION.batch_seconds:g}"
-    yield Row("catchup", "longest warm batch with admission", warm, "s", None, limit, CHECKED)
+    yield Row("catchup", "longest warm batch with admission", warm, "s", None, limit, checked)
     for name, batches in curves.items():
         for number, batch in enumerate(batches):
             size = f"{batch['records']:,} records, {batch['resident_mb']:,} MB behind it"
             case = f"{name}: batch {number}, {size}"
-            yield Row("catchup", case, batch["seconds"], "s", None, None, CHECKED)
+            yield Row("catchup", case, batch["seconds"], "s", None, None, checked)
 
 
 def alone(servers: str, records: int) -> dict[str, float]:
@@ -174,7 +120,7 @@ def alone(servers: str, records: int) -> dict[str, float]:
     return {"peak_mb": peak, "matches": matches(done).num_rows}
 
 
-def _job(servers: str, records: int | None) -> JobSpec:
+def _job(servers: str, records: int) -> JobSpec:
     spec = job("throughput_of_numbers", OUT)
     source = KafkaSource("json", servers, (TOPIC,), "earliest", records, (), {})
     events = replace(spec.events, order=OrderSpec(delay_us=1_000_000))
@@ -183,11 +129,8 @@ def _job(servers: str, records: int | None) -> JobSpec:
 
 def curve(
     spec: JobSpec, ledgers: list[Path], admission: Admission | None, events: int
-) -> tuple[list[dict[str, float]], float]:
-    """What each batch read and took where the source sets no limit, and the resident memory after it.
-
-    With it the seconds of the whole run.
-    """
+) -> list[dict[str, float]]:
+    """What each batch read and took where the source sets no limit, and the resident memory after it."""
     assert isinstance(spec.source, KafkaSource)
     batches: list[dict[str, float]] = []
     process = psutil.Process(os.getpid())
@@ -203,9 +146,9 @@ def curve(
     own = replace(
         spec, source=source, admission=admission, sink_path=out, checkpoint_path=f"{out}/_checkpoint"
     )
-    seconds = wall(lambda: run_job(own, on_progress=note))
+    run_job(own, on_progress=note)
     require_equal(own, ledgers, events)
-    return batches, seconds
+    return batches
 
 
 def warm_seconds(batches: list[dict[str, float]]) -> list[float]:
@@ -271,10 +214,11 @@ def _floor(spark: SparkSession, spec: JobSpec) -> None:
         "subscribe": TOPIC,
         "startingOffsets": "earliest",
     }
-    most = spec.source.max_offsets_per_trigger
-    if most is not None:
-        options["maxOffsetsPerTrigger"] = str(most)
-    rows = spark.readStream.format("kafka").options(**options).load()
+    rows = (
+        spark.readStream.format("kafka")
+        .options(**options, maxOffsetsPerTrigger=spec.source.max_offsets_per_trigger)
+        .load()
+    )
     schema = ", ".join(f"{field.name} {field.type}" for field in spec.events.schema.fields)
     parsed = rows.select(F.from_json(F.col("value").cast("string"), schema).alias("event")).select("event.*")
     checkpoint = OUT / "floor" / os.urandom(8).hex()
