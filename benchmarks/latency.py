@@ -92,12 +92,5 @@ def _measure(rate: int, steady: int) -> Iterator[Row]:
     for kind, words in KINDS.items():
         for name, seconds in found["measured"][kind].items():
             target = TARGETS.get(name) if kind == "end_to_end" else None
-            yield Row(
-                "latency",
-                f"{rate:,} events/s, {words}; {name}",
-                seconds,
-                "s",
-                None,
-                target,
-                "the core's matches",
-            )
+            case = f"{rate:,} events/s, {words}; {name}"
+            yield Row("latency", case, seconds, "s", None, target, "the core's matches")
