@@ -31,7 +31,7 @@ from spark_pace.spark.java.jars import BROKER_JARS, local_jars
 HOST = "127.0.0.1"
 FOLDER = Path(__file__).parents[2] / "out" / "kafka"
 MEMORY = ("-Xmx512m", "-XX:+UseSerialGC")
-START_SECONDS = 90
+START_SECONDS = 300
 STOP_SECONDS = 30
 _POLL_SECONDS = 0.2
 
@@ -56,6 +56,7 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=3000
+initial.broker.registration.timeout.ms=300000
 """
 _USERS = """\
 sasl.enabled.mechanisms=PLAIN
