@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from spark_pace.cli.show.log import say, with_time
+from spark_pace.cli.show.log import say
 from spark_pace.cli.standstill import Standstill
 from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted, one_line
@@ -34,8 +34,7 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
     console = Console(highlight=False)
     keep_freed()
-    stamped = str if console.is_terminal else with_time
-    standstill = Standstill(lambda told: console.print(escape(stamped(told)), soft_wrap=True))
+    standstill = Standstill(say)  # on a terminal the live table prints it above itself
     watched = spec.trigger_us != "available_now"
     shown = partial(_shown, standstill) if watched else lambda show: show
     try:
@@ -135,7 +134,7 @@ def print_unless_idle(batch: BatchReport) -> None:
 
 def warnings(batch: BatchReport) -> list[str]:
     """What looks wrong in the input, but is no bad record."""
-    return [f"warning: {told}" for told in batch.lacking.values()]
+    return [f"warning: {told}" for told in batch.warnings]
 
 
 def line(batch: BatchReport) -> str:

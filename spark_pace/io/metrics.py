@@ -81,8 +81,10 @@ class BatchReport(Counts):
     lookups: dict[str, str]  # the version of each side table that the batch has joined
     # attributes that are null in every record of the batch; None if it has none
     absent: list[str] | None = None
-    # for each attribute that the header of a CSV file lacks, the message about it; "*" for all of `absent`
+    # for each attribute that the header of a CSV file lacks, the message about it
     lacking: dict[str, str] = field(default_factory=dict)
+    # messages about attributes that records lack, if the batch is the first of its run to give them
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -129,6 +131,7 @@ _OTHERS = {
     "waiting_for": {},
     "absent": {"absent": pa.list_(pa.string())},
     "lacking": {},
+    "warnings": {},
     "lookups": {"lookups": pa.map_(pa.string(), pa.string())},
 }
 _FIRST = ["batch_id", "seconds", "batch_seconds"]

@@ -49,9 +49,9 @@ class Summary(Counts):
     absent: set[str] | None = None
 
     def add(self, report: BatchReport) -> None:
-        """Add a batch. Messages about headers that earlier batches had are removed from its report.
+        """Add a batch, and put into its report which warnings it is the first to give.
 
-        The message about attributes that no record has comes to it once there are enough records.
+        The one about attributes that no record has comes once there are enough records.
         """
         self.add_counts(report)
         for rule, count in report.matches.items():
@@ -65,11 +65,11 @@ class Summary(Counts):
         self.why_over_bound = report.over_bound or self.why_over_bound
         if report.absent is not None:
             self.absent = {*report.absent} if self.absent is None else self.absent & {*report.absent}
-        report.lacking = {name: told for name, told in report.lacking.items() if name not in self.lacking}
-        self.lacking |= report.lacking
+        report.warnings = [told for name, told in report.lacking.items() if name not in self.lacking]
+        self.lacking = report.lacking | self.lacking
         is_time = self.records - report.records < ENOUGH_RECORDS <= self.records
         if is_time and (told := self.told_of_absent):
-            report.lacking["*"] = told
+            report.warnings.append(told)
 
     @property
     def told_of_absent(self) -> str | None:

@@ -68,12 +68,13 @@ def least(search: Search, terminators: Ints, start: Ints) -> Ints:
 
 def _best_of(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -> tuple[Ints, Ints | None]:
     """What `chosen` gives; the second part only where a trailing negation decides about the greatest one."""
+    forbids = search.trailing and search.between.shape.optional_last is None  # which only adds an event
     if not search.techniques.best.compiled:
         best_of, latest = chosen(search, terminators, start, backwards=backwards)
-        return best_of, latest if search.trailing else None
+        return best_of, latest if forbids else None
     seek = searches_of(search).greatest_of if backwards else searches_of(search).least_of
     best_of = seek(search, terminators, start)
-    if not search.trailing or not backwards:
+    if not forbids or not backwards:
         return best_of, None
     return best_of, sequence_search.latest_of(search, terminators, start)  # a conjunction has no negation
 

@@ -18,7 +18,7 @@ from tests.unit.cli.test_run_and_status import progress
 
 
 def test_lines_of_a_log_have_the_time(capsys: pytest.CaptureFixture[str]):
-    print_batch(progress(lacking={"x": "no column x"}))
+    print_batch(progress(warnings=["no column x"]))
     assert message_of(capsys.readouterr().out) == f"warning: no column x\n{line(progress())}\n"
 
 
@@ -50,7 +50,7 @@ def test_attributes_that_no_record_has_are_told_once_there_are_enough_records():
     for absent, records in ((["amont", "n", "o"], 900), (None, 0), (["amont", "n", "p"], 200), (["n"], 900)):
         batch = progress(absent=absent, records=records, lacking={"n": "no n"} if absent else {})
         summary.add(batch)
-        told.append(list(batch.lacking.values()))
+        told.append(batch.warnings)
     none = "amont: null in every record; a name in the schema that no record has?"
     assert told == [["no n"], [], [none], []]
     assert summary.absent == {"n"} and summary.told_of_absent is None

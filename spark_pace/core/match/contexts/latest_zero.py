@@ -24,7 +24,7 @@ def latest_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[i
     """
     last = within_rows(search.terminators, owned)
     matrix, latest = greatest(search, last, window_start(stream, last, pattern.within))
-    if latest is None or search.between.shape.optional_last is not None:  # which forbids none
+    if latest is None:
         return search.found_backwards(matrix, None)
     found = search.found_backwards(matrix, latest[np.searchsorted(last, matrix[:, -1])])
     rows = settling(search, search.initiators, matrix[:, 0], matrix[:, -1], (last, latest))
