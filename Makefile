@@ -64,8 +64,14 @@ demo-kafka: setup jars/kafka/.ready  ## The same through a Kafka broker, live: a
 cluster-demo: setup  ## The same on a cluster: a master and workers on this machine, by spark-submit (KILLS=3: kill some of it in a run more)
 	$(BIN)/python -m examples.flights.demo_cluster --kills $(or $(KILLS),0)
 
-test: setup jars/kafka/.ready  ## Run every test, lint and types included
-	$(BIN)/python -m pytest --numprocesses 6 --dist loadfile --no-loadscope-reorder --durations 30
+TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
+
+test: setup jars/kafka/.ready  ## Run all tests but the long ones, lint and types included
+	$(BIN)/python -m pytest -m 'not long' $(TESTING)
+
+test-long: setup jars/kafka/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, many random cases
+	$(BIN)/python -m pytest -m long $(TESTING)
+
 
 SPARK_VENV = .venv-spark-$(VERSION)
 

@@ -131,6 +131,7 @@ def test_executors_without_the_package_are_told_in_one_line(
     )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     cluster: Containers, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,6 +165,7 @@ def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     assert read_table(read_job(job).sink_path, "late").num_rows == 1
 
 
+@pytest.mark.long
 def test_docker_compose_up_brings_matches(cluster: Containers) -> None:
     """Of two weeks: those behind them are removed before the producer starts."""
     kafka, data, *others = (name for name in SERVICES if not name.startswith("spark-"))

@@ -76,21 +76,17 @@ def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
 def test_the_end_of_all_python_workers_is_told_in_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Each run is disturbed once, at another moment of its batches; the last one is left alone."""
     job = make_job(tmp_path)
     write_files(tmp_path, random_events(17, 800), 8)
-    told = []
-    for tenths in (0, 3):
-        with running([*RUNS["jobs/run.py"], job]) as process:
-            assert process.stdout is not None
-            assert "Z batch " in process.stdout.readline()
-            threading.Event().wait(tenths / 10)
-            workers = [child for child in below(process, "") if child.name() != "java"]
-            for worker in workers:
-                with suppress(psutil.NoSuchProcess):
-                    worker.kill()
-            told += message_of(process.communicate(timeout=LONG_S)[1]).splitlines()
-        assert workers
+    with running([*RUNS["jobs/run.py"], job]) as process:
+        assert process.stdout is not None
+        assert "Z batch " in process.stdout.readline()
+        workers = [child for child in below(process, "") if child.name() != "java"]
+        for worker in workers:
+            with suppress(psutil.NoSuchProcess):
+                worker.kill()
+        told = message_of(process.communicate(timeout=LONG_S)[1]).splitlines()
+    assert workers
     assert told != []
     assert [line for line in told if not line.startswith(WORKERS)] == []
     spec = read_job(job)

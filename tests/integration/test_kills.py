@@ -27,20 +27,14 @@ from tests.support.graph_jobs import drawn_graphs, make_graph_job
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
 BATCH = 1000
-BATCHES = 24  # how many pass before a kill from outside is chance
-KILLS = [  # one of each kind, for each that ends the job costs a start; `make chaos` has all moments
-    Kill("driver", "query unstarted"),
+BATCHES = 16  # how many pass before a kill from outside is chance
+KILLS = [  # a few, for each that ends the job costs a start; `make chaos` has all moments
     Kill("driver", WITH_THE_FIRST_BATCH),
     Kill("all", "chunk half written"),
-    Kill("all", "chunk written"),
     Kill("group", "numbers unwritten"),  # the levels are written
-    Kill("driver", "old chunk removed"),  # the numbers are written
     Kill("worker", RANDOM),
-    Kill("daemon", RANDOM),
-    Kill("operator", RANDOM),
     Kill("group", "quarantine written"),  # late and quarantine come before matches and metrics
     Kill("broker", RANDOM),
-    Kill("driver", "metrics written"),
     Kill("group", "end half written"),
 ]
 
@@ -69,6 +63,7 @@ def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
     assert any(begin is not None and begin.chunks for begin in begins), "what waits was never in files"
 
 
+@pytest.mark.long
 def test_random_graphs_of_rules_in_a_job_that_is_killed_find_what_the_oracle_finds(tmp_path: Path) -> None:
     kills = [Kill("driver", "lookup unwritten"), Kill("jvm", RANDOM)]
     sizes = FILES_FOR_A_KILL * (len(kills) + 1), EVENTS

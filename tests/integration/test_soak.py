@@ -11,7 +11,7 @@ from tests.long.soak.run import soak
 from tests.long.soak.settings import Settings
 from tests.long.soak.tolerance import Tolerance
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 
 def test_nothing_is_lost_and_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

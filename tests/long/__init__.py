@@ -17,5 +17,5 @@
 - `soak` (`make soak`) keeps a job under load, and looks for losses and for memory that grows.
   `tests/integration/test_soak.py` is a short round of it.
 
-`make test` runs the short rounds.
+`make test` runs the short rounds, `make test-long` those that take a minute and more.
 """

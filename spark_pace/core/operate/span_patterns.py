@@ -126,7 +126,8 @@ def _within_span(rule: Rule, matched_us: Ints, window_ends: Positions, spans_end
     """The times of matches that a window's end decides: no window lasts longer than its span."""
     known = spans_end.time < UNKNOWN_TIME
     span_us = np.where(known, spans_end.time + (known & isinstance(rule.span, GridSpan)), UNKNOWN_TIME)
-    return np.where(window_ends.time > spans_end.time, span_us, matched_us)
+    by_the_span = (window_ends.time > spans_end.time) | (window_ends.time == UNKNOWN_TIME)
+    return np.where(by_the_span, span_us, matched_us)
 
 
 def waiting_in_spans(rule: Rule, lane: Lane, stream: Stream) -> Waiting:
