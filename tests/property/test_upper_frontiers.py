@@ -6,8 +6,10 @@ What can still come is what the oracle finds among the events so far as if no mo
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from spark_pace.core.match.delay import delay_us
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.lower_rules import match_schema
 from spark_pace.core.plan.rule import Context, EmitField, GridSpan, Pattern, Rule
+from spark_pace.rules import load_rules
 from tests.long.differential.choices import drawn, taken_with
 from tests.oracle.levels import over_matches
 from tests.oracle.matches import Match, evaluate
@@ -30,11 +33,23 @@ from tests.property.test_levels_at_random import assert_all_equal, rules_input
 from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, told
 from tests.support.drive import drive
+from tests.support.golden_cases import SCHEMA, parse_events
 from tests.support.graph_strategies import evaluated, graphs, in_time, like_events
 from tests.support.results import from_oracle
 from tests.support.streams import Arrival, Parallelism, arrivals, dense_streams, parallelisms
 from tests.support.waiting_rules import waiting_rule
 
+OPTIONAL_LAST_IN_A_SPAN = """
+rules:
+  - name: rule
+    span: {open: type = 'a', close: type = 'd', within: 100 s}
+    pattern:
+      sequence:
+        - a: type = 'a'
+        - b: type = 'b'
+        - {name: c, when: type = 'c', times: 0..1}
+    context: next, zero
+"""
 COUNT = EmitField("n", "BIGINT", Aggregate("count", None, None, "BIGINT"))
 
 
@@ -120,6 +135,20 @@ def test_it_does_so_with_its_state_saved_and_restored_between_all_batches(
     plan = plan_of([rule, reader(rule)], arrival, spread)
     steps = drive(plan, arrival.tables(rule), finish=True)
     assert_exact(rule, arrival, [known(step.out_before[rule.name]) for step in steps])
+
+
+def test_an_optional_component_in_last_place_holds_no_more_back_than_its_match(tmp_path: Path) -> None:
+    """In a span whose end is not known, a match that may still take an event has no time yet."""
+    file = tmp_path / "rules.yaml"
+    file.write_text(f"events: {json.dumps(SCHEMA)}\n{OPTIONAL_LAST_IN_A_SPAN}")
+    (rule,) = load_rules(file)
+    events = parse_events("a1@0 a2@2 b1@3 c1@4 z1@5 z2@6")
+    arrival = Arrival(tuple((event,) for event in events), 0)
+    local, found = LocalRun(plan_of([rule, reader(rule)], arrival, Parallelism(1, 1, 1))), list[int | None]()
+    for table in [*arrival.tables(rule), None]:
+        local.step(table, finish=table is None)
+        found.append(known(local.levels.out_before[rule.name]))
+    assert found == [0, 2_000_000, 3_000_000, 4_000_000, 4_000_000, 4_000_000, None]
 
 
 def known(out_us: int) -> int | None:
