@@ -28,7 +28,7 @@ $(VENV)/.ready: requirements.txt setup.py Makefile | preflight
 	@$(BIN)/python -m pip download --quiet --no-deps --retries 1 --timeout 30 --dest $(VENV)/probe $$(grep -o '^mdurl==[0-9.]*' requirements.txt) >$(VENV)/probe.log 2>&1 \
 		|| { echo "network — pip must reach a package index; got: $$(tail -n 1 $(VENV)/probe.log) Check the connection, or pip's index and proxy settings." >&2; exit 1; }
 	@rm -rf $(VENV)/probe $(VENV)/probe.log
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -113,6 +113,7 @@ def test_the_documented_command_runs_a_job_on_all_workers(
     assert the_same_in_core(job, sent, monkeypatch)
 
 
+@pytest.mark.long
 def test_executors_without_the_package_are_told_in_one_line(
     cluster: Containers, sent: Path, tmp_path: Path
 ) -> None:

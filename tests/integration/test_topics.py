@@ -193,7 +193,7 @@ def produce(broker: Broker, topic: str, events: list[Event]) -> None:
             producer.send(topic, partition=partition, **record)
 
 
-@pytest.mark.parametrize("ordering", ["watermark", "sources"])
+@pytest.mark.parametrize("ordering", ["watermark", pytest.param("sources", marks=pytest.mark.long)])
 def test_a_job_goes_on_after_its_broker_was_gone(
     own_broker: Broker, topic: str, tmp_path: Path, ordering: str
 ) -> None:

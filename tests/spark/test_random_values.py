@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,12 @@ from tests.support.random_values import case_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-SECONDS = 10  # of each format: then no other job begins
+JOBS = 3  # of each format
 
 
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_a_job_gives_what_the_oracle_says_of_random_values(tmp_path: Path, format: str) -> None:
-    began = time.monotonic()
-    for seed in count():
+    for seed in range(JOBS):
         (tmp_path / str(seed)).mkdir()
         case = case_of(tmp_path / str(seed), format, seed)
         run_job(case.spec)
@@ -29,5 +26,3 @@ def test_a_job_gives_what_the_oracle_says_of_random_values(tmp_path: Path, forma
         case.check(table(case.spec, "matches").sort_by("out_seq"), table(case.spec, "late"), quarantine)
         bad = replay_files(case.spec.rules, Path(case.spec.files.path)).bad
         assert sorted(map(repr, quarantine.to_pylist())) == sorted(map(repr, bad.to_pylist())), case.told
-        if time.monotonic() - began > SECONDS:
-            break

@@ -147,7 +147,7 @@ class Change:
             )
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_random_jobs_that_are_stopped_join_what_the_table_held_when_each_batch_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -20,7 +20,7 @@ def test_no_pair_differs_and_every_cell_that_can_be_is_filled_with_a_match(
     with monkeypatch.context() as patch:
         patch.setattr(ways, "FEW_NUMBERS", -1)
         compile_searches()
-    tally = full_run(start=0, rules=1, tries=60)
+    tally = full_run(start=0, rules=2, tries=60)
     print(f"{counted(tally.pairs, 'pair')}, {tally.matched} with a match\n{as_text(tally.taken)}")
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
