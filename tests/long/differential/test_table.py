@@ -1,6 +1,8 @@
-"""A short run of the differential test: no pair differs, and every cell that can be filled is."""
+"""Short runs of the differential test: no pair differs, and every cell that can be filled is."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,23 +11,37 @@ from spark_pace.cli.kernels import KERNELS, compile_searches
 from spark_pace.errors import counted
 from tests.long.differential.aims import full_run
 from tests.long.differential.choices import WAYS
+from tests.long.differential.chunk import KINDS, Tally, run_chunk
 from tests.long.differential.forms import FORMS
 from tests.long.differential.table import as_text, empty_cells, impossible, taken_though_impossible
 
 
+def test_no_pair_of_any_kind_differs(machine_code: None) -> None:
+    tally = Tally()
+    for number in range(len(KINDS)):
+        tally.add(run_chunk(0, number, 1))
+    assert not tally.differing, tally.differing[0]
+    assert tally.matched > tally.pairs / 2
+
+
+@pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_no_pair_differs_and_every_cell_that_can_be_is_filled_with_a_match(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(ways, "FEW_NUMBERS", -1)
-        compile_searches()
+def test_every_cell_that_can_be_is_filled_with_a_match(machine_code: None) -> None:
     tally = full_run(start=0, rules=2, tries=60)
     print(f"{counted(tally.pairs, 'pair')}, {tally.matched} with a match\n{as_text(tally.taken)}")
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
     assert not empty_cells(tally.taken)
     assert not taken_though_impossible(tally.taken)
+
+
+@pytest.fixture
+def machine_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All kernels run as machine code, whatever the size of their input."""
+    with monkeypatch.context() as patch:
+        patch.setattr(ways, "FEW_NUMBERS", -1)
+        compile_searches()
+    yield
     assert [len(one.layouts) for one in KERNELS] == [1] * len(KERNELS)  # made ahead is all that is ever made
     assert all(one.is_machine_code for one in KERNELS)
 
