@@ -1,6 +1,7 @@
 """Fixtures for all tests, and profiles of Hypothesis. Nothing starts Spark but the tests that ask for it.
 
-The profile `ci`, the default, always takes the same examples; ``HYPOTHESIS_PROFILE=long`` searches at random.
+The profile `ci`, the default, takes the same examples wherever the same modules are loaded (Hypothesis also
+draws constants that it finds in them); ``HYPOTHESIS_PROFILE=long`` searches at random.
 It is chosen here, before any module of tests is imported, for some make settings of their own from it.
 """
 
@@ -52,7 +53,7 @@ COMMON = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
-settings.register_profile("ci", COMMON, derandomize=True, max_examples=30, database=None)
+settings.register_profile("ci", COMMON, derandomize=True, max_examples=25, database=None)
 settings.register_profile("long", COMMON, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

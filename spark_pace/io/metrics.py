@@ -11,6 +11,7 @@ To add a counter, add a field here and the line that counts it. The field's mark
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Annotated, get_args, get_type_hints
@@ -108,6 +109,19 @@ class AlertCounts:
     failures: int = 0
     failure: str | None = None
     is_failing: bool = False
+
+
+def null_in_all(parts: Iterable[Iterable[str] | None]) -> set[str] | None:
+    """The attributes that are null in every record of all parts of an input.
+
+    Args:
+        parts: the attributes that are null in every record of each part; None for a part without records.
+
+    Returns:
+        None if no part has records.
+    """
+    known = [set(part) for part in parts if part is not None]
+    return set.intersection(*known) if known else None
 
 
 def null_in_every_record(names: str, do: str = "") -> str:

@@ -10,6 +10,7 @@ from spark_pace.io.metrics import (
     AlertCounts,
     BatchReport,
     Counts,
+    null_in_all,
     null_in_every_record,
 )
 
@@ -63,8 +64,7 @@ class Summary(Counts):
         self.finished = report.finished
         self.over_bound += report.over_bound is not None
         self.why_over_bound = report.over_bound or self.why_over_bound
-        if report.absent is not None:
-            self.absent = {*report.absent} if self.absent is None else self.absent & {*report.absent}
+        self.absent = null_in_all([self.absent, report.absent])
         report.warnings = [told for name, told in report.lacking.items() if name not in self.lacking]
         self.lacking = report.lacking | self.lacking
         is_time = self.records - report.records < ENOUGH_RECORDS <= self.records

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import UTC_TIME
-from spark_pace.io.metrics import Counts
+from spark_pace.io.metrics import Counts, null_in_all
 
 MOST_POINTS = 512  # stretches of the history
 _LATELY = 10
@@ -64,7 +64,7 @@ class History:
     matches: pa.Table
     stands: tuple[int, int] | None = None
     came: tuple[int, int, int] | None = None
-    absent: frozenset[str] | None = None
+    absent: set[str] | None = None
 
     def after(self, rows: pa.Table) -> History:
         """The history with further rows of `metrics`: `COLUMNS` and `matches_by_rule`."""
@@ -76,7 +76,7 @@ class History:
             _joined_by_rule(matches, power + _COARSER),
             _standing(self.stands, rows),
             _came(self.came, rows),
-            _absent(self.absent, rows),
+            null_in_all([self.absent, *rows["absent"].to_pylist()]),
         )
 
     def lately(self) -> pa.Table:
@@ -130,15 +130,6 @@ def _came(before: tuple[int, int, int] | None, rows: pa.Table) -> tuple[int, int
     if before is None:
         return first, last, len(written)
     return min(first, before[0]), max(last, before[1]), len(written) + before[2]
-
-
-def _absent(before: frozenset[str] | None, rows: pa.Table) -> frozenset[str] | None:
-    told = rows["absent"].drop_null().combine_chunks()
-    if not len(told):
-        return before
-    counts = pc.value_counts(pc.list_flatten(told).cast(pa.string()))
-    now = frozenset(counts.field("values").filter(pc.equal(counts.field("counts"), len(told))).to_pylist())
-    return now if before is None else before & now
 
 
 def _batches(rows: pa.Table) -> pa.Table:

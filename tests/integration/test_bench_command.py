@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.commands import SPARK_PACE, called
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 JOB = """
 name: job

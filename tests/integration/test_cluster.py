@@ -24,7 +24,7 @@ from tests.spark.jobs import RULES, Event, in_core, make_job, matches, random_ev
 from tests.support.commands import message_of
 from tests.support.containers import ROOT, SERVICES, Containers
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 OPERATOR = """
 def total(span):
@@ -113,7 +113,6 @@ def test_the_documented_command_runs_a_job_on_all_workers(
     assert the_same_in_core(job, sent, monkeypatch)
 
 
-@pytest.mark.long
 def test_executors_without_the_package_are_told_in_one_line(
     cluster: Containers, sent: Path, tmp_path: Path
 ) -> None:
@@ -132,7 +131,6 @@ def test_executors_without_the_package_are_told_in_one_line(
     )
 
 
-@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     cluster: Containers, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,7 +164,6 @@ def test_rows_are_the_same_when_an_executor_a_worker_and_the_driver_are_killed(
     assert read_table(read_job(job).sink_path, "late").num_rows == 1
 
 
-@pytest.mark.long
 def test_docker_compose_up_brings_matches(cluster: Containers) -> None:
     """Of two weeks: those behind them are removed before the producer starts."""
     kafka, data, *others = (name for name in SERVICES if not name.startswith("spark-"))

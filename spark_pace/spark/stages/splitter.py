@@ -14,6 +14,7 @@ from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.io.metrics import null_in_all
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operators import Handover
@@ -97,9 +98,9 @@ class SplitterHost:
 
 def _of_all_tasks(reports: list[dict[str, Any]]) -> dict[str, Any]:
     """The counts of all tasks, and what they tell of attributes that records lack."""
-    absent = [set(report["absent"]) for report in reports if report["absent"] is not None]
+    absent = null_in_all(report["absent"] for report in reports)
     return {
-        "absent": sorted(set.intersection(*absent)) if absent else None,
+        "absent": None if absent is None else sorted(absent),
         "counts": sum((Counter(report["counts"]) for report in reports), Counter()),
         "lacking": {name: told for report in reports for name, told in report["lacking"].items()},
     }
