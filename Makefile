@@ -12,7 +12,7 @@ COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/compiled_reader.py spar
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test test-spark site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test test-long test-spark site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,7 @@ preflight:
 	@test -n "$(PYTHON)" || { echo "python — must be Python 3.10 to 3.13; got none on the PATH. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@$(PYTHON) -m spark_pace.preflight
 
+# modules are compiled when they are first loaded: to compile all of them here takes longer
 $(VENV)/.ready: requirements.txt setup.py Makefile | preflight
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip download --quiet --no-deps --retries 1 --timeout 30 --dest $(VENV)/probe $$(grep -o '^mdurl==[0-9.]*' requirements.txt) >$(VENV)/probe.log 2>&1 \
@@ -69,9 +70,8 @@ TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 test: setup jars/kafka/.ready  ## Run all tests but the long ones, lint and types included
 	$(BIN)/python -m pytest -m 'not long' $(TESTING)
 
-test-long: setup jars/kafka/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, many random cases
+test-long: setup jars/kafka/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
 	$(BIN)/python -m pytest -m long $(TESTING)
-
 
 SPARK_VENV = .venv-spark-$(VERSION)
 

@@ -34,7 +34,7 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
     console = Console(highlight=False)
     keep_freed()
-    standstill = Standstill(say)  # on a terminal the live table prints it above itself
+    standstill = Standstill(partial(_print_above, console) if console.is_terminal else say)
     watched = spec.trigger_us != "available_now"
     shown = partial(_shown, standstill) if watched else lambda show: show
     try:
@@ -60,6 +60,11 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     last = [f"warning: {absent}" if absent else None, closing_line(summary), *alert_lines(summary), advice]
     say("\n".join(filter(None, last)))
     return summary
+
+
+def _print_above(console: Console, told: str) -> None:
+    """Print a line above the live table."""
+    console.print(escape(told), soft_wrap=True)
 
 
 def _shown(standstill: Standstill, show: Callable[[BatchReport], None]) -> Callable[[BatchReport], None]:

@@ -84,7 +84,7 @@ class BatchReport(Counts):
     absent: list[str] | None = None
     # for each attribute that the header of a CSV file lacks, the message about it
     lacking: dict[str, str] = field(default_factory=dict)
-    # messages about attributes that records lack, if the batch is the first of its run to give them
+    # messages about attributes that records lack, which no earlier batch of the run gave; of `Summary.add`
     warnings: list[str] = field(default_factory=list)
 
 

@@ -17,6 +17,7 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from tests.long.chaos.check import differences, tables_of
+from tests.long.chaos.moments import WITH_THE_FIRST_BATCH
 from tests.long.chaos.series import RANDOM, Kill, Series
 from tests.long.chaos.stream import in_core, make_stream
 from tests.long.chaos.topic import kill_for, produce, write_topic_job
@@ -26,22 +27,43 @@ from tests.support.graph_jobs import drawn_graphs, make_graph_job
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
 BATCH = 1000
-BATCHES = 12  # how many pass before a kill from outside is chance
-KILLS = [  # a few, for each that ends the job costs a start; `make chaos` has all moments
+A_FEW = [  # each that ends the job costs a start
     Kill("all", "chunk half written"),
     Kill("worker", RANDOM),
     Kill("group", "quarantine written"),  # late and quarantine come before matches and metrics
     Kill("broker", RANDOM),
 ]
+OF_EACH_KIND = [  # `make chaos` has all others
+    Kill("driver", "query unstarted"),
+    Kill("driver", WITH_THE_FIRST_BATCH),
+    Kill("all", "chunk half written"),
+    Kill("all", "chunk written"),
+    Kill("group", "numbers unwritten"),  # the levels are written
+    Kill("driver", "old chunk removed"),  # the numbers are written
+    Kill("worker", RANDOM),
+    Kill("daemon", RANDOM),
+    Kill("operator", RANDOM),
+    Kill("group", "quarantine written"),
+    Kill("broker", RANDOM),
+    Kill("driver", "metrics written"),
+    Kill("group", "end half written"),
+]
 
 
+@pytest.mark.parametrize(
+    ("kills", "batches"),  # how many batches pass before a kill from outside is chance
+    [
+        pytest.param(A_FEW, 12, id="a few"),
+        pytest.param(OF_EACH_KIND, 24, id="one of each kind", marks=pytest.mark.long),
+    ],
+)
 def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
-    tmp_path: Path, own_broker: Broker
+    tmp_path: Path, own_broker: Broker, kills: list[Kill], batches: int
 ) -> None:
-    stream = make_stream(BATCH * BATCHES, 3, 2 * BATCH)
+    stream = make_stream(BATCH * batches, 3, 2 * BATCH)
     source_of = produce(own_broker, "kills", stream)
     job = write_topic_job(tmp_path / "job", own_broker, "kills", BATCH)
-    outcome = Series(job, tmp_path / "logs", 1, lambda seconds: kill_for(own_broker, seconds)).run(KILLS)
+    outcome = Series(job, tmp_path / "logs", 1, lambda seconds: kill_for(own_broker, seconds)).run(kills)
     spec = read_job(job)
     assert (
         list(differences(tables_of(spec.sink_path), stream, in_core(spec, stream, source_of), source_of))
@@ -49,7 +71,7 @@ def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
     )
     assert outcome.complaints == []
     assert outcome.unspent == []
-    assert len(outcome.survived) == len(KILLS)
+    assert len(outcome.survived) == len(kills)
     changes = read_table(spec.sink_path, "rule_changes", ["rule", "batch_id", "change"]).to_pylist()
     names = sorted(rule.name for rule in every_rule(spec.rules) if not rule.hands_on)
     assert sorted(row["rule"] for row in changes) == names

@@ -17,5 +17,6 @@
 - `soak` (`make soak`) keeps a job under load, and looks for losses and for memory that grows.
   `tests/integration/test_soak.py` is a short round of it.
 
-`make test` runs the short rounds, `make test-long` those that take a minute and more.
+`make test` runs the short rounds, but for those with the mark `long`, which `make test-long` runs: the soak,
+the killed jobs of `levels`, and the full table of `differential`.
 """

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ from tests.support.results import from_oracle
 from tests.support.streams import Arrival, Parallelism, arrivals, dense_streams, parallelisms
 from tests.support.waiting_rules import waiting_rule
 
-OPTIONAL_LAST_IN_A_SPAN = """
+IN_A_SPAN = """
 rules:
   - name: rule
     span: {open: type = 'a', close: type = 'd', within: 100 s}
@@ -47,7 +48,7 @@ rules:
       sequence:
         - a: type = 'a'
         - b: type = 'b'
-        - {name: c, when: type = 'c', times: 0..1}
+        - {name: c, when: type = 'c', LAST}
     context: next, zero
 """
 COUNT = EmitField("n", "BIGINT", Aggregate("count", None, None, "BIGINT"))
@@ -137,18 +138,25 @@ def test_it_does_so_with_its_state_saved_and_restored_between_all_batches(
     assert_exact(rule, arrival, [known(step.out_before[rule.name]) for step in steps])
 
 
-def test_an_optional_component_in_last_place_holds_no_more_back_than_its_match(tmp_path: Path) -> None:
-    """In a span whose end is not known, a match that may still take an event has no time yet."""
+@pytest.mark.parametrize(
+    ("last", "text", "expected"),
+    [
+        ("times: 0..1", "a1@0 a2@2 b1@3 c1@4 z1@5 d1@6 z2@7 z3@8", [0, 2, 3, 4, 4, 4, 7, 8, None]),
+        ("not: true", "a1@0 a2@2 b1@3 z1@4 d1@6 z2@7 z3@8", [0, 2, 3, 4, 6, 7, 8, None]),
+    ],
+)
+def test_a_match_that_may_still_change_has_no_time_while_the_end_of_its_span_is_not_known(
+    tmp_path: Path, last: str, text: str, expected: list[int | None]
+) -> None:
     file = tmp_path / "rules.yaml"
-    file.write_text(f"events: {json.dumps(SCHEMA)}\n{OPTIONAL_LAST_IN_A_SPAN}")
+    file.write_text(f"events: {json.dumps(SCHEMA)}\n{IN_A_SPAN.replace('LAST', last)}")
     (rule,) = load_rules(file)
-    events = parse_events("a1@0 a2@2 b1@3 c1@4 z1@5 z2@6")
-    arrival = Arrival(tuple((event,) for event in events), 0)
+    arrival = by_one(Arrival((parse_events(text),), 0))
     local, found = LocalRun(plan_of([rule, reader(rule)], arrival, Parallelism(1, 1, 1))), list[int | None]()
     for table in [*arrival.tables(rule), None]:
         local.step(table, finish=table is None)
         found.append(known(local.levels.out_before[rule.name]))
-    assert found == [0, 2_000_000, 3_000_000, 4_000_000, 4_000_000, 4_000_000, None]
+    assert found == [None if at is None else at * 1_000_000 for at in expected]
 
 
 def known(out_us: int) -> int | None:

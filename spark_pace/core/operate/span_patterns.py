@@ -123,7 +123,10 @@ def _ends(stream: Stream, rows: Ints, spans_end: Positions) -> Positions:
 
 
 def _within_span(rule: Rule, matched_us: Ints, window_ends: Positions, spans_end: Positions) -> Ints:
-    """The times of matches that a window's end decides: no window lasts longer than its span."""
+    """The times of matches that a window's end decides: that of the span where the span ends first.
+
+    A window that is not over yet may end with the span, of which the end may not be known either.
+    """
     known = spans_end.time < UNKNOWN_TIME
     span_us = np.where(known, spans_end.time + (known & isinstance(rule.span, GridSpan)), UNKNOWN_TIME)
     by_the_span = (window_ends.time > spans_end.time) | (window_ends.time == UNKNOWN_TIME)

@@ -5,6 +5,6 @@ the rule has a match in them (`streams.py`). Each pair is run in one batch, or c
 all state is saved and restored, while every choice of `spark_pace.ways` is set to its own answer, to never,
 to always, or to one that changes (`choices.py`). Each batch must give what the oracle says can be released by
 then. `table.py` counts which ways were taken in pairs with a match, for each form of rule, and names the
-cells that cannot be filled, with the reason; all others must be. The short run in CI aims pairs at those that
-are left (`aims.py`).
+cells that cannot be filled, with the reason; all others must be. The run of `make test-long` aims pairs at
+those that are left (`aims.py`).
 """

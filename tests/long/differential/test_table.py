@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from spark_pace import ways
@@ -16,33 +14,36 @@ from tests.long.differential.forms import FORMS
 from tests.long.differential.table import as_text, empty_cells, impossible, taken_though_impossible
 
 
-def test_no_pair_of_any_kind_differs(machine_code: None) -> None:
+def test_no_pair_of_any_kind_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_all_ahead(monkeypatch)
     tally = Tally()
     for number in range(len(KINDS)):
         tally.add(run_chunk(0, number, 1))
-    assert not tally.differing, tally.differing[0]
-    assert tally.matched > tally.pairs / 2
+    assert_right(tally)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_every_cell_that_can_be_is_filled_with_a_match(machine_code: None) -> None:
+def test_every_cell_that_can_be_is_filled_with_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_all_ahead(monkeypatch)
     tally = full_run(start=0, rules=2, tries=60)
     print(f"{counted(tally.pairs, 'pair')}, {tally.matched} with a match\n{as_text(tally.taken)}")
-    assert not tally.differing, tally.differing[0]
-    assert tally.matched > tally.pairs / 2
+    assert_right(tally)
     assert not empty_cells(tally.taken)
-    assert not taken_though_impossible(tally.taken)
 
 
-@pytest.fixture
-def machine_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """All kernels run as machine code, whatever the size of their input."""
+def make_all_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(ways, "FEW_NUMBERS", -1)
         compile_searches()
-    yield
-    assert [len(one.layouts) for one in KERNELS] == [1] * len(KERNELS)  # made ahead is all that is ever made
+
+
+def assert_right(tally: Tally) -> None:
+    """No pair differs, and what was made ahead as machine code is all that was ever made."""
+    assert not tally.differing, tally.differing[0]
+    assert tally.matched > tally.pairs / 2
+    assert not taken_though_impossible(tally.taken)
+    assert [len(one.layouts) for one in KERNELS] == [1] * len(KERNELS)
     assert all(one.is_machine_code for one in KERNELS)
 
 

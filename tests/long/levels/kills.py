@@ -2,7 +2,8 @@
 
 Each job has graphs of its own: rules over rules, folds, panes, and a table that is joined and changes from
 batch to batch. It is killed at random moments, in a process that is chosen at random, and started again until
-its input is done; its rows must be the oracle's. The short run in CI is in `tests/integration/test_kills.py`.
+its input is done; its rows must be the oracle's. A short run is in `tests/integration/test_kills.py`,
+for `make test-long`.
 """
 
 from __future__ import annotations
