@@ -45,8 +45,10 @@ TWO_TO_FOUR_GRIDS = st.lists(st.sampled_from(GRIDS), min_size=2, max_size=4)
 def sharing_rules(draw: st.DrawFn) -> list[Rule]:
     """Rules of one stream over grids of panes of a second, with some of the same functions."""
     grids = draw(TWO_TO_FOUR_GRIDS)
-    longest = max(grids, key=lambda grid: grid.size_us)  # no key is forgotten in it
+    longest = max(grids, key=lambda grid: grid.size_us)
     rule = with_sums(draw(rules_over(longest)))
+    if rule.forget_key_after_us is not None:  # no key may be forgotten in a window
+        rule = replace(rule, forget_key_after_us=max(rule.forget_key_after_us, longest.size_us))
     return [
         replace(
             rule,
