@@ -29,14 +29,8 @@ OF_ONE_BROKER = (
 FIRST = (
     *OF_ONE_BROKER,
     *("test_cluster", "test_kills", "test_soak", "test_ended_processes", "test_shared_sinks"),
-    *(
-        "test_interrupted_jobs",
-        "test_table",
-        "test_full_disk",
-        "test_clock",
-        "test_costly_rules",
-        "test_bench_command",
-    ),
+    *("test_interrupted_jobs", "test_table", "test_full_disk", "test_clock", "test_costly_rules"),
+    "test_bench_command",
     *("test_house", "test_job", "test_changed_rules_in_spark", "test_poison", "test_forgetting_at_random"),
     *("test_levels_at_random_in_spark", "test_tutorial_with_jobs"),
 )

@@ -56,7 +56,7 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=3000
-initial.broker.registration.timeout.ms=300000
+initial.broker.registration.timeout.ms={start_seconds}000
 """
 _USERS = """\
 sasl.enabled.mechanisms=PLAIN
@@ -210,6 +210,7 @@ class Broker:
             listeners=",".join(f"{protocol}://{servers}" for protocol, servers in listeners.items()),
             protocols=",".join(f"{protocol}:{protocol}" for protocol in listeners),
             folder=self.folder,
+            start_seconds=START_SECONDS,
         )
         users = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
         text += "".join(

@@ -152,10 +152,9 @@ def test_a_match_that_may_still_change_has_no_time_while_the_end_of_its_span_is_
     file.write_text(f"events: {json.dumps(SCHEMA)}\n{IN_A_SPAN.replace('LAST', last)}")
     (rule,) = load_rules(file)
     arrival = by_one(Arrival((parse_events(text),), 0))
-    local, found = LocalRun(plan_of([rule, reader(rule)], arrival, Parallelism(1, 1, 1))), list[int | None]()
-    for table in [*arrival.tables(rule), None]:
-        local.step(table, finish=table is None)
-        found.append(known(local.levels.out_before[rule.name]))
+    plan = plan_of([rule, reader(rule)], arrival, Parallelism(1, 1, 1))
+    steps = drive(plan, arrival.tables(rule), finish=True)
+    found = [known(step.out_before[rule.name]) for step in steps]
     assert found == [None if at is None else at * 1_000_000 for at in expected]
 
 

@@ -68,7 +68,7 @@ def least(search: Search, terminators: Ints, start: Ints) -> Ints:
 
 def _best_of(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -> tuple[Ints, Ints | None]:
     """What `chosen` gives; the second part only where a trailing negation decides about the greatest one."""
-    forbids = search.trailing and search.between.shape.optional_last is None  # it only adds events
+    forbids = search.trailing and search.between.shape.optional_last is None  # an optional one adds events
     if not search.techniques.best.compiled:
         best_of, latest = chosen(search, terminators, start, backwards=backwards)
         return best_of, latest if forbids else None

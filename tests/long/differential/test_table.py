@@ -14,8 +14,8 @@ from tests.long.differential.forms import FORMS
 from tests.long.differential.table import as_text, empty_cells, impossible, taken_though_impossible
 
 
-def test_no_pair_of_any_kind_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_all_ahead(monkeypatch)
+def test_no_pair_of_any_kind_differs() -> None:
+    make_all_ahead()
     tally = Tally()
     for number in range(len(KINDS)):
         tally.add(run_chunk(0, number, 1))
@@ -24,16 +24,16 @@ def test_no_pair_of_any_kind_differs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_every_cell_that_can_be_is_filled_with_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_all_ahead(monkeypatch)
+def test_every_cell_that_can_be_is_filled_with_a_match() -> None:
+    make_all_ahead()
     tally = full_run(start=0, rules=2, tries=60)
     print(f"{counted(tally.pairs, 'pair')}, {tally.matched} with a match\n{as_text(tally.taken)}")
     assert_right(tally)
     assert not empty_cells(tally.taken)
 
 
-def make_all_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
+def make_all_ahead() -> None:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "FEW_NUMBERS", -1)
         compile_searches()
 
