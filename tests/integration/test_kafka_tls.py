@@ -145,7 +145,9 @@ def test_what_is_wrong_with_certificates_is_said_in_one_line(
     options: Any,
     must: str,
     got: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(kafka_check, "TIMEOUT_SECONDS", 400)
     began = time.monotonic()
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.secure_servers[protocol], topic, options=options(certificates)))

@@ -19,6 +19,7 @@ and ``.jsonl``, for ``spark-pace replay``.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -158,9 +159,10 @@ def cases_of(directory: Path) -> Iterator[GoldenCase]:
                 )
 
 
-def golden_cases(directory: Path = DIRECTORY) -> list[GoldenCase]:
+@functools.cache
+def golden_cases(directory: Path = DIRECTORY) -> tuple[GoldenCase, ...]:
     """Every case of every file."""
-    return list(cases_of(directory))
+    return tuple(cases_of(directory))
 
 
 def write_all(directory: Path) -> None:
