@@ -35,8 +35,9 @@ FIRST = (
     *("test_levels_at_random_in_spark", "test_tutorial_with_jobs"),
 )
 
-# Spark's JVMs live for seconds here: compiling for speed would take more of the processor than it gains.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# The JVMs of Spark and Kafka live for seconds here: to compile for speed takes more than it gains.
+for options in ("SPARK_SUBMIT_OPTS", "KAFKA_OPTS"):
+    os.environ.setdefault(options, "-XX:TieredStopAtLevel=1")
 # Hundreds of processes are started: each would compile this program anew, which takes it a second and more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -3,12 +3,15 @@
 It is one node (KRaft) that only this machine can reach.
 
 ``make kafka`` starts it in the background, ``make kafka-stop`` ends it; `Broker` is the same for programs.
-Its jars are fetched once into ``jars/kafka`` and need no installation.
+Its jars are fetched once into ``jars/kafka`` and need no installation. Options of Java in the variable
+``KAFKA_OPTS`` are taken as Kafka's own scripts take them.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -199,7 +202,8 @@ class Broker:
 
     def _java(self, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
-        java = [str(java_command()), *MEMORY, logging, "-cp", f"{BROKER_JARS}/*"]
+        options = [*MEMORY, *shlex.split(os.environ.get("KAFKA_OPTS", ""))]
+        java = [str(java_command()), *options, logging, "-cp", f"{BROKER_JARS}/*"]
         return [*java, *arguments, str(self._settings)]
 
     def _configure(self) -> None:
