@@ -31,6 +31,7 @@ from benchmarks.peer_runs import DEFAULT_INTERVAL, Found, PeerRun, peer_runs
 from benchmarks.processes import alone as alone_in
 from benchmarks.processes import peak_mb
 from benchmarks.rows import NO_RESULT, Row, Sizes, processor, ratio_in_turns, wall
+from spark_pace.core.columns import Ints
 from spark_pace.core.local_run import run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
@@ -122,11 +123,16 @@ def found_by(table: pa.Table, events: int) -> Found:
     part = pc.utf8_slice_codeunits(pc.struct_field(flat, "source"), 5, 8).cast(pa.int64()).to_numpy()
     firsts = np.cumsum([0, *map(len, np.array_split(np.empty(events, np.int8), FILES))])
     positions = firsts[part] + pc.struct_field(flat, "offset").to_numpy()
-    digests = np.full(table.num_rows, OFFSET_BASIS)
-    for column in positions.astype(np.uint64).reshape(table.num_rows, -1).T:
+    return table.num_rows, digest_of(positions.reshape(table.num_rows, -1))
+
+
+def digest_of(positions: Ints) -> str:
+    """The digest that the peers give of matches (int64[matches, events], the positions of their events)."""
+    digests = np.full(len(positions), OFFSET_BASIS)
+    for column in positions.astype(np.uint64).T:
         mixed = (digests ^ column) * PRIME
         digests = (mixed ^ (mixed >> np.uint64(32))) * MIX
-    return table.num_rows, f"{int(np.add.reduce(digests)):016x}"
+    return f"{int(np.add.reduce(digests)):016x}"
 
 
 def _core(folder: Path, events: int, rounds: int, expected: dict[str, Found]) -> Iterator[Row]:

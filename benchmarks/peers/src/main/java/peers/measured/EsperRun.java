@@ -80,7 +80,8 @@ public final class EsperRun {
     for (EventBean row : rows) {
       long digest = Found.EMPTY;
       for (String component : components) {
-        digest = Found.with(digest, (Tick) ((EventBean) ((MappedEventBean) row).getProperties().get(component)).getUnderlying());
+        Object event = ((EventBean) ((MappedEventBean) row).getProperties().get(component)).getUnderlying();
+        digest = Found.with(digest, ((Tick) event).position);
       }
       found.add(digest);
     }

@@ -122,7 +122,7 @@ public final class FlinkRun {
     public void processMatch(Map<String, List<Tick>> match, Context context, Collector<Long> out) {
       long digest = Found.EMPTY;
       for (String component : COMPONENTS.subList(0, match.size())) {
-        digest = Found.with(digest, match.get(component).get(0));
+        digest = Found.with(digest, match.get(component).get(0).position);
       }
       found.add(digest);
     }

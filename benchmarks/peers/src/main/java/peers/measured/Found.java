@@ -8,11 +8,11 @@ final class Found {
   private long matches;
   private long digest;
 
-  /** The digest of a match begins with this; then {@link #with} for each of its events, in the order of components. */
+  /** A match's digest begins with this; then {@link #with} for each event's position, in the order of components. */
   static final long EMPTY = 0xcbf29ce484222325L;
 
-  static long with(long digest, Tick event) {
-    long mixed = (digest ^ event.position) * PRIME;
+  static long with(long digest, long position) {
+    long mixed = (digest ^ position) * PRIME;
     return (mixed ^ (mixed >>> 32)) * MIX;
   }
 
