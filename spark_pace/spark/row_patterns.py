@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
@@ -15,6 +16,7 @@ from spark_pace.core.expr import Column as ColumnOfExpression
 from spark_pace.core.expr.time_functions import KERNELS
 from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.core.match.row_patterns.rows import partition_bounds
+from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.row_pattern import Measure, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
@@ -22,6 +24,7 @@ from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.frame_columns import UTC
+from spark_pace.spark.one_partition import PIECES, packed, unpacked
 from spark_pace.spark.streamed_rows import streamed
 
 Batches = Iterator[pa.RecordBatch]
@@ -95,9 +98,31 @@ def _named(frame: DataFrame, plan: RowPattern, found: DataFrame) -> DataFrame:
 
 def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     """The rows of the result, with numbers for names. Without ``PARTITION BY`` one task searches all."""
-    names = tuple(frame.columns)
-    # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
-    numbered = frame.toDF(*map(str, range(len(names))))
+    whole = not plan.partition and _has_plain_order(frame, plan)
+    return in_one_partition(frame, plan) if whole else in_partitions(frame, plan)
+
+
+def in_one_partition(frame: DataFrame, plan: RowPattern) -> DataFrame:
+    """The same without ``PARTITION BY``, where Python sorts the rows: `spark_pace.spark.one_partition`."""
+    names, numbered = _columns_read(frame, plan)
+
+    def pack(batches: Batches) -> Batches:
+        context = TaskContext.get()
+        assert context is not None
+        return packed(plan, names, context.partitionId(), batches)
+
+    def search(batches: Batches) -> Batches:
+        rows = unpacked(plan, batches)
+        if rows is not None:
+            yield from _numbered(result_of(plan, rows))
+
+    pieces = numbered.mapInArrow(pack, PIECES).repartition(1)
+    return pieces.mapInArrow(search, _schema(frame, plan, names))
+
+
+def in_partitions(frame: DataFrame, plan: RowPattern) -> DataFrame:
+    """The same, where Spark sorts the rows."""
+    names, numbered = _columns_read(frame, plan)
     keys = [F.col(quoted(str(names.index(name)))) for name in plan.partition]
     by = [
         _without_sign(key, frame.schema[name].dataType)
@@ -106,9 +131,34 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     shuffled = numbered.repartition(*by) if keys else numbered.repartition(1)
     order = [*(key.asc() for key in keys), *_order(plan, names)]
     arranged = shuffled.sortWithinPartitions(*order) if order else shuffled
+    return arranged.mapInArrow(task(plan, names), _schema(frame, plan, names))
+
+
+def _columns_read(frame: DataFrame, plan: RowPattern) -> tuple[tuple[str, ...], DataFrame]:
+    """The names of the columns that a task must have, and a DataFrame of these columns, named by numbers.
+
+    `mapInArrow` takes a dot in a name for a field of a struct, and it is handed all columns that there are.
+    """
+    names, every = tuple(frame.columns), range(len(frame.columns))
+    needed = set(names)
+    if plan.rows == "one":
+        order, stored = (key.column for key in plan.order), (one.stored for one in plan.measures)
+        read = {*plan.partition, *order, *columns_of(plan.reads), *stored}
+        needed = {name for name in names if name in read} or {names[0]}
+    places = [at for at in every if names[at] in needed]
+    numbered = frame.toDF(*map(str, every)).select(*(F.col(quoted(str(at))) for at in places))
+    return tuple(names[at] for at in places), numbered.toDF(*map(str, range(len(places))))
+
+
+def _has_plain_order(frame: DataFrame, plan: RowPattern) -> bool:
+    """Tell whether rows are sorted by plain types only: Spark can sort by others, too."""
+    types = [frame.schema[key.column].dataType for key in plan.order]
+    return all(isinstance(kind, kinds.DecimalType) or kind in dict(_PLAIN) for kind in types)
+
+
+def _schema(frame: DataFrame, plan: RowPattern, names: tuple[str, ...]) -> kinds.StructType:
     types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
-    schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    return arranged.mapInArrow(task(plan, names), schema)
+    return kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
 
 
 def _order(plan: RowPattern, names: tuple[str, ...]) -> Iterator[Column]:

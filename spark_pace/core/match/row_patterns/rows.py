@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, ExprType, evaluate
 from spark_pace.core.plan.row_pattern import OrderKey
-from spark_pace.core.ranks import value_codes, value_ranks
+from spark_pace.core.ranks import value_codes, value_orders
 from spark_pace.core.tables import array
 
 
@@ -42,21 +44,23 @@ def typed(table: pa.Table, name: str) -> pa.Array:
 
 def sorted_table(table: pa.Table, partition: Sequence[str], order: Sequence[OrderKey]) -> pa.Table:
     """The rows of each partition together, sorted; rows that are equal in `order` stay as they are."""
-    keys = [_ranks(table, name, OrderKey(name, False, True)) for name in partition]
-    keys += [_ranks(table, key.column, key) for key in order]
+    ascending = [OrderKey(name, False, True) for name in partition]
+    keys = [one for key in (*ascending, *order) for one in _numbers(table, key)]
     if not keys:
         return table
     return table.take(pa.array(np.lexsort(keys[::-1])))
 
 
-def _ranks(table: pa.Table, name: str, key: OrderKey) -> Ints:
-    column = typed(table, name)
+def _numbers(table: pa.Table, key: OrderKey) -> Iterator[npt.NDArray[np.integer[Any]]]:
+    """Numbers in the order of a column: whether it is null, if it is anywhere, then those of its values."""
+    column = typed(table, key.column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    (ranks,) = value_ranks([column])
-    null = ranks < 0
-    ranks = -ranks if key.descending else ranks
-    return np.where(null, -len(ranks) - 1 if key.nulls_first else len(ranks) + 1, ranks)
+    if column.null_count:
+        null = column.is_null().to_numpy(zero_copy_only=False)
+        yield (~null if key.nulls_first else null).view(np.int8)
+    (numbers,) = value_orders([column])
+    yield ~numbers if key.descending else numbers  # unlike -, ~ has a result for all numbers
 
 
 def partition_bounds(table: pa.Table, partition: Sequence[str]) -> Ints:
