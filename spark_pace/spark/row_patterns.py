@@ -97,41 +97,14 @@ def _named(frame: DataFrame, plan: RowPattern, found: DataFrame) -> DataFrame:
 
 
 def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
-    """The rows of the result, with numbers for names. Without ``PARTITION BY`` one task searches all."""
-    whole = not plan.partition and _has_plain_order(frame, plan)
-    return in_one_partition(frame, plan) if whole else in_partitions(frame, plan)
-
-
-def in_one_partition(frame: DataFrame, plan: RowPattern) -> DataFrame:
-    """The same without ``PARTITION BY``, where Python sorts the rows: `spark_pace.spark.one_partition`."""
-    names, numbered = _columns_read(frame, plan)
-
-    def pack(batches: Batches) -> Batches:
-        context = TaskContext.get()
-        assert context is not None
-        return packed(plan, names, context.partitionId(), batches)
-
-    def search(batches: Batches) -> Batches:
-        rows = unpacked(plan, batches)
-        if rows is not None:
-            yield from _numbered(result_of(plan, rows))
-
-    pieces = numbered.mapInArrow(pack, PIECES).repartition(1)
-    return pieces.mapInArrow(search, _schema(frame, plan, names))
-
-
-def in_partitions(frame: DataFrame, plan: RowPattern) -> DataFrame:
-    """The same, where Spark sorts the rows."""
-    names, numbered = _columns_read(frame, plan)
-    keys = [F.col(quoted(str(names.index(name)))) for name in plan.partition]
-    by = [
-        _without_sign(key, frame.schema[name].dataType)
-        for key, name in zip(keys, plan.partition, strict=True)
-    ]
-    shuffled = numbered.repartition(*by) if keys else numbered.repartition(1)
-    order = [*(key.asc() for key in keys), *_order(plan, names)]
-    arranged = shuffled.sortWithinPartitions(*order) if order else shuffled
-    return arranged.mapInArrow(task(plan, names), _schema(frame, plan, names))
+    """The rows of the result, with numbers for names."""
+    names, rows = _columns_read(frame, plan)
+    types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
+    schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
+    if plan.partition:
+        return _in_partitions(frame, plan, names, rows).mapInArrow(task(plan, names), schema)
+    pieces = rows.mapInArrow(packing(plan, names), PIECES)
+    return pieces.repartition(1).mapInArrow(last_task(plan), schema)
 
 
 def _columns_read(frame: DataFrame, plan: RowPattern) -> tuple[tuple[str, ...], DataFrame]:
@@ -150,15 +123,15 @@ def _columns_read(frame: DataFrame, plan: RowPattern) -> tuple[tuple[str, ...], 
     return tuple(names[at] for at in places), numbered.toDF(*map(str, range(len(places))))
 
 
-def _has_plain_order(frame: DataFrame, plan: RowPattern) -> bool:
-    """Tell whether rows are sorted by plain types only: Spark can sort by others, too."""
-    types = [frame.schema[key.column].dataType for key in plan.order]
-    return all(isinstance(kind, kinds.DecimalType) or kind in dict(_PLAIN) for kind in types)
-
-
-def _schema(frame: DataFrame, plan: RowPattern, names: tuple[str, ...]) -> kinds.StructType:
-    types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
-    return kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
+def _in_partitions(frame: DataFrame, plan: RowPattern, names: tuple[str, ...], rows: DataFrame) -> DataFrame:
+    """The rows of each partition together and sorted."""
+    keys = [F.col(quoted(str(names.index(name)))) for name in plan.partition]
+    by = [
+        _without_sign(key, frame.schema[name].dataType)
+        for key, name in zip(keys, plan.partition, strict=True)
+    ]
+    order = [*(key.asc() for key in keys), *_order(plan, names)]
+    return rows.repartition(*by).sortWithinPartitions(*order)
 
 
 def _order(plan: RowPattern, names: tuple[str, ...]) -> Iterator[Column]:
@@ -217,6 +190,28 @@ def task(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batche
             yield from _numbered(result_of(plan, pa.concat_tables(waiting).combine_chunks()))
 
     return searched
+
+
+def packing(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
+    """What a task does with the rows that it reads, where all are one partition: it sorts and packs them."""
+
+    def pack(batches: Batches) -> Batches:
+        context = TaskContext.get()
+        assert context is not None
+        return packed(plan, names, context.partitionId(), batches)
+
+    return pack
+
+
+def last_task(plan: RowPattern) -> Callable[[Batches], Batches]:
+    """What a task does with all rows of one partition, as others have packed them: it searches them."""
+
+    def search(batches: Batches) -> Batches:
+        rows = unpacked(plan, batches)
+        if rows is not None:
+            yield from _numbered(result_of(plan, rows))
+
+    return search
 
 
 def _numbered(table: pa.Table) -> Batches:
