@@ -68,7 +68,11 @@ def unpacked(plan: RowPattern, batches: Batches) -> pa.Table | None:
         batches: the pieces of all tasks, in any order.
     """
     frames = list(_frames(batches))
-    return sorted_table(in_chunks(frames).combine_chunks(), (), plan.order) if frames else None
+    if not frames:
+        return None
+    rows = in_chunks(frames).combine_chunks()
+    frames.clear()  # frees their memory
+    return sorted_table(rows, (), plan.order)
 
 
 def _frames(batches: Batches) -> Iterator[pa.Table]:
