@@ -17,6 +17,7 @@ import pyarrow as pa
 from spark_pace import load_rules, replay, ways
 from spark_pace.core.match.compiled import conjunctions, sequences, sets, state_machine
 from spark_pace.core.match.row_patterns import compiled as row_patterns
+from spark_pace.core.match.row_patterns import tested_search
 from spark_pace.io.text import compiled_reader
 from spark_pace.machine_code.code_files import kept_code
 from spark_pace.machine_code.kernel import Kernel
@@ -25,7 +26,7 @@ from spark_pace.rules.row_patterns.words import read_query
 
 KERNELS = tuple(
     one
-    for module in (conjunctions, sequences, sets, state_machine, row_patterns)
+    for module in (conjunctions, sequences, sets, state_machine, row_patterns, tested_search)
     for one in vars(module).values()
     if isinstance(one, Kernel)
 )
@@ -69,7 +70,8 @@ rules:
     fold: {initial: low, moves: [{from: low, when: "x > 1", to: high}]}
 """
 
-_QUERY = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES MATCH_NUMBER() AS n PATTERN (A B))"
+_QUERY = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES MATCH_NUMBER() AS n PATTERN (A B){})"
+_CONDITIONS = ("", " DEFINE B AS x > AVG(A.x)")  # known of each row before; and read from the match so far
 
 
 def compile_searches() -> None:
@@ -81,7 +83,8 @@ def compile_searches() -> None:
     seconds = [pa.scalar(second * 1_000_000, pa.timestamp("us", "UTC")) for second in range(3)]
     events = pa.table({"t": seconds, "kind": ["a", "b", "c"], "x": [0, 1, 2]})
     replay(rules, events)
-    file_query(read_query(_QUERY, "query", "spark")).answer(events, 1)
+    for define in _CONDITIONS:
+        file_query(read_query(_QUERY.format(define), "query", "spark")).answer(events, 10)
 
 
 def failures() -> Iterator[str]:

@@ -33,7 +33,12 @@ ALLOWED = {
     "spark_pace.rules": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
-    "spark_pace.core.match.row_patterns.compiled": {
+    "spark_pace.core.match.row_patterns.compiled": {"spark_pace.core", "spark_pace.machine_code"},
+    "spark_pace.core.match.row_patterns.match_so_far": {
+        *("spark_pace.core", "spark_pace.machine_code", "numpy"),
+    },
+    "spark_pace.core.match.row_patterns.tested_search": {"spark_pace.core", "spark_pace.machine_code"},
+    "spark_pace.core.match.row_patterns.search_arrays": {
         *("spark_pace.core", "spark_pace.machine_code", "numpy"),
     },
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},

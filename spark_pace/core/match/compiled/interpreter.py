@@ -205,6 +205,14 @@ def first_that_holds(programs: Programs, placement: Placement, count: int) -> in
 
 
 @part
+def holds(programs: Programs, condition: int, taken: Ints) -> bool:
+    """Tell whether a condition holds where the row of each thing that it names is taken."""
+    programs.held[0] = True
+    _test(programs, condition, Placement(-1, 0, taken, 0), 1)
+    return programs.held[0]  # type: ignore[no-any-return]
+
+
+@part
 def _test(programs: Programs, condition: int, placement: Placement, count: int) -> None:
     """Take back what is said of the rows for which a condition does not hold."""
     top, held = -1, programs.held

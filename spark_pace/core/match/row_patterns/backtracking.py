@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.row_patterns.compiled import BY_END, BY_EVENT
 from spark_pace.core.match.row_patterns.path import Path, UnknownError
-from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
+from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program, settled
 from spark_pace.core.match.row_patterns.rows import Rows
-from spark_pace.core.match.row_patterns.search import Found, next_start, require_few
+from spark_pace.core.match.row_patterns.search import Found, next_start, require_few, steps_error
+from spark_pace.core.match.row_patterns.search_arrays import BY_END, BY_EVENT
 from spark_pace.core.plan.row_pattern import RowPattern
-from spark_pace.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Steps:
         other: see `Program`.
         value: see `Program`.
         settled: of each instruction whether no condition that reads the match can follow it.
-        holds: see `spark_pace.core.match.row_patterns.compiled.Input`, as are the next three.
+        holds: see `spark_pace.core.match.row_patterns.search_arrays.Input`, as are the next three.
         reach: see there.
         ahead: see there.
         apart: see there.
@@ -71,7 +70,7 @@ def _steps(plan: RowPattern, program: Program, rows: Rows, known: tuple[Ints, In
         program.follow.tolist(),
         program.other.tolist(),
         program.value.tolist(),
-        _settled(plan, program) if plan.within_us is None else [False] * len(program.kind),
+        settled(plan, program),
         holds.tolist(),
         reach.tolist(),
         plan.ahead,
@@ -147,25 +146,6 @@ class _Matches:
         return Found(first, length, np.array(self.labels, np.int32), code, by, following)
 
 
-def _settled(plan: RowPattern, program: Program) -> list[bool]:
-    """Of each instruction whether no condition that reads the match can follow it."""
-    reads = [bool(one.of_match) for one in plan.conditions]
-    kinds, values = program.kind.tolist(), program.value.tolist()
-    open_ = [kind == TAKE and reads[value >> 1] for kind, value in zip(kinds, values, strict=True)]
-    before: list[list[int]] = [[] for _ in open_]
-    for at, kind in enumerate(kinds):
-        ways = [] if kind == DONE else [program.follow[at], *([program.other[at]] if kind == CHOOSE else [])]
-        for way in ways:
-            before[way].append(at)
-    waiting = [at for at, one in enumerate(open_) if one]
-    while waiting:
-        for at in before[waiting.pop()]:
-            if not open_[at]:
-                open_[at] = True
-                waiting.append(at)
-    return [not one for one in open_]
-
-
 def _attempt(plan: RowPattern, search: _Search) -> list[int] | None:
     """The labels of the match that begins at the start of a search; None if there is none."""
     for _ in range(plan.most_steps):
@@ -175,9 +155,7 @@ def _attempt(plan: RowPattern, search: _Search) -> list[int] | None:
             return search.labels
         if not search.goes_on() and not search.goes_back():
             return None
-    must = f"the search for a match from one row must take at most {plan.most_steps:,} steps"
-    do = "Bound the pattern or define its variables more narrowly."
-    raise ConfigError.of(plan.where, must, "more", do)
+    raise steps_error(plan)
 
 
 @dataclass

@@ -11,97 +11,42 @@ for it and for all that was sought before.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-
-from spark_pace.core.columns import Ints
 from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
+from spark_pace.core.match.row_patterns.search_arrays import (
+    ASKED,
+    BY,
+    BY_END,
+    BY_EVENT,
+    CODE,
+    CUT,
+    ENDED,
+    FAILED,
+    FAR,
+    FULL,
+    LABELS,
+    LONG,
+    MANY,
+    MATCHES,
+    NO_LABELS,
+    NO_MOVE,
+    NO_ROOM,
+    NO_STEPS,
+    NO_TARGET,
+    NUMBER,
+    OPEN,
+    PARTITION,
+    PAST_LAST,
+    ROW,
+    SEARCHING,
+    STATUS,
+    TO_LAST,
+    TO_NEXT,
+    Input,
+    Memory,
+    Output,
+    is_known,
+)
 from spark_pace.machine_code.kernel import Kernel, inlined, part
-
-# places in `Output.progress`
-PARTITION, ROW, MATCHES, LABELS, STATUS, CODE, BY, ASKED, CUT, PLACES = range(10)
-ENDED, NO_ROOM, NO_LABELS, NO_TARGET, NO_MOVE = range(5)  # values of its `STATUS`
-PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = range(4)
-BY_EVENT, BY_END = -1, -2  # values of `Output.by`, beside rows
-FAR = 1 << 62  # a row that never comes
-_SEARCHING, _FAILED, _FULL, _LONG, _OPEN = -1, -2, -3, -4, -5
-
-
-class Input(NamedTuple):
-    """The rows.
-
-    Attributes:
-        bounds: int64[partitions + 1], where the rows of each partition begin, and where the last ones end.
-        holds: int64[n], a bit for each variable: its condition holds in the row.
-        reach: int64[n], the first row that is too late for a match that begins in the row; `FAR` if such a
-            row may still come. Or int64[0].
-        first: int64[partitions], the row that is the first one of each partition; -1 if it is not there.
-        start: int64[partitions + 1], the row from which matches are sought; last how many rows there are.
-        open: int64[partitions], 1 if more rows may come, else 0.
-        ahead: int64[variables], how many rows behind a row the condition of each variable reads.
-        beyond: how many rows behind its last row the measures of a match read.
-        apart: 1 if a search that fails at the end of its window says nothing of others, even if no row is
-            there; else 0.
-        choices: how many choices the program has.
-        skip: `PAST_LAST`, `TO_NEXT`, `TO_FIRST` or `TO_LAST`.
-        targets: a bit for each variable to whose rows a match is skipped.
-    """
-
-    bounds: Ints
-    holds: Ints
-    reach: Ints
-    first: Ints
-    start: Ints
-    open: Ints
-    ahead: Ints
-    beyond: int
-    apart: int
-    choices: int
-    skip: int
-    targets: int
-
-
-class Memory(NamedTuple):
-    """What the search writes for itself.
-
-    Attributes:
-        marks: uint8[], a bit for each choice at each row, and behind the last one of each partition.
-        way: int64[d], the ways that are left to try.
-        row: int64[d], the row of each.
-        height: int64[d], how many choices had been made before it.
-        made: int64[d], the choices, each with its row.
-    """
-
-    marks: npt.NDArray[np.uint8]
-    way: Ints
-    row: Ints
-    height: Ints
-    made: Ints
-
-
-class Output(NamedTuple):
-    """What is found.
-
-    Attributes:
-        first: int64[n], the first row of each match.
-        length: int64[n], how many rows it has.
-        labels: int32[], the labels of the rows of the first match, then of the second, and so on.
-        code: int64[n], up to where rows had to be known for the match and all before: 2r for row r, 2r - 1
-            for a window, or the partition, that ends before row r.
-        by: int64[n], the row that began this window; `BY_EVENT`, or `BY_END` for the end of the partition.
-        next: int64[partitions], the first row at which it is not known whether a match begins.
-        progress: int64[PLACES], where the search stands.
-    """
-
-    first: Ints
-    length: Ints
-    labels: npt.NDArray[np.int32]
-    code: Ints
-    by: Ints
-    next: Ints
-    progress: Ints
 
 
 @part
@@ -120,45 +65,49 @@ def forget_between(memory: Memory, first: int, last: int) -> None:
 
 
 @inlined
-def is_known(given: Input, output: Output, partition: int, row: int) -> int:
-    """Note that a row had to be known; 0 if it may still come."""
-    if row >= given.bounds[partition + 1] and given.open[partition]:
-        return 0
-    output.progress[ASKED] = max(output.progress[ASKED], row)
-    return 1
-
-
-@inlined
 def take(given: Input, output: Output, place: int, partition: int, row: int, label: int, limit: int) -> int:
     """Take a row.
 
-    `_FAILED` if it does not fit, `_OPEN` if that is not known, `_LONG` if there is no room for its label.
+    `FAILED` if it does not fit, `OPEN` if that is not known, `LONG` if there is no room for its label.
     """
     end = given.bounds[partition + 1]
     if row >= limit:
         output.progress[CUT] |= given.apart | (row < end)
-        return _FAILED
+        return FAILED
     if is_known(given, output, partition, row + given.ahead[label >> 1]) == 0:
-        return _OPEN
+        return OPEN
     if row >= end or (given.holds[row] >> (label >> 1)) & 1 == 0:
-        return _FAILED
+        return FAILED
     if place >= len(output.labels):
-        return _LONG
+        return LONG
     output.labels[place] = label
-    return _SEARCHING
+    return SEARCHING
 
 
 @inlined
 def choose(memory: Memory, pair: int, way: int, row: int, height: int, made: int) -> int:
-    """Make a choice and note the other way; `_FAILED` if it has failed before, `_FULL` without room."""
+    """Make a choice and note the other way; `FAILED` if it has failed before, `FULL` without room."""
     if (memory.marks[pair >> 3] >> (pair & 7)) & 1:
-        return _FAILED
+        return FAILED
     if height == len(memory.way) or made == len(memory.made):
-        return _FULL
+        return FULL
     memory.marks[pair >> 3] |= 1 << (pair & 7)
     memory.made[made] = pair
     memory.way[height], memory.row[height], memory.height[height] = way, row, made + 1
-    return _SEARCHING
+    return SEARCHING
+
+
+@inlined
+def stand(
+    program: Program, given: Input, output: Output, partition: int, start: int, at: int, row: int
+) -> int:
+    """End a match, or ask for an end of the partition; `row` for a match, `OPEN` if that is not known."""
+    kind = program.kind[at]
+    if kind == DONE:
+        known = 1 if row == start else is_known(given, output, partition, row - 1 + given.beyond)
+        return row if known else OPEN
+    asked = given.first[partition] if kind == AT_START else given.bounds[partition + 1]
+    return SEARCHING if row == asked else FAILED
 
 
 @part
@@ -167,34 +116,34 @@ def attempt(
 ) -> int:
     """The row behind the match that begins at `start`.
 
-    `_FAILED` if there is none, `_OPEN` if that is not known; `_FULL` or `_LONG`: arrays must grow.
+    `FAILED` if there is none, `OPEN` if that is not known; `FULL` or `LONG`: arrays must grow.
     """
     limit = given.reach[start] if len(given.reach) else FAR
     base = output.progress[LABELS] - start
     output.progress[ASKED], output.progress[CUT] = start, 0
-    at, row, height, made, found = 0, start, 0, 0, _SEARCHING
-    while found == _SEARCHING:
+    at, row, height, made, found = 0, start, 0, 0, SEARCHING
+    while found == SEARCHING:
         kind, value = program.kind[at], program.value[at]
         if kind == TAKE:
             found = take(given, output, base + row, partition, row, value, limit)
-            if found == _SEARCHING:
+            if found == SEARCHING:
                 at, row = program.follow[at], row + 1
         elif kind == CHOOSE:
             pair = (row + partition) * given.choices + value
             found = choose(memory, pair, program.other[at], row, height, made)
-            if found == _SEARCHING:
+            if found == SEARCHING:
                 at, height, made = program.follow[at], height + 1, made + 1
         elif kind == DONE:
             known = 1 if row == start else is_known(given, output, partition, row - 1 + given.beyond)
-            found = row if known else _OPEN
+            found = row if known else OPEN
         elif row == (given.first[partition] if kind == AT_START else given.bounds[partition + 1]):
             at = program.follow[at]
         else:
-            found = _FAILED
-        if found == _FAILED and height > 0:
-            found, height = _SEARCHING, height - 1
+            found = FAILED
+        if found == FAILED and height > 0:
+            found, height = SEARCHING, height - 1
             at, row, made = memory.way[height], memory.row[height], memory.height[height]
-    if found != _FAILED:  # else all choices have failed
+    if found != FAILED:  # else all choices have failed
         forget(memory, made)
     if output.progress[CUT]:
         forget_between(memory, (start + partition) * given.choices, (limit + partition + 1) * given.choices)
@@ -235,7 +184,7 @@ def leave(given: Input, output: Output, partition: int, row: int) -> None:
     """Go on with the next partition; the next match of this one is sought from a row on."""
     output.next[partition] = row
     output.progress[PARTITION], output.progress[ROW] = partition + 1, given.start[partition + 1]
-    output.progress[CODE], output.progress[BY] = -1, BY_EVENT
+    output.progress[CODE], output.progress[BY], output.progress[NUMBER] = -1, BY_EVENT, 0
 
 
 @part
@@ -250,8 +199,39 @@ def add_match(given: Input, output: Output, start: int, behind: int) -> None:
     output.first[match], output.length[match] = start, behind - start
     output.code[match], output.by[match] = progress[CODE], progress[BY]
     progress[MATCHES] += 1
+    progress[NUMBER] += 1
     progress[LABELS] += behind - start
     progress[ROW] = start + steps
+
+
+@inlined
+def is_left(given: Input, output: Output) -> bool:
+    """Go on to the next partition that has rows left; False if none has, or the search must stop."""
+    progress = output.progress
+    while progress[PARTITION] < len(given.bounds) - 1 and progress[STATUS] == ENDED:
+        if progress[ROW] < given.bounds[progress[PARTITION] + 1]:
+            return True
+        leave(given, output, progress[PARTITION], progress[ROW])
+    return False
+
+
+@inlined
+def go_on(given: Input, output: Output, behind: int) -> None:
+    """Note what an attempt has found, and go on behind it."""
+    progress = output.progress
+    partition, row = progress[PARTITION], progress[ROW]
+    if behind == OPEN:
+        leave(given, output, partition, row)
+    elif behind == MANY:
+        progress[STATUS] = NO_STEPS
+    elif behind in (FULL, LONG):
+        progress[STATUS] = NO_ROOM if behind == FULL else NO_LABELS
+    else:
+        note_known(given, output, partition, row)
+        if behind == FAILED:
+            progress[ROW] = row + 1
+        else:
+            add_match(given, output, row, behind)
 
 
 @Kernel
@@ -259,19 +239,6 @@ def search(program: Program, given: Input, memory: Memory, output: Output) -> No
     """Find matches until there are no more, or arrays must grow, or a match cannot be skipped."""
     progress = output.progress
     progress[STATUS] = ENDED
-    while progress[PARTITION] < len(given.bounds) - 1 and progress[STATUS] == ENDED:
-        partition, row = progress[PARTITION], progress[ROW]
-        if row >= given.bounds[partition + 1]:
-            leave(given, output, partition, row)
-            continue
-        behind = attempt(program, given, memory, output, partition, row)
-        if behind == _OPEN:
-            leave(given, output, partition, row)
-        elif behind in (_FULL, _LONG):
-            progress[STATUS] = NO_ROOM if behind == _FULL else NO_LABELS
-        else:
-            note_known(given, output, partition, row)
-            if behind == _FAILED:
-                progress[ROW] = row + 1
-            else:
-                add_match(given, output, row, behind)
+    while is_left(given, output):
+        behind = attempt(program, given, memory, output, progress[PARTITION], progress[ROW])
+        go_on(given, output, behind)

@@ -22,6 +22,7 @@ from spark_pace.core.plan.row_pattern import (
     Excluded,
     Node,
     Repetition,
+    RowPattern,
     Sequence,
     Start,
     Variable,
@@ -192,3 +193,27 @@ def _arranged(rows: list[list[int]], entry: int) -> Program:
             program.other[place] = places[other]
             choices += 1
     return program
+
+
+def settled(plan: RowPattern, program: Program) -> list[bool]:
+    """Of each instruction whether it fails at a row for every start, or for none.
+
+    So it is if no condition that reads the match can follow it, and no window ends.
+    """
+    if plan.within_us is not None:
+        return [False] * len(program.kind)
+    reads = [bool(one.of_match) for one in plan.conditions]
+    kinds, values = program.kind.tolist(), program.value.tolist()
+    open_ = [kind == TAKE and reads[value >> 1] for kind, value in zip(kinds, values, strict=True)]
+    before: list[list[int]] = [[] for _ in open_]
+    for at, kind in enumerate(kinds):
+        ways = [] if kind == DONE else [program.follow[at], *([program.other[at]] if kind == CHOOSE else [])]
+        for way in ways:
+            before[way].append(at)
+    waiting = [at for at, one in enumerate(open_) if one]
+    while waiting:
+        for at in before[waiting.pop()]:
+            if not open_[at]:
+                open_[at] = True
+                waiting.append(at)
+    return [not one for one in open_]

@@ -8,10 +8,11 @@ import pyarrow as pa
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.row_patterns.backtracking import search_paths
 from spark_pace.core.match.row_patterns.conditions import holding, reaches
+from spark_pace.core.match.row_patterns.match_programs import so_far_of
 from spark_pace.core.match.row_patterns.measures import Frames
 from spark_pace.core.match.row_patterns.program import program_of
 from spark_pace.core.match.row_patterns.rows import Rows, partition_bounds
-from spark_pace.core.match.row_patterns.search import Found, search_bits
+from spark_pace.core.match.row_patterns.search import Found, Known, search_compiled
 from spark_pace.core.plan.row_pattern import RowPattern, output_columns
 
 
@@ -46,9 +47,12 @@ def find(plan: RowPattern, rows: Rows) -> Found:
 def search(plan: RowPattern, rows: Rows, holds: Ints, reach: Ints) -> Found:
     """The matches, where it is known which conditions hold and how far windows reach."""
     program = program_of(plan.pattern)
+    so_far = None
     if any(one.of_match for one in plan.conditions):
-        return search_paths(plan, program, rows, holds, reach)
-    return search_bits(plan, program, rows, holds, reach)
+        so_far = so_far_of(plan, rows)
+        if so_far is None:
+            return search_paths(plan, program, rows, holds, reach)
+    return search_compiled(plan, program, rows, Known(holds, reach, so_far))
 
 
 def _rows_of_result(plan: RowPattern, rows: Rows, found: Found) -> pa.Table:

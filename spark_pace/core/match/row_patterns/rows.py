@@ -95,7 +95,7 @@ class Extent:
     """What is known of partitions of which some rows may be gone, and others may still come.
 
     Attributes:
-        first: see `spark_pace.core.match.row_patterns.compiled.Input`, as are the next two.
+        first: see `spark_pace.core.match.row_patterns.search_arrays.Input`, as are the next two.
         start: see there.
         open: see there.
         matches: int64[partitions], how many matches of each were found before.

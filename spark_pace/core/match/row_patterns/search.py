@@ -8,7 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.match.row_patterns.compiled import (
+from spark_pace.core.match.row_patterns.compiled import search
+from spark_pace.core.match.row_patterns.match_programs import with_room
+from spark_pace.core.match.row_patterns.program import CHOOSE, Program, settled
+from spark_pace.core.match.row_patterns.rows import Rows
+from spark_pace.core.match.row_patterns.search_arrays import (
     BY,
     BY_EVENT,
     CODE,
@@ -17,6 +21,7 @@ from spark_pace.core.match.row_patterns.compiled import (
     MATCHES,
     NO_LABELS,
     NO_ROOM,
+    NO_STEPS,
     NO_TARGET,
     PARTITION,
     PAST_LAST,
@@ -29,10 +34,9 @@ from spark_pace.core.match.row_patterns.compiled import (
     Input,
     Memory,
     Output,
-    search,
+    SoFar,
 )
-from spark_pace.core.match.row_patterns.program import CHOOSE, Program
-from spark_pace.core.match.row_patterns.rows import Rows
+from spark_pace.core.match.row_patterns.tested_search import search_tested
 from spark_pace.core.plan.row_pattern import RowPattern, SkipMode
 from spark_pace.errors import ConfigError
 
@@ -55,7 +59,7 @@ class Found:
         first: int64[m], the first row of each match; of an empty one the row at which it was sought.
         length: int64[m], how many rows it has.
         labels: int32[], the labels of their rows, match by match.
-        code: see `spark_pace.core.match.row_patterns.compiled.Output`, as are the next two.
+        code: see `spark_pace.core.match.row_patterns.search_arrays.Output`, as are the next two.
         by: see there.
         next: see there.
     """
@@ -94,47 +98,100 @@ def next_start(plan: RowPattern, labels: list[int]) -> int:
     return place
 
 
-def search_bits(plan: RowPattern, program: Program, rows: Rows, holds: Ints, reach: Ints) -> Found:
-    """The matches where all conditions are known of each row, as bits (`holds`, see `Input`).
+def steps_error(plan: RowPattern) -> ConfigError:
+    """The error for a search that takes too many steps from one row."""
+    must = f"the search for a match from one row must take at most {plan.most_steps:,} steps"
+    do = "Bound the pattern or define its variables more narrowly."
+    return ConfigError.of(plan.where, must, "more", do)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of each row before the search.
+
+    Attributes:
+        holds: see `spark_pace.core.match.row_patterns.search_arrays.Input`, as of the next one.
+        reach: see there.
+        so_far: what conditions read of the match so far; None if they do not.
+    """
+
+    holds: Ints
+    reach: Ints
+    so_far: SoFar | None
+
+
+def search_compiled(plan: RowPattern, program: Program, rows: Rows, known: Known) -> Found:
+    """The matches, found by machine code.
 
     Raises:
-        ConfigError: ``SKIP TO`` leads nowhere, or there are too many rows for so large a pattern.
+        ConfigError: ``SKIP TO`` leads nowhere, the search from one row takes too many steps, or there are too
+            many rows for so large a pattern.
     """
-    bounds, choices = rows.bounds, int((program.kind == CHOOSE).sum())
-    marks = (rows.rows + len(bounds) + 1) * choices
+    program, choices = _numbered(plan, program, known)
+    marks = (rows.rows + len(rows.bounds) + 1) * choices
     if marks > MOST_MARKS:
         must = f"the choices of a pattern times the rows of a task must be at most {MOST_MARKS:,}"
         do = "Write smaller bounds in {n,m}, or PARTITION BY a column, so that tasks have fewer rows."
         raise ConfigError.of(plan.where, must, f"{choices:,} times {rows.rows:,}", do)
-    given = _input(plan, rows, holds, reach, choices)
+    given = _input(plan, rows, known, choices)
     memory = _memory(np.zeros((marks >> 3) + 1, np.uint8), _FIRST_ROOM)
     output = _output(given, rows.rows)
-    progress, steps = output.progress, float(rows.rows) * len(program.kind)
-    search(program, given, memory, output, steps=lambda: steps)
+    progress = output.progress
+    _run(program, given, memory, output, known.so_far)
     while progress[STATUS] in (NO_ROOM, NO_LABELS):
         if progress[STATUS] == NO_ROOM:
             memory = _memory(memory.marks, 4 * len(memory.way))
         else:
             output = output._replace(labels=_longer(plan, output.labels))
-        search(program, given, memory, output, steps=lambda: steps)
+        _run(program, given, memory, output, known.so_far)
+    if progress[STATUS] == NO_STEPS:
+        raise steps_error(plan)
     if progress[STATUS] != ENDED:
         raise skip_error(plan, progress[STATUS] == NO_TARGET)
-    assert progress[PARTITION] == len(bounds) - 1
+    assert progress[PARTITION] == len(rows.bounds) - 1
     first, length, code, by = (
         column[: progress[MATCHES]] for column in (output.first, output.length, output.code, output.by)
     )
     return Found(first, length, output.labels[: progress[LABELS]], code, by, output.next)
 
 
-def _input(plan: RowPattern, rows: Rows, holds: Ints, reach: Ints, choices: int) -> Input:
+def _numbered(plan: RowPattern, program: Program, known: Known) -> tuple[Program, int]:
+    """The program, where choices that are not marked have the number -1; and how many are marked."""
+    chooses = program.kind == CHOOSE
+    if known.so_far is None:
+        return program, int(chooses.sum())
+    marked = chooses & np.array(settled(plan, program))
+    numbers = np.where(marked, np.cumsum(marked) - 1, -1)
+    return program._replace(value=np.where(chooses, numbers, program.value)), int(marked.sum())
+
+
+def _run(program: Program, given: Input, memory: Memory, output: Output, so_far: SoFar | None) -> None:
+    steps = float(len(given.holds)) * len(program.kind)
+    if so_far is None:
+        search(program, given, memory, output, steps=lambda: steps)
+    else:
+        room = with_room(so_far, len(memory.way))
+        search_tested(program, given, memory, room, output, steps=lambda: steps)
+
+
+def _input(plan: RowPattern, rows: Rows, known: Known, choices: int) -> Input:
     extent, targets = rows.extent, sum(1 << one for one in plan.skip_variables)
     start = np.append(extent.start[: len(rows.bounds) - 1], rows.rows)
     apart = int(rows.of_stream is not None)
-    ahead = np.array(plan.ahead, np.int64)
     return Input(
-        rows.bounds, holds, reach, np.ascontiguousarray(extent.first), start, extent.open, ahead, plan.beyond,
-        apart, choices, SKIPS[plan.skip], targets,
-    )  # fmt: skip
+        bounds=rows.bounds,
+        holds=known.holds,
+        reach=known.reach,
+        first=np.ascontiguousarray(extent.first),
+        start=start,
+        open=extent.open,
+        ahead=np.array(plan.ahead, np.int64),
+        beyond=plan.beyond,
+        apart=apart,
+        choices=choices,
+        skip=SKIPS[plan.skip],
+        targets=targets,
+    )
 
 
 def _output(given: Input, rows: int) -> Output:
