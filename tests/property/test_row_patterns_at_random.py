@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from decimal import Decimal
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -11,20 +14,28 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import ways
-from spark_pace.core.expr import Call, Column, Expr, Literal, evaluate
+from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, evaluate, walk
 from spark_pace.core.match.row_patterns import search as search_module
+from spark_pace.core.match.row_patterns.match_programs import so_far_of
 from spark_pace.core.match.row_patterns.measures import summary_of
-from spark_pace.core.match.row_patterns.rows import SlotColumns
+from spark_pace.core.match.row_patterns.plain_conditions import plain
+from spark_pace.core.match.row_patterns.result import find
+from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns
 from spark_pace.core.match.row_patterns.running import result_of, step_of
 from spark_pace.core.match.row_patterns.scalars import scalar_function
-from spark_pace.core.plan.row_pattern import Summary, slot_name
+from spark_pace.core.plan.row_pattern import RowPattern, Summary, slot_name
 from spark_pace.errors import ConfigError
+from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.words import read_query
 from tests.support.row_pattern_cases import (
     SKIPPED,
     difference,
     found_rows,
     many_rows,
+    only_in_python,
     reading_the_match,
+    rows_with_odd_values,
     trial_of,
 )
 from tests.support.row_pattern_streams import expected_rows, stream_difference, stream_trial
@@ -48,20 +59,95 @@ def test_arrays_grow_where_a_search_needs_more(monkeypatch: pytest.MonkeyPatch) 
     assert [found for seed in range(3000, 3200) if (found := difference(seed))] == []
 
 
-def test_both_searches_find_the_same_in_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_searches_find_the_same_in_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With conditions that are known, tested by machine code, and tested by Python."""
     monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
     rows = 0
     for seed in range(100):
         random = Random(seed)
         trial, table = trial_of(random, plain=True), many_rows(random)
         try:
-            slow = found_rows(reading_the_match(trial.sql), table)
+            slow = found_rows(only_in_python(trial.sql), table)
+            tested = found_rows(reading_the_match(trial.sql), table)
         except ConfigError as error:  # too many steps, or a match cannot be skipped
             assert "steps" in str(error) or SKIPPED in str(error)
             continue
-        assert found_rows(trial.sql, table) == slow, trial.sql
+        assert found_rows(trial.sql, table) == tested == slow, trial.sql
         rows += len(slow)
     assert rows > 10_000
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_machine_code_and_python_test_conditions_alike(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of numbers that overflow, are not exact, are no numbers, or are far apart."""
+    monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
+    compared = 0
+    for seed in range(chunk * 150, chunk * 150 + 150):
+        random = Random(seed)
+        trial, table = trial_of(random, plain=False), rows_with_odd_values(random)
+        try:
+            slow = found_rows(only_in_python(trial.sql), table)
+        except ConfigError as error:
+            with pytest.raises(ConfigError, match=re.escape(str(error))):
+                found_rows(trial.sql, table)
+            continue
+        assert repr(found_rows(trial.sql, table)) == repr(slow), f"seed {seed}: {trial.sql}"
+        compared += len(slow) > 0
+    assert compared > 40
+
+
+def _plan(define: str, table: pa.Table) -> RowPattern:
+    sql = f"SELECT * FROM rows MATCH_RECOGNIZE (ORDER BY i MEASURES COUNT(*) AS c PATTERN (A+) {define})"
+    query = read_query(sql, "query", "spark")
+    (one,) = occurrences_in(query)
+    return plan_of(query, one.clause, table.schema)
+
+
+def _longest(define: str, table: pa.Table) -> int:
+    """How many rows the first match has, whose conditions machine code tests."""
+    plan, rows = _plan(define, table), Rows(table, np.array([0, table.num_rows]))
+    assert so_far_of(plan, rows) is not None
+    return int(find(plan, rows).length[0])
+
+
+@pytest.mark.parametrize("spread", [1, 8, 20])
+def test_running_sums_are_exact_and_rounded_once(spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
+    for seed in range(20):
+        random = Random(seed)
+        y = [random.choice([1, -1]) * 10 ** random.uniform(-spread, spread) for _ in range(60)]
+        y += [-sum(map(Fraction, y)).__float__(), *(-one for one in y[::-1])]
+        sums = [math.fsum(y[: end + 1]) for end in range(len(y))]
+        table = pa.table({"i": range(len(y)), "y": y, "s": sums})
+        define = "DEFINE A AS SUM(A.y) = s AND AVG(A.y) = s / COUNT(*)"
+        assert _longest(define, table) == len(y), seed
+
+
+def test_running_sums_of_whole_numbers_are_null_only_while_they_overflow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ways, "FEW_NUMBERS", -1)
+    for seed in range(20):
+        random = Random(seed)
+        x = [random.choice([1, -1]) * random.getrandbits(random.choice([5, 40, 63])) for _ in range(80)]
+        sums = [sum(x[: end + 1]) for end in range(len(x))]
+        known = [one if -(1 << 63) <= one < 1 << 63 else None for one in sums]
+        means = [float(one) / (place + 1) for place, one in enumerate(sums)]
+        table = pa.table({"i": range(len(x)), "x": x, "s": pa.array(known, pa.int64()), "m": means})
+        assert _longest("DEFINE A AS SUM(A.x) <=> s AND AVG(A.x) = m", table) == len(x), seed
+
+
+@pytest.mark.parametrize(
+    "define",
+    [
+        "SUM(CAST(i AS DECIMAL(9, 0))) > 3",
+        "concat(FIRST(k), LAST(k)) <> 'ab'",
+        "SUM(y) > 3",  # of numbers far apart
+    ],
+)
+def test_what_is_left_to_python(define: str) -> None:
+    table = pa.table({"i": [1, 2], "k": ["a", "b"], "y": [1e-300, 1e300]})
+    assert so_far_of(_plan(f"DEFINE A AS {define}", table), Rows(table, np.array([0, 2]))) is None
 
 
 def test_random_clauses_find_something() -> None:
@@ -71,7 +157,7 @@ def test_random_clauses_find_something() -> None:
 
 def test_random_clauses_find_something_over_streams() -> None:
     trials = [stream_trial(Random(seed)) for seed in range(200)]
-    assert sum(bool(expected_rows(trial)) for trial in trials) > 100
+    assert sum(bool(expected_rows(trial)) for trial in trials) > 80
     assert {trial.rule.forget_key_after_us is not None for trial in trials} == {True, False}
 
 
@@ -103,6 +189,23 @@ def random_expression(random: Random, kind: str, depth: int) -> Expr:
     if name == "case":
         return Call(name, (part("BOOLEAN"), part(kind), part(kind)), kind)
     return Call(name, tuple(part(kind) for _ in range(1 if name in ("negate", "abs") else 2)), kind)
+
+
+def test_plain_conditions_are_those_that_they_stand_for() -> None:
+    """Without the functions that programs do not have; in them one slot of each type stands for columns."""
+    random, of_columns = Random(3), ("BIGINT", "DOUBLE", "BOOLEAN")
+    written = 0
+    for _ in range(1500):
+        expr = random_expression(random, "BOOLEAN", random.randint(1, 3))
+        made = plain(expr)
+        written += made != expr
+        values = [random.choice(NUMBERS), random.choice(DOUBLES), random.choice([None, True, False])]
+        columns = [pa.array([v], ARROW_TYPES[t]) for v, t in zip(values, of_columns, strict=True)]
+        found, expected = (evaluate(one, SlotColumns(1, columns)).to_pylist() for one in (made, expr))
+        assert found == expected, (expr, values)
+        names = {node.function for node in walk(made) if isinstance(node, Call)}
+        assert not names & {"case", "coalesce", "in", "<=>"}
+    assert written > 300
 
 
 def test_expressions_on_single_values_give_what_columns_give() -> None:

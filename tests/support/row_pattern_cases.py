@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from random import Random
@@ -115,9 +116,37 @@ def many_rows(random: Random) -> pa.Table:
 
 
 def reading_the_match(sql: str) -> str:
-    """The same clause, with conditions that must be searched path by path."""
+    """The same clause, with conditions that must be tested as rows are taken."""
+    return _defined_with(sql, "COUNT(*) > 0")
+
+
+def only_in_python(sql: str) -> str:
+    """The same clause, with conditions that machine code does not test: it adds up no DECIMALs."""
+    return _defined_with(sql, "SUM(CAST(i AS DECIMAL(9, 0))) >= 0")
+
+
+def _defined_with(sql: str, condition: str) -> str:
     head, define, conditions = sql.partition(" DEFINE ")
-    return head + define + re.sub(r"\b([ABCD]) AS \(", r"\1 AS COUNT(*) > 0 AND (", conditions)
+    return head + define + re.sub(r"\b([ABCD]) AS ", rf"\1 AS {condition} AND ", conditions)
+
+
+NUMBERS = [0, 0, 1, 1, 2, 3, -2, 1 << 62, -(1 << 62), (1 << 63) - 1, -(1 << 63), 1 << 53, None]
+DOUBLES = [0.0, -0.0, 0.1, 0.3, -0.7, 2.5, 1e16, -1e16, 1e-9, 3.3, None]
+ODD_DOUBLES = [*DOUBLES, math.nan, math.inf, -math.inf]
+FAR_DOUBLES = [*DOUBLES, 1e300, -1e300, 1e-300]
+
+
+def rows_with_odd_values(random: Random) -> pa.Table:
+    """Rows whose numbers overflow, are not exact, are no numbers, or are far apart."""
+    doubles, most = random.choice([DOUBLES, ODD_DOUBLES, FAR_DOUBLES]), random.choice([3, len(NUMBERS)])
+    rows = []
+    for key in (None, "a", "b"):
+        time = 0
+        for number in range(random.randint(1, 25)):
+            time += random.choice([0, 1, 1, 2])
+            x, y = random.choice(NUMBERS[:most]), random.choice(doubles)
+            rows.append({"k": key, "t": time, "i": number, "x": x, "y": y})
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def _partitions(random: Random) -> list[list[Row]]:
@@ -195,15 +224,21 @@ class _Terms:
         random = self.random
         if random.random() < 0.1:
             return "or", self.condition(variable), self.condition(variable)
-        if random.random() < 0.06:
-            name = random.choice([None, *self.names])
-            other = random.choice([one for one in self.names if one not in self.unions])
-            return random.choice(["=", "<>"]), ("classifier", False, name, False, 0), ("const", other)
-        left = self.fixed(variable) if random.random() < 0.6 else self.number(False)
-        right = random.choice([("const", random.randint(0, 3)), self.fixed(variable)])
+        if random.random() < 0.1:
+            other: Term = ("const", random.choice([one for one in self.names if one not in self.unions]))
+            if random.random() < 0.3:
+                other = self.classifier()
+            return random.choice(["=", "<>"]), self.classifier(), other
+        left = self.fixed(variable) if random.random() < 0.5 else self.number(False)
+        right = random.choice([("const", random.randint(0, 3)), self.fixed(variable), self.number(False)])
         if random.random() < 0.15:
             right = random.choice("+-*"), right, self.number(False)
         return random.choice(["<", "<=", "<=", "=", "<>"]), left, right
+
+    def classifier(self) -> Term:
+        random = self.random
+        name = random.choice([None, None, *self.names])
+        return "classifier", False, name, random.random() < 0.3, random.choice([0, 0, 1])
 
     def fixed(self, variable: str) -> Term:
         """A value of the row that is tested, or of one near it."""

@@ -33,7 +33,7 @@ HERE, ROW, NAME, EXTREME, CONSTANT, MATCH, COUNT, SUM, SUM_OF_DOUBLES, MEAN = ra
 # the lowest one; whether columns of infinities, negative ones, and NaNs follow
 KIND, SET, BACK, FIRST, SHIFT, CELL, NUMBERS, KNOWN, DIGITS, LOWEST, ODD = range(11)
 FARTHEST = 30  # place of a digit: 2 ** 32 to the power of it is far from the ends of what a DOUBLE holds
-MOST_DIGITS = 8  # of a number
+MOST_DIGITS = 12  # of a sum
 NULL_CELL, FIRST_NAME = 0, 1
 _BITS = 32
 _LOW, _HALF = (1 << 32) - 1, 1 << 31

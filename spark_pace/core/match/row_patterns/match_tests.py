@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from spark_pace.core.expr import Call, Column, Expr, Literal, walk
+from spark_pace.core.match.row_patterns.plain_conditions import plain
 from spark_pace.core.match.row_patterns.running_numbers import is_running
 from spark_pace.core.match.search.program_lines import is_writable
 from spark_pace.core.plan.row_pattern import Computed, MatchNumber, RowPattern, Slot, Summary
@@ -75,4 +76,5 @@ def tests_of(plan: RowPattern) -> Iterator[Test]:
     """All parts that read the match, variable by variable."""
     for variable, condition in enumerate(plan.conditions):
         for part in condition.of_match:
-            yield Test(variable, part)
+            one = Test(variable, part)
+            yield one if one.is_program else Test(variable, replace(part, expr=plain(part.expr)))

@@ -17,7 +17,7 @@ from spark_pace.core.summaries.column_sums import sums_of
 from spark_pace.core.summaries.sums import ODD
 from spark_pace.core.tables import bools
 
-_NEAR = FARTHEST - MOST_DIGITS - 1  # digits that are nearer to place 0 can be rounded with those around them
+_NEAR = FARTHEST - 3  # digits at places nearer to 0 are rounded with those around them
 
 Variables: TypeAlias = tuple[int, ...] | None
 

@@ -170,8 +170,8 @@ def _run(program: Program, given: Input, memory: Memory, output: Output, so_far:
     if so_far is None:
         search(program, given, memory, output, steps=lambda: steps)
     else:
-        room = with_room(so_far, len(memory.way))
-        search_tested(program, given, memory, room, output, steps=lambda: steps)
+        room = min(len(memory.way), len(given.holds) + 1)
+        search_tested(program, given, memory, with_room(so_far, room), output, steps=lambda: steps)
 
 
 def _input(plan: RowPattern, rows: Rows, known: Known, choices: int) -> Input:
