@@ -97,19 +97,6 @@ def choose(memory: Memory, pair: int, way: int, row: int, height: int, made: int
     return SEARCHING
 
 
-@inlined
-def stand(
-    program: Program, given: Input, output: Output, partition: int, start: int, at: int, row: int
-) -> int:
-    """End a match, or ask for an end of the partition; `row` for a match, `OPEN` if that is not known."""
-    kind = program.kind[at]
-    if kind == DONE:
-        known = 1 if row == start else is_known(given, output, partition, row - 1 + given.beyond)
-        return row if known else OPEN
-    asked = given.first[partition] if kind == AT_START else given.bounds[partition + 1]
-    return SEARCHING if row == asked else FAILED
-
-
 @part
 def attempt(
     program: Program, given: Input, memory: Memory, output: Output, partition: int, start: int

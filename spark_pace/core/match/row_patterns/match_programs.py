@@ -121,7 +121,7 @@ class _Tables:
             nulls[one.column, first : first + len(one.nulls)] = one.nulls
         return SoFar(
             most_steps=self.plan.most_steps,
-            matches=self.rows.extent.matches,
+            matches=np.ascontiguousarray(self.rows.extent.matches, np.int64),
             tests=tests,
             programs=as_programs(texts, ints, nulls, 1),
             slots=np.array(slots, np.int64).reshape(len(slots), len(_Slot._fields)),
