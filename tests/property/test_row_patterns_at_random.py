@@ -28,6 +28,7 @@ from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
+from tests.support.odd_rows import rows_with_odd_values
 from tests.support.row_pattern_cases import (
     SKIPPED,
     difference,
@@ -35,7 +36,6 @@ from tests.support.row_pattern_cases import (
     many_rows,
     only_in_python,
     reading_the_match,
-    rows_with_odd_values,
     trial_of,
 )
 from tests.support.row_pattern_streams import expected_rows, stream_difference, stream_trial

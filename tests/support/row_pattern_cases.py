@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -105,14 +105,11 @@ def trial_of(random: Random, plain: bool | None = None) -> Trial:
 
 def many_rows(random: Random) -> pa.Table:
     """Hundreds of rows in three partitions; often the conditions of plain trials hold in them."""
-    rows = []
-    for key in (None, "a", "b"):
-        time = 0
-        for number in range(random.randint(1, 400)):
-            time += random.choice([0, 1, 1, 2])
-            x = random.choices([0, 1, 2, 3, None], [5, 5, 2, 1, 1])[0]
-            rows.append({"k": key, "t": time, "i": number, "x": x, "y": random.randint(-8, 8) / 4})
-    return pa.Table.from_pylist(rows, SCHEMA)
+    return rows_of(
+        random,
+        400,
+        lambda: (random.choices([0, 1, 2, 3, None], [5, 5, 2, 1, 1])[0], random.randint(-8, 8) / 4),
+    )
 
 
 def reading_the_match(sql: str) -> str:
@@ -130,21 +127,14 @@ def _defined_with(sql: str, condition: str) -> str:
     return head + define + re.sub(r"\b([ABCD]) AS ", rf"\1 AS {condition} AND ", conditions)
 
 
-NUMBERS = [0, 0, 1, 1, 2, 3, -2, 1 << 62, -(1 << 62), (1 << 63) - 1, -(1 << 63), 1 << 53, None]
-DOUBLES = [0.0, -0.0, 0.1, 0.3, -0.7, 2.5, 1e16, -1e16, 1e-9, 3.3, None]
-ODD_DOUBLES = [*DOUBLES, math.nan, math.inf, -math.inf]
-FAR_DOUBLES = [*DOUBLES, 1e300, -1e300, 1e-300]
-
-
-def rows_with_odd_values(random: Random) -> pa.Table:
-    """Rows whose numbers overflow, are not exact, are no numbers, or are far apart."""
-    doubles, most = random.choice([DOUBLES, ODD_DOUBLES, FAR_DOUBLES]), random.choice([3, len(NUMBERS)])
+def rows_of(random: Random, most: int, values: Callable[[], tuple[Any, Any]]) -> pa.Table:
+    """Up to so many rows in each of three partitions, with these values of x and y."""
     rows = []
     for key in (None, "a", "b"):
         time = 0
-        for number in range(random.randint(1, 25)):
+        for number in range(random.randint(1, most)):
             time += random.choice([0, 1, 1, 2])
-            x, y = random.choice(NUMBERS[:most]), random.choice(doubles)
+            x, y = values()
             rows.append({"k": key, "t": time, "i": number, "x": x, "y": y})
     return pa.Table.from_pylist(rows, SCHEMA)
 
