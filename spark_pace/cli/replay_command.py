@@ -20,6 +20,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import WHOLE_FILE
 from spark_pace.io.html.template import require_plotly
+from spark_pace.io.match_frame import counts_told
 from spark_pace.io.replay import Replay, replay_files, told_of_ignored
 from spark_pace.io.text.name_endings import position
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, is_job, read_job
@@ -152,7 +153,7 @@ def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:
 def _summarise(replayed: Replay, rules: Sequence[Rule], listed: int, *, has_ended: bool) -> None:
     """Print the counts to stderr, so that they never mix with matches."""
     counts = {rule.name: 0 for rule in rules} | replayed.matches.by_rule
-    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    found = counts_told(counts, replayed.by_end)
     records = f"{counted(replayed.read_rows, 'record')}{told_of_ignored(replayed.ignored_rows)}"
     closed = replayed.stats["open"]
     how = "closed by the end of the input" if has_ended else "still open"

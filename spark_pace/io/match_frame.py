@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +13,12 @@ from spark_pace.io.html.table import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def counts_told(by_rule: Mapping[str, int], by_end: Mapping[str, int]) -> str:
+    """The number of matches of each rule, and how many of them only the end of the input decides."""
+    ends = {rule: f" ({count:,} of them because the input ends)" for rule, count in by_end.items()}
+    return ", ".join(f"{rule} {count:,}{ends.get(rule, '')}" for rule, count in by_rule.items())
 
 
 class Matches:
@@ -67,6 +74,11 @@ class Matches:
         counts = pc.value_counts(self.table["rule"]).to_pylist()
         return {count["values"]: count["counts"] for count in counts}
 
+    def behind(self, time_us: int) -> Matches:
+        """The matches whose `matched_at` is greater than a time, in microseconds since 1970 (UTC)."""
+        time = pa.scalar(time_us, self.table.schema.field("matched_at").type)
+        return Matches(self.table.filter(pc.greater(self.table["matched_at"], time)))
+
     def equals(self, other: Matches | pa.Table) -> bool:
         """Tell whether both have the same columns and values."""
         return bool(self.table.equals(other.table if isinstance(other, Matches) else other))
@@ -91,7 +103,7 @@ class Matches:
 
     def __repr__(self) -> str:
         """The counts in one line."""
-        by_rule = ", ".join(f"{rule} {count:,}" for rule, count in self.by_rule.items())
+        by_rule = counts_told(self.by_rule, {})
         return counted(len(self), "match") + (f": {by_rule}" if by_rule else "")
 
     def _repr_html_(self) -> str:

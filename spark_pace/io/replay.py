@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE
+from spark_pace.core.columns import OFFSET, SOURCE, TIME
 from spark_pace.core.expr import Expr
 from spark_pace.core.functions.error_texts import last_line
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
@@ -25,7 +25,7 @@ from spark_pace.io.data_frames import absent_columns, table_of
 from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
-from spark_pace.io.match_frame import Matches
+from spark_pace.io.match_frame import Matches, counts_told
 from spark_pace.io.metrics import null_in_every_record
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import ending
@@ -57,6 +57,8 @@ class Replay:
         rules: the names of the rules, in the order of their files.
         ignored_rows: how many lines of text do not match, and are no records.
         unfit: the message, if there are lines of text and none is an event; else None.
+        newest_us: the time of the newest record or tick; only the end of the input decides matches behind it.
+            None if the input goes on, or is empty.
 
     Example:
         >>> import spark_pace
@@ -80,6 +82,7 @@ class Replay:
     rules: tuple[str, ...] = ()
     ignored_rows: int = 0
     unfit: str | None = None
+    newest_us: int | None = None
 
     @property
     def matches(self) -> Matches:
@@ -107,7 +110,12 @@ class Replay:
 
     def timeline(self, title: str = "matches") -> Timeline:
         """The matches on a time axis: `write(path)` makes a page of it, and a notebook shows it."""
-        return Timeline(self.result.matches, title, self.rules)
+        return Timeline(self.result.matches, title, self.rules, self.newest_us)
+
+    @property
+    def by_end(self) -> dict[str, int]:
+        """For each rule that has such matches: how many only the end of the input decides."""
+        return {} if self.newest_us is None else self.matches.behind(self.newest_us).by_rule
 
     @property
     def columns_told(self) -> tuple[str, ...]:
@@ -132,8 +140,7 @@ class Replay:
         return [f"{many} failed, the first: rule {rule}, {last_line(reason)}"]
 
     def _counts(self) -> str:
-        found = self.matches.by_rule
-        by_rule = ", ".join(f"{rule} {count:,}" for rule, count in found.items()) or "none"
+        by_rule = counts_told(self.matches.by_rule, self.by_end) or "none"
         beside = told_of_ignored(self.ignored_rows)
         beside += f", {self.bad_rows:,} bad" if self.bad_rows else ""
         beside += f", {self.late.num_rows:,} late" if self.late.num_rows else ""
@@ -168,15 +175,9 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
     elsewhere = absent_columns(events, table, schema.own)
     lacking = {name: null_in_every_record(name, do) for name, do in elsewhere.items()}
-    return Replay(
-        result,
-        read.bad,
-        0,
-        read.read_rows,
-        _absent(read, schema),
-        lacking,
-        tuple(rule.name for rule in rules),
-    )
+    absent, newest_us = _absent(read, schema), _newest_us([read], ())
+    names = tuple(rule.name for rule in rules)
+    return Replay(result, read.bad, 0, read.read_rows, absent, lacking, names, newest_us=newest_us)
 
 
 def replay_files(
@@ -204,8 +205,7 @@ def replay_files(
         heartbeat: of a job: the condition for records that are no events.
         most_bad: how many bad records of a file get a row each.
         calls: how the Python functions of rules are called.
-        as_read: the names of files below `path`, and ticks of a clock, as a job has read them; None: all
-            files, in the order of their names.
+        as_read: names of files below `path`, and ticks of a clock, as a job read them; None: all, by name.
         finish: True if the input ends with them.
 
     Raises:
@@ -218,13 +218,21 @@ def replay_files(
         tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
     )
     result = run(plan, [_among_ticks(reads, as_read)], finish=finish, calls=calls)
-    return _told(result, all_read(reads), schema, tuple(rule.name for rule in rules))
+    told = _told(result, all_read(reads), schema, tuple(rule.name for rule in rules))
+    return replace(told, newest_us=_newest_us(reads, as_read or ()) if finish else None)
 
 
 def _among_ticks(reads: Sequence[EventsRead], as_read: Sequence[str | Tick] | None) -> list[pa.Table | Tick]:
     """The events of each file, with the ticks of `as_read` at their places."""
     of_files = (read.events for read in reads)
     return [part if isinstance(part, Tick) else next(of_files) for part in as_read or reads]
+
+
+def _newest_us(reads: Sequence[EventsRead], as_read: Sequence[str | Tick]) -> int | None:
+    """The greatest time of the records and of the ticks; None if there is neither."""
+    newest = [part.time_us for part in as_read if isinstance(part, Tick)]
+    newest += [pc.max(read.events[TIME]).as_py() for read in reads if read.events.num_rows]
+    return max(newest, default=None)
 
 
 def _told(result: LocalResult, read: EventsRead, schema: EventSchema, rules: tuple[str, ...]) -> Replay:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.core.expr.moments import us_of
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import one_line
 from spark_pace.io.html.template import filled, json_in_script, plotly, write_page
@@ -32,6 +33,8 @@ class Timeline:
         matches: a table with the columns that all matches have; its other columns are fields of rules.
         title: the heading of the page.
         rules: the names of rules in the order in which the page lists them; others come behind, by name.
+        newest_us: the time of the newest record; the text about a match behind it says that the match is
+            there because the input ends. None: no match says so.
 
     Example:
         >>> import spark_pace
@@ -49,6 +52,7 @@ class Timeline:
     matches: pa.Table
     title: str
     rules: tuple[str, ...] = ()
+    newest_us: int | None = None
 
     def write(self, path: str | Path) -> Path:
         """Write the page to a file, and return its path.
@@ -66,7 +70,7 @@ class Timeline:
         Raises:
             ConfigError: plotly is not installed.
         """
-        told = json_in_script(_told(self.matches, self.rules))
+        told = json_in_script(_told(self.matches, self.rules, self.newest_us))
         return filled(_PAGE, {"title": escape(self.title), "told": told, "plotly": plotly()})
 
     def _repr_html_(self) -> str:
@@ -75,7 +79,7 @@ class Timeline:
         return f'<iframe srcdoc="{page}" width="100%" height="{_HEIGHT}" style="border: 0"></iframe>'
 
 
-def _told(matches: pa.Table, rules_first: tuple[str, ...]) -> dict[str, Any]:
+def _told(matches: pa.Table, rules_first: tuple[str, ...], newest_us: int | None) -> dict[str, Any]:
     """What the page draws: a list for each column of the matches, and for each column of their events.
 
     Times are milliseconds since 1970; `rule`, `key` and `component` are numbers of texts in `rules`, `keys`
@@ -90,7 +94,7 @@ def _told(matches: pa.Table, rules_first: tuple[str, ...]) -> dict[str, Any]:
     rules, rule = _numbered(matches["rule"])
     told = {"rules": rules, "rule": rule, "keys": keys, "key": key}
     told |= {"opened": _ms(matches["opened_at"]), "matched": _ms(matches["matched_at"])}
-    return {**told, "about": _about(matches), **_events(matches)}
+    return {**told, "about": _about(matches, newest_us), **_events(matches)}
 
 
 def _events(matches: pa.Table) -> dict[str, Any]:
@@ -126,12 +130,17 @@ def _ms(times: pa.Array | pa.ChunkedArray) -> list[float | None]:
     return [None if value is None else value / 1_000 for value in us.to_pylist()]
 
 
-def _about(matches: pa.Table) -> list[str]:
-    """A text about each match: its number, and its key columns and fields that are not null."""
+def _about(matches: pa.Table, newest_us: int | None) -> list[str]:
+    """A text about each match: its number, whether the end of the input made it, key columns and fields.
+
+    Columns that are null are left out.
+    """
     fields = [name for name in matches.column_names if name not in FIXED_COLUMNS]
     texts = list[str]()
-    for batch in matches.select([*fields, "out_seq"]).to_batches(max_chunksize=_ROWS_AT_ONCE):
+    for batch in matches.select([*fields, "out_seq", "matched_at"]).to_batches(max_chunksize=_ROWS_AT_ONCE):
         for row in batch.to_pylist():
-            said = [f"{name} = {row[name]}" for name in fields if row[name] is not None]
+            by_end = newest_us is not None and us_of(row["matched_at"]) > newest_us
+            said = ["because the input ends"] if by_end else []
+            said += [f"{name} = {row[name]}" for name in fields if row[name] is not None]
             texts.append(one_line(", ".join([f"match {row['out_seq']}", *said]))[:_MOST_CHARACTERS])
     return texts

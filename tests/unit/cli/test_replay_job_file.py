@@ -49,7 +49,8 @@ def test_replay_takes_a_job_file_with_its_schema_operators_heartbeats_and_repeat
     answer = spark_pace("replay", "job.yaml", "events.json", "-o", "out.json", cwd=job_file)
     assert (answer.returncode, answer.stderr) == (
         0,
-        "4 records; matches: next_to_a 1, totals 1; 1 selection closed by the end of the input\n",
+        "4 records; matches: next_to_a 1, totals 1 (1 of them because the input ends); "
+        "1 selection closed by the end of the input\n",
     )
     rows = [json.loads(line) for line in (job_file / "out.json").read_text(encoding="utf-8").splitlines()]
     assert [(row["rule"], row["fields"]) for row in rows] == [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.core.order.progress import Tick
 from spark_pace.io.replay import replay_files
 from spark_pace.io.text.name_endings import position
 from spark_pace.reasons import why
@@ -121,3 +122,47 @@ def test_replay_and_why_read_files_of_other_names_as_text(tmp_path: Path) -> Non
     assert {"pairs", "keyed"} == set(replayed.result.matches["rule"].to_pylist())
     answer = why(rules, folder, rule="pairs", at="auth.log.gz:3")
     assert answer.attributes["kind"] == events[123]["kind"]
+
+
+SILENT = r"""
+events: {schema: 'time TIMESTAMP, s STRING', event_time: time, text: {regex: '(?P<time>\S+) (?P<s>.*)'}}
+rules:
+  - {name: silent, pattern: {sequence: [a: s = 'a', {name: b, when: s = 'b', not: true}]}, within: 1 min}
+  - {name: some, pattern: {sequence: [a: s = 'a']}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("times", "told", "by_end"),
+    [
+        (["00:00 a", "00:30 a"], "silent 2 (2 of them because the input ends), some 2", {"silent": 2}),
+        (["00:00 a", "01:00 x"], "silent 1, some 1", {}),
+        (
+            ["00:00 a", "00:30 a", "01:29 x"],
+            "silent 2 (1 of them because the input ends), some 2",
+            {"silent": 1},
+        ),
+        (["00:00 x"], "silent 0, some 0", {}),
+    ],
+)
+def test_replay_tells_which_matches_only_the_end_of_the_input_decides(
+    tmp_path: Path, times: list[str], told: str, by_end: dict[str, int]
+) -> None:
+    (tmp_path / "rules.yaml").write_text(SILENT)
+    (tmp_path / "a.log").write_text("".join(f"2013-01-01T00:{line}\n" for line in times))
+    answer = spark_pace("replay", "rules.yaml", "a.log", cwd=tmp_path).stderr
+    assert f"; matches: {told}" in answer.splitlines()[0]
+    found = replay_files(load_rules(tmp_path / "rules.yaml"), tmp_path / "a.log")
+    assert found.by_end == by_end
+    page = found.timeline().html()
+    assert page.count("because the input ends") == sum(by_end.values())
+
+
+def test_matches_of_an_input_that_goes_on_are_not_due_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(SILENT)
+    (tmp_path / "a.log").write_text("2013-01-01T00:00:00 a\n")
+    rules = load_rules(tmp_path / "rules.yaml")
+    ticks = [Tick(1_356_998_400_000_000 + 3_600_000_000)]
+    assert replay_files(rules, tmp_path, as_read=["a.log", *ticks]).by_end == {}
+    assert replay_files(rules, tmp_path, as_read=["a.log"]).by_end == {"silent": 1}
+    assert replay_files(rules, tmp_path, finish=False).by_end == {}
