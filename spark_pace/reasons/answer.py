@@ -180,10 +180,20 @@ def _selection(selection: Selection) -> str:
     state = "open to the end of the input"
     if selection.closed_by is not None:
         state = f"closed by #{selection.closed_by.seq} at {selection.closed_by.event_time}"
+        state += _decided(selection)
     elif selection.state == "ended":
         state = "ended with its window"
     before = "" if selection.there else "the last before was "
     return f"{before}{selection.selection_id}, opened{by} at {selection.opened_at}{ends}; {state}"
+
+
+def _decided(selection: Selection) -> str:
+    """When and by what the matches were decided; empty if the event that closed the selection did."""
+    if selection.decided_at is None:
+        return ""
+    whose = "its" if selection.decided_at == selection.window_ends else "a"
+    by = "because the input ends" if selection.decided_by == "input" else f"by the end of {whose} window"
+    return f", decided at {selection.decided_at} {by}"
 
 
 def _matches(answer: Why) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace.core.columns import TIME, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
@@ -40,7 +41,7 @@ from spark_pace.reasons.rule_stream import (
     matches_of,
     of_key,
 )
-from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in
+from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in, with_decisions
 from spark_pace.reasons.stretch import Stretch, Taken
 from spark_pace.reasons.wording import iso, plain
 
@@ -161,6 +162,8 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     stretch = Stretch.of(own.stream, pattern, own.horizon, taken)
     opened = selections_of(stretch)
     why = _with_selections(why, own.stream, opened, own.row)
+    told = with_decisions(why.selections, matches, pc.max(source.given.on_time[TIME]).as_py())
+    why = replace(why, selections=told)
     found, more = candidates_of(stretch, opened, own.row, None)
     return replace(why, candidates=tuple(found), more_candidates=more)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from spark_pace.core.columns import NO_FRONTIER, OPENING, Bools, Ints
 from spark_pace.core.match.contexts import context_of
@@ -12,6 +14,7 @@ from spark_pace.core.match.contexts.context import match_bounded
 from spark_pace.core.match.spans import session_ends_us, spans_of
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, end_times, window_end
+from spark_pace.core.operate.match_table import matched_us
 from spark_pace.core.plan.rule import GridSpan, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.tables import numbers
 from spark_pace.reasons.answer_parts import Selection
@@ -91,6 +94,32 @@ def selections_of(stretch: Stretch) -> Opened:
     if within is not None and within.time_us is not None:
         window_us = np.minimum(window_us, end_times(stream, openings, ends, within, window_us))
     return Opened(ids, openings, found.closes, ends, over, stream.time[openings], window_us, True)
+
+
+def with_decisions(told: Iterable[Selection], matches: pa.Table, newest_us: int) -> tuple[Selection, ...]:
+    """Add to closed selections when the end of a window, or of the input, decided their matches.
+
+    Args:
+        told: selections of the stream of a key.
+        matches: those of the key.
+        newest_us: the time of the newest record of the input.
+    """
+    events = matches["events"].combine_chunks()
+    times = events.values.field("event_time").cast(pa.int64()).to_numpy()
+    us = matched_us(matches)
+    later = us > times[events.offsets.to_numpy()[1:] - 1]  # than the match's last event
+    decided: dict[int, int] = {}
+    for number, one in zip(
+        matches["selection_id"].to_numpy()[later].tolist(), us[later].tolist(), strict=True
+    ):
+        decided[number] = max(one, decided.get(number, one))
+    return tuple(_decided(one, decided.get(one.selection_id), newest_us) for one in told)
+
+
+def _decided(one: Selection, us: int | None, newest_us: int) -> Selection:
+    if us is None or one.closed_by is None:
+        return one
+    return replace(one, decided_at=iso(us), decided_by="input" if us > newest_us else "window")
 
 
 def spans_in(rule: Rule, stream: Stream, horizon: Horizon) -> Opened:
