@@ -250,7 +250,9 @@ def told_of_ignored(lines: int) -> str:
 def _unfit(read: EventsRead, schema: EventSchema) -> str | None:
     """What to check if there are lines of text and none is an event; None if one is."""
     bad = zip(read.bad["source"].to_pylist(), read.bad["reason"].to_pylist(), strict=True)
-    in_text = (_format(Path(name), schema) == "text" and not why.startswith(WHOLE_FILE) for name, why in bad)
+    in_text = (
+        format_of(Path(name), schema) == "text" and not why.startswith(WHOLE_FILE) for name, why in bad
+    )
     if read.events.num_rows or not (read.ignored_rows or any(in_text)):
         return None
     form, lines = schema.form, counted(read.ignored_rows + read.bad_rows, "line")
@@ -290,7 +292,7 @@ def _files(path: Path, schema: EventSchema) -> list[Path]:
     """The file, or those of the directory, in the order of their names."""
     root = path if path.is_dir() else path.parent
     shown = [file for file in path.rglob("*") if not _hidden(file.relative_to(root))]
-    files = [path] if path.is_file() else [file for file in shown if _format(file, schema)]
+    files = [path] if path.is_file() else [file for file in shown if format_of(file, schema)]
     if not files:
         raise _no_events(path, "a file or directory of events", "nothing there")
     return sorted(files, key=lambda file: file.relative_to(root).as_posix())
@@ -320,7 +322,7 @@ def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
 
 
 def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> EventsRead:
-    format = _format(file, schema)
+    format = format_of(file, schema)
     if format is None:
         must, or_text = (
             "a file that ends in " + ", ".join(FORMATS),
@@ -331,7 +333,7 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
     return read_source_file(str(root), name, format, schema, most_bad)
 
 
-def _format(file: Path, schema: EventSchema) -> str | None:
+def format_of(file: Path, schema: EventSchema) -> str | None:
     """The format of a file, from the ending of its name; other names are text if the schema reads text."""
     return FORMATS.get(ending(file.name), "text" if schema.form.reads_text else None)
 

@@ -52,7 +52,7 @@ MOST_UPPER = 3  # matches of each lower rule that are followed upwards
 def explained(source: Source, place: Place) -> Why:
     """The whole answer for the event at a place."""
     rule, reason = source.rule, bad_reason(source, place)
-    told = None if reason is None else f"it is a bad record: {reason}"
+    told = place.no_record if reason is None else f"it is a bad record: {reason}"
     why = Why(rule.name, None, place.source, place.offset, None, None, told, {})
     if told is not None:
         return why

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +17,17 @@ from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import every_rule, input_schema
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
-from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import EventsRead, table_events
-from spark_pace.io.replay import all_read, read_each, without_late
+from spark_pace.io.replay import all_read, format_of, read_each, without_late
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import first_line
+from spark_pace.io.text.unread_lines import told_of_line
 from spark_pace.reasons.lower_matches import LowerMatches, reading_all
-from spark_pace.reasons.rule_stream import at_source, keys_of, stream_of
+from spark_pace.reasons.rule_stream import at_source, key_text, keys_of, stream_of
 
 _MOST_BAD = 1_000_000  # bad records of a file that are kept: any of them may be asked about
 
@@ -59,6 +59,8 @@ class Input:
         late: the late events, as a table of `spark_pace.core.intake.late_table.LATE_SCHEMA`.
         ties: what orders events of the same time if the rules have no `tie_break`.
         settings: those of the job.
+        path: the file or folder of the events; None for a table.
+        schema: that of the input.
     """
 
     read: EventsRead
@@ -66,6 +68,8 @@ class Input:
     late: pa.Table
     ties: TieBreak
     settings: Settings
+    path: Path | None
+    schema: EventSchema
 
     @staticmethod
     def of(rule: Rule, events: Path | pa.Table, settings: Settings) -> Input:
@@ -81,7 +85,8 @@ class Input:
         plan = build_plan((rule,), **vars(settings), tie_break=ties)
         late = LocalRun(plan).late([part.events for part in reads])
         on_time = without_late(read.events, late) if late.num_rows else read.events
-        return Input(read, on_time, late, ties, settings)
+        path = events if isinstance(events, Path) else None
+        return Input(read, on_time, late, ties, settings, path, schema.own)
 
     def plan_of(self, *rules: Rule) -> Plan:
         """The plan of rules over this input."""
@@ -148,11 +153,19 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """The position of an event: source, offset, and its row in the rule's stream (None if not there)."""
+    """A position in the input.
+
+    Attributes:
+        source: the source.
+        offset: the offset.
+        row: the event's row in the rule's stream; None if it is not there.
+        no_record: why the line there is no record; None if it is one.
+    """
 
     source: str
     offset: int
     row: int | None
+    no_record: str | None = None
 
     @property
     def asked(self) -> Asked:
@@ -184,11 +197,35 @@ def asked(source: Source, position: Asked) -> Place:
     if is_of_input(source, place) or at_source(source.read.events, name, place.offset).any():
         return place
     _require_no_match(source, place)
+    no_record = _told_of_line(source, place)
+    if no_record is not None:
+        return replace(place, no_record=no_record)
     count = source.read.read_rows
     do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {_some(source)}."
     if source.lower is not None:
         do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
+    called = _called(source, name)
+    if called is not None:
+        do = f"It is called {one_line(called)} here: write {one_line(called)}{text.removeprefix(name)}."
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
+
+
+def _told_of_line(source: Source, place: Place) -> str | None:
+    """Why a line of a file of text is no record; None if it is one, or no such line."""
+    path, schema = source.given.path, source.given.schema
+    if path is None or place.source not in _names(source):
+        return None
+    file = path / place.source if path.is_dir() else path
+    format = format_of(file, schema)
+    if format in (None, "parquet") or not file.is_file():
+        return None
+    return told_of_line(file, place.offset, schema if format == "text" else None)
+
+
+def _called(source: Source, name: str) -> str | None:
+    """The source that is meant by a path that ends as its name does; None if there is not just one."""
+    ends = [one for one in _names(source) if name.endswith(f"/{one}")]
+    return ends[0] if len(ends) == 1 else None
 
 
 def _require_no_match(source: Source, place: Place) -> None:
@@ -259,15 +296,20 @@ def late_reason(source: Source, place: Place) -> str | None:
 
 def _some(source: Source) -> str:
     """The names of the first three sources, and how many more there are, as text."""
-    events = source.given.read.events
-    names = sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
+    names = _names(source)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(map(one_line, names[:3])) + more
 
 
+def _names(source: Source) -> list[str]:
+    """The names of all sources, ascending."""
+    events = source.given.read.events
+    return sorted({*array(events, SOURCE).dictionary.to_pylist(), *source.read.bad["source"].to_pylist()})
+
+
 def _by_seq(source: Source, seq: int, key: str | None) -> Place:
     task, rule = source.task, source.rule
-    wanted = _key_text(rule, key)
+    wanted = key_text(rule, key)
     if task is None:
         do = "Give source:offset to see what it lacks."
         raise ConfigError.of("--at", "must be in the rule's stream", f"{seq}, and no event is", do)
@@ -287,32 +329,3 @@ def _by_seq(source: Source, seq: int, key: str | None) -> Place:
         raise ConfigError.of("--at", "must be one event", got, "Give source:offset.")
     events = stream.events.slice(int(rows[0]), 1)
     return Place(events[SOURCE][0].as_py(), events[OFFSET][0].as_py(), int(rows[0]))
-
-
-def _key_text(rule: Rule, key: str | None) -> str | None:
-    """The key in the engine's spelling; None if the rule has no `partition_by`.
-
-    Raises:
-        ConfigError: the rule needs a key and none is given, or must not have one, or `key` is no such object.
-    """
-    names = ", ".join(rule.partition_by)
-    if not rule.partition_by:
-        if key is not None:
-            do = "Leave --key out."
-            raise ConfigError.of(
-                "--key", f"must be left out: rule {rule.name} has one stream", one_line(key), do
-            )
-        return None
-    example = json.dumps(dict.fromkeys(rule.partition_by, "A"), separators=(",", ":"))
-    do = f"Give it as JSON, such as '{example}', or give source:offset."
-    must = f"must say of which key the seq is: rule {rule.name} is partitioned by {names}"
-    if key is None:
-        raise ConfigError.of("--key", must, "nothing", do)
-    try:
-        value = json.loads(key)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict) or set(value) != set(rule.partition_by):
-        raise ConfigError.of("--key", must, one_line(key), do)
-    ordered = {name: value[name] for name in rule.partition_by}
-    return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +18,13 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.order.order import Order
 from spark_pace.core.plan.plan import Plan
-from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.rule import Pattern, Rule
 from spark_pace.core.plan.shape import optional_last_of
 from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.split.unit import whole_task
 from spark_pace.core.tables import array
+from spark_pace.errors import ConfigError, one_line
 from spark_pace.reasons.answer_parts import EventRef, Match, Member
 from spark_pace.reasons.stretch import Taken
 from spark_pace.reasons.wording import iso_of
@@ -89,6 +91,35 @@ def keys_of(task: SplitTask) -> list[str | None]:
         return [None]
     texts = array(task.stream.events, column).take(pa.array(task.stream.starts)).cast(pa.string())
     return texts.to_pylist()  # type: ignore[no-any-return]
+
+
+def key_text(rule: Rule, key: str | None) -> str | None:
+    """The key in the engine's spelling; None if the rule has no `partition_by`.
+
+    Raises:
+        ConfigError: the rule needs a key and none is given, or must not have one, or `key` is no such object.
+    """
+    names = ", ".join(rule.partition_by)
+    if not rule.partition_by:
+        if key is not None:
+            do = "Leave --key out."
+            raise ConfigError.of(
+                "--key", f"must be left out: rule {rule.name} has one stream", one_line(key), do
+            )
+        return None
+    example = json.dumps(dict.fromkeys(rule.partition_by, "A"), separators=(",", ":"))
+    do = f"Give it as JSON, such as '{example}', or give source:offset."
+    must = f"must say of which key the seq is: rule {rule.name} is partitioned by {names}"
+    if key is None:
+        raise ConfigError.of("--key", must, "nothing", do)
+    try:
+        value = json.loads(key)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or set(value) != set(rule.partition_by):
+        raise ConfigError.of("--key", must, one_line(key), do)
+    ordered = {name: value[name] for name in rule.partition_by}
+    return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False)
 
 
 def of_key(task: SplitTask, row: int) -> OfKey:
