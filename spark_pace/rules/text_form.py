@@ -22,12 +22,13 @@ TEXT_KEYS = ("regex", "preset", "unmatched")
 PRESETS = {
     "syslog": RecordForm(
         regex=r"(?:<\d{1,3}>)?(?P<time>[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\S+) (?P<host>\S+) "
-        r"(?P<program>[^\[:]+)(?:\[(?P<pid>\d+)\])?: ?(?P<message>.*)",
+        r"(?P<program>[^\[:\s]+)(?:\[(?P<pid>\d+)\])?: ?(?P<message>.*)",
         time_formats=("%b %d %H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z"),
         preset="syslog",
     ),
     "combined": RecordForm(
-        regex=r"(?P<address>\S+) (?:-|(?P<identity>\S+)) (?:-|(?P<user>.+?)) \[(?P<time>[^\]]+)\] "
+        regex=r"(?P<address>\S+) (?:-|(?P<identity>\S+)) (?:-|(?P<user>[^-].*?|-[^ ].*?)) "
+        r"\[(?P<time>[^\]]+)\] "
         r'"(?:(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<protocol>[^" ]+))?|(?P<request>.*?))" '
         r'(?P<status>\d{3}) (?:-|(?P<bytes>\d+))(?: "(?:-|(?P<referer>.*?))" "(?:-|(?P<agent>.*?))")?',
         time_formats=("%d/%b/%Y:%H:%M:%S %z",),

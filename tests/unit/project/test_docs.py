@@ -11,6 +11,7 @@ import yaml
 
 from spark_pace.job_file import alerts, events, reader, source
 from spark_pace.rules.schema import SCHEMA_KEYS
+from spark_pace.rules.text_form import PRESETS
 from tests.support.documents import RULE_PAGES, fences
 from tests.support.golden_cases import golden_cases, parse_events, parse_matches
 from tests.support.written import write_tables
@@ -181,3 +182,16 @@ def test_a_table_of_the_rules_has_every_key_of_a_job():
     }
     assert len(keys) > 35
     assert [key for key in sorted(keys) if not re.search(rf"^\|.*`{key}[`:]", text, re.MULTILINE)] == []
+
+
+def test_the_presets_of_lines_of_text_are_shown_as_they_are():
+    shown = [
+        yaml.safe_load(fence.text)
+        for fence in fences(ROOT / "docs" / "rules" / "events.md")
+        if fence.text.startswith("# preset: ")
+    ]
+    presets = [PRESETS[name] for name in ("syslog", "combined")]
+    assert [set(form) for form in shown] == [{"text", "timestamp_format"}] * 2
+    assert [form["text"] for form in shown] == [{"regex": preset.regex} for preset in presets]
+    assert [tuple(form["timestamp_format"]) for form in shown] == [preset.time_formats for preset in presets]
+    assert [name for name, preset in PRESETS.items() if preset.regex] == ["syslog", "combined"]
