@@ -21,7 +21,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
-from spark_pace.io.event_times import END_US, FAR_US, UNIT_US, timely, with_places
+from spark_pace.io.event_times import END_US, FAR_US, UNIT_US, timely, told_of_new_year, with_places
 from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
@@ -45,7 +45,8 @@ class EventsRead:
             int64 (row number in the file, from 0; a header is not counted) and the schema's attributes.
         bad: a table of `BAD_SCHEMA`: a row for each of the file's first bad records, one for all others.
         read_rows: the number of all records, good and bad.
-        lacking: for each attribute that the header of a CSV file lacks, the message about it.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it; and for the
+            event time, that times without a year go over New Year.
         ignored_rows: the number of lines that are no records, because they do not match, see
             `RecordForm.ignores_unmatched`.
     """
@@ -99,8 +100,9 @@ def read_events(
         empty = f"an empty {format} file of that name{packed} in its place"
         do = f"Put it back; if it is gone for good, {empty} lets the job go on."
         raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error
-    lacking = lacking_in(header, schema, source) if header else {}
-    return replace(_events_read(parts, bad, schema, source), lacking=lacking)
+    events_read = _events_read(parts, bad, schema, source)
+    told = {} if format == "parquet" else told_of_new_year(events_read.events, schema, source)
+    return replace(events_read, lacking=told | (lacking_in(header, schema, source) if header else {}))
 
 
 def read_source_file(

@@ -53,7 +53,7 @@ class Replay:
         read_rows: how many records were read.
         absent: the attributes of the schema that are null in every record.
         lacking: for each attribute that the header of a CSV file lacks, and for one that a table lacks while
-            it has a similar column, the message about it.
+            it has a similar column, the message about it; for the event time, that it goes over New Year.
         rules: the names of the rules, in the order of their files.
         ignored_rows: how many lines of text do not match, and are no records.
         unfit: the message, if there are lines of text and none is an event; else None.

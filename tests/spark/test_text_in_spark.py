@@ -100,3 +100,15 @@ def test_a_column_that_csv_files_lack_is_told_once(tmp_path: Path) -> None:
     assert [warnings(batch) for batch in seen] == [[], [f"warning: {told}"], []]
     assert (summary.lacking, summary.events, summary.quarantined) == ({"x": told}, 3, 0)
     assert [batch.absent for batch in seen] == [[], ["x"], ["x"]] and summary.absent == set()
+
+
+def test_a_log_that_goes_over_new_year_is_told_once(tmp_path: Path) -> None:
+    form = "text: {regex: '(?P<t>\\w+ \\d+) (?P<kind>.*)'}, timestamp_format: '%b %d', year: 2024"
+    spec = text_job(tmp_path, ["Dec 31 a", "Jan 1 a"] * 2, 2, ONE_RULE.replace("t}", f"t, {form}}}"))
+    seen: list[BatchReport] = []
+    summary = run_job(spec, on_progress=seen.append)
+    (told,) = [warning for batch in seen for warning in batch.warnings]
+    assert told.startswith(
+        "000.log:L2 — t falls back from 2024-12-31 00:00:00 to 2024-01-01 00:00:00, because"
+    )
+    assert (summary.events + summary.late, summary.quarantined) == (4, 0)

@@ -41,9 +41,14 @@ class RecordForm:
         return self.regex is not None or self.has_json
 
     @property
+    def omits_year(self) -> bool:
+        """True if a time may be written without its year."""
+        return not all(map(has_year, self.time_formats))
+
+    @property
     def lacks_year(self) -> bool:
         """True if the year of a time can only be told from the time of its file."""
-        return self.year is None and not all(map(has_year, self.time_formats))
+        return self.year is None and self.omits_year
 
 
 ORDINARY = RecordForm()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -166,3 +168,49 @@ def test_matches_of_an_input_that_goes_on_are_not_due_to_its_end(tmp_path: Path)
     assert replay_files(rules, tmp_path, as_read=["a.log", *ticks]).by_end == {}
     assert replay_files(rules, tmp_path, as_read=["a.log"]).by_end == {"silent": 1}
     assert replay_files(rules, tmp_path, finish=False).by_end == {}
+
+
+DATED = r"""
+events:
+  schema: 'time TIMESTAMP, s STRING'
+  event_time: time
+  text: {{regex: '(?P<time>\w+ +\d+ [\d:]+) (?P<s>.*)'}}
+  timestamp_format: '%b %d %H:%M:%S'
+  {year}
+rules: [{{name: ab, pattern: {{sequence: [a: s = 'a', b: s = 'b']}}, within: 1 h}}]
+"""
+OVER = (
+    "{at} — time falls back from {before} to {after}, because the log goes over New Year and its times have "
+    "no year: matches over New Year are lost. "
+)
+LEAVE = (
+    "Leave `year` out: then a time is in the last year that puts it at most a day after the file was changed "
+    "last, which `touch -d DATE FILE` sets."
+)
+SPLIT = "A file must lie in the year before its last change: split it, or set that by `touch -d DATE FILE`."
+
+
+@pytest.mark.parametrize(
+    ("year", "lines", "changed", "matches", "told"),
+    [
+        ("year: 2024", ["Dec 31 23:59:00 a", "", "Jan  1 00:00:00 b"], 2024, 0, LEAVE),
+        ("", ["Dec 31 23:59:00 a", "", "Jan  1 00:00:00 b"], 2025, 1, None),
+        ("", ["Dec 30 23:59:00 a", "", "Jan  3 00:00:00 b"], 2024, 0, SPLIT),
+        ("year: 2024", ["Sep  1 00:00:00 a", "May  1 00:00:00 b"], 2024, 0, None),
+    ],
+)
+def test_replay_tells_once_that_a_log_without_years_goes_over_new_year(
+    tmp_path: Path, year: str, lines: list[str], changed: int, matches: int, told: str | None
+) -> None:
+    (tmp_path / "rules.yaml").write_text(DATED.format(year=year))
+    (tmp_path / "logs").mkdir()
+    day = datetime(changed, 1 if changed == 2025 else 12, 2 if changed == 2025 else 31, tzinfo=timezone.utc)
+    for name in ("a.log", "b.log"):
+        (tmp_path / "logs" / name).write_text("\n".join(lines))
+        os.utime(tmp_path / "logs" / name, (day.timestamp(), day.timestamp()))
+    found = replay_files(load_rules(tmp_path / "rules.yaml"), tmp_path / "logs")
+    assert len(found) == 2 * matches
+    days = {LEAVE: ("2024-12-31 23:59:00", "2024-01-01 00:00:00")}
+    before, after = days.get(told or "", ("2024-12-30 23:59:00", "2024-01-03 00:00:00"))
+    first = OVER.format(at="a.log:L3", before=before, after=after)
+    assert list(found.columns_told) == ([] if told is None else [first + told])
