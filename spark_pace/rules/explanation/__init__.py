@@ -47,7 +47,7 @@ def _explanation(rule: Rule) -> Explanation:
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),
         lookup=lookup_facts(rule),
-        json=None if rule.reads else work.json_reader(rule),
+        json=work.json_reader(rule),
         splitter=work.splitter(rule),
         parallel=work.parallel(rule),
         carried=work.carried(rule),

@@ -325,7 +325,7 @@ class Explanation:
 
     One of `pattern`, `operator`, `fold`, `match_recognize` and `aggregates` is set.
 
-    `levels` is set if the rule reads other rules, `json` if it reads the events of the input.
+    `levels` is set if the rule reads other rules, `json` if it reads events that may be JSON.
     """
 
     rule: str

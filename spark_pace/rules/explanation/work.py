@@ -27,9 +27,11 @@ from spark_pace.rules.explanation.facts import CarriedFacts, OrderFacts, Paralle
 from spark_pace.rules.explanation.row_pattern_facts import bound_of_rows, kept_rows
 
 
-def json_reader(rule: Rule) -> str:
-    """The reader of events in JSON, in words."""
+def json_reader(rule: Rule) -> str | None:
+    """The reader of events in JSON, in words; None if it reads matches, or lines without JSON."""
     form = rule.schema.form
+    if rule.reads or form.regex is not None:
+        return None
     for key, is_set in (("timestamp_format", form.time_formats), ("empty: null", form.empty_is_null)):
         if is_set:
             return f"pyarrow: compiled code does not know {key}"

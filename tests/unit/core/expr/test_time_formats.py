@@ -65,3 +65,18 @@ def test_it_says_why_compiled_code_does_not_read_json(tmp_path: Path, keys: str,
     path.write_text(text, encoding="utf-8")
     (rule,) = load_rules(path)
     assert f"  json         read by pyarrow: compiled code does not know {why}" in explain(rule)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [("preset: combined", False), ("regex: '(?P<time>.*)'", False), ("preset: json_in_text", True)],
+)
+def test_it_says_nothing_of_json_for_lines_of_text_without_any(
+    tmp_path: Path, text: str, is_told: bool
+) -> None:
+    explained(tmp_path, "context: each, zero")
+    path = tmp_path / "rules.yaml"
+    form = f"event_time: time, text: {{{text}}}, timestamp_format: '%d.%m.%Y'"
+    path.write_text(path.read_text(encoding="utf-8").replace("event_time: time", form, 1), encoding="utf-8")
+    (rule,) = load_rules(path)
+    assert any(line.startswith("  json  ") for line in explain(rule)) == is_told
