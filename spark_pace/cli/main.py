@@ -89,8 +89,8 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
 
 
 @commands.command(
-    help="Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV or Parquet; a file, "
-    "or a directory of them) without Spark."
+    help="Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV, Parquet, or lines "
+    "of text; a file, or a directory of them) without Spark."
 )
 @click.argument("rules", type=FILES)
 @click.argument("events", type=FILES)

@@ -324,11 +324,8 @@ def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
 def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> EventsRead:
     format = format_of(file, schema)
     if format is None:
-        must, or_text = (
-            "a file that ends in " + ", ".join(FORMATS),
-            "; for lines of text, events needs the key text",
-        )
-        raise _no_events(file, must, file.suffix or "no ending", or_text)
+        must = "a file that ends in " + ", ".join(FORMATS)
+        raise _no_events(file, must, file.suffix or "no ending")
     name = file.relative_to(root if root.is_dir() else root.parent).as_posix()
     return read_source_file(str(root), name, format, schema, most_bad)
 
@@ -342,6 +339,6 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _no_events(path: Path, must: str, got: str, or_text: str = "") -> ConfigError:
-    do = f"Give JSON lines, CSV with a header, or Parquet{or_text}."
+def _no_events(path: Path, must: str, got: str) -> ConfigError:
+    do = "Give JSON lines, CSV with a header, or Parquet; for lines of text, events needs the key text."
     return ConfigError.of(str(path), f"must be {must}", got, do)

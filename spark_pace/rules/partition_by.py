@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from spark_pace.core.expr import is_single
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import EventSchema, column_name
-from spark_pace.rules.document.report import Place, Report, quote
+from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.attributes import ONE_VALUE, find_type
 from spark_pace.rules.expressions.types import Wrong
 
 MAX_KEYS = 16  # attributes of a key
+_NO_EXPRESSION = "Of lines of text a group of text.regex makes an attribute."
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -42,6 +43,9 @@ def checked_keys(
 
 
 def _wrong(name: str, schema: EventSchema, found: Sequence[str]) -> Wrong | None:
+    if not {"(", " "}.isdisjoint(name) and name not in (names := [field.name for field in schema.fields]):
+        must = "must name an attribute: a key is no expression"
+        return Wrong(must, quote(name), f"{nearest(name, names)} {_NO_EXPRESSION}")
     column = column_name(name) if len(schema.path_of(name)) > 1 else name
     kind = find_type(schema, name)
     if isinstance(kind, Wrong):

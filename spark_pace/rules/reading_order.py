@@ -109,7 +109,8 @@ def _check_names(entries: Sequence[Entry], by_name: Mapping[str, Entry], report:
             reads_events |= item.text == EVENTS
             if item.text not in known:
                 must = f"must name a rule that runs with this one, or {EVENTS}"
-                report.add(item.place, must, quote(item.text), nearest(item.text, known))
+                others = [name for name in known if entry.name is None or name != entry.name.text]
+                report.add(item.place, must, quote(item.text), nearest(item.text, others))
                 entry.problems += 1
     for entry in entries:
         if reads_events and entry.name is not None and entry.name.text.lower() == EVENTS:

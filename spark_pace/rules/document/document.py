@@ -284,7 +284,12 @@ class _Builder:
         return Mapping(place, entries)
 
     def _mended(self, place: Place, read: str, meant: str) -> Scalar:
-        """Report a text that commas or brackets have split, and read it as it was meant."""
+        """Report a text that commas or brackets have split, and read it as it was meant.
+
+        In `partition_by` no quotation marks would help: that no expression may stand there is reported later.
+        """
+        if ".partition_by[" in place.path and "(" in meant:
+            return Scalar(place, meant, meant, None)
         sign = "a comma" if "," in meant else "a bracket"
         key = place.path.rpartition(".")[2]
         do = f"Write {'' if key.endswith(']') else f'{key}: '}{in_quotes(meant)}."

@@ -133,6 +133,9 @@ class Section:
             return []
         if not isinstance(node, Listing) or not node.items:
             got = "an empty list" if isinstance(node, Listing) else describe(node)
+            name = node.value if isinstance(node, Scalar) else None
+            if isinstance(name, str) and name.replace(".", "").isidentifier():
+                example = f"{example.partition(':')[0]}: [{name}]"
             self.report.add(node.place, "must be a list of texts", got, f"Write for example {example}.")
             return []
         found = []

@@ -42,6 +42,10 @@ def over_group(
     return over_values(function, component, attribute, kind)
 
 
+# for those who count the events of which something is true
+COUNTED_IF = "Write count(case when condition then 1 end)."
+
+
 def shown(function: str) -> str:
     """An aggregate as it is written."""
     return "count(distinct ...)" if function == "count_distinct" else function
@@ -70,6 +74,8 @@ def over_values(
         do = f"Name an attribute of type {types}."
         if digits:
             do = f"Write {function}(cast(x as DOUBLE))."
+        if kind == "BOOLEAN" and function in ("sum", "avg"):
+            do = COUNTED_IF
         return Wrong(f"must be a number inside {function}", kind, do)
     if function in ("min", "max", "mode") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")

@@ -15,6 +15,7 @@ from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.aggregates import aggregate, counts_distinct
+from spark_pace.rules.expressions.attributes import COUNTED_IF
 from spark_pace.rules.expressions.calendar import part, with_unit
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.digits import averaged
@@ -171,7 +172,8 @@ class _Compiler:
 
     def _unknown(self, tree: exp.Expr) -> Wrong:
         got = f"{quote(self._scalar.text)} ({tree.key})"
-        return Wrong("must be an expression of the rule language", got, ONLY_THIS_LANGUAGE)
+        do = COUNTED_IF if isinstance(tree, exp.Filter) else ONLY_THIS_LANGUAGE
+        return Wrong("must be an expression of the rule language", got, do)
 
     def _apply(
         self, build: Callable[[list[Expr]], Expr | Wrong], trees: Sequence[exp.Expr]

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
 from spark_pace.rules.expressions import calendar
 from spark_pace.rules.expressions.arrays import array_contains, element_at, size
+from spark_pace.rules.expressions.attributes import COUNTED_IF
 from spark_pace.rules.expressions.digits import rounded
 from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong, constant_text, convert, show_types, unify
 
@@ -274,7 +275,7 @@ ELSEWHERE = {
     "stddev_samp": "Write stddev.",
     "percentile_approx": "Write percentile(x, 0.95), which is exact.",
     "approx_percentile": "Write percentile(x, 0.95), which is exact.",
-    "count_if": "Write count(case when condition then 1 end).",
+    "count_if": COUNTED_IF,
     "substr": "Write substring.",
     "ifnull": "Write coalesce.",
     "nvl": "Write coalesce.",

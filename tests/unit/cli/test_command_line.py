@@ -224,7 +224,7 @@ def test_why_takes_the_option_of_replay_for_operators(operator_files: Path):
         (
             "none.json",
             "none.json — must be a file or directory of events; got nothing there. "
-            "Give JSON lines, CSV with a header, or Parquet.\n",
+            "Give JSON lines, CSV with a header, or Parquet; for lines of text, events needs the key text.\n",
         ),
         (
             "events.txt",

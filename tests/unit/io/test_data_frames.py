@@ -40,7 +40,7 @@ rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
         (
             "nowhere.json",
             "nowhere.json — must be a file or directory of events; got nothing there. "
-            "Give JSON lines, CSV with a header, or Parquet.",
+            "Give JSON lines, CSV with a header, or Parquet; for lines of text, events needs the key text.",
         ),
         (
             [{"time": NOW, "x": 1.0}, {"time": "soon", "x": 1.0}],
