@@ -105,9 +105,10 @@ def replay(rules: Rules, events: object) -> Replay:
     """Find the matches of rules in events, without Spark.
 
     Args:
-        rules: what `load_rules` gave, or takes.
-        events: the path of a file or folder, which is read as a job reads it, but no event is late; or a
-            table: a `pyarrow.Table`, a frame of pandas or polars, a list of dicts. Its columns are the
+        rules: what `load_rules` gave, or takes. With a job file its settings for events count too, as in
+            ``spark-pace replay``: which are late, repeats or heartbeats.
+        events: the path of a file or folder, which is read as a job reads it; or a table, none of whose rows
+            is late: a `pyarrow.Table`, a frame of pandas or polars, a list of dicts. Its columns are the
             attributes, and the order of its rows does not count; times may be texts by ISO 8601.
 
     Returns:

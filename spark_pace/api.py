@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.replay import Replay
+    from spark_pace.job_file import JobSpec
     from spark_pace.reasons import Why
 
 _SOURCES = (str, Path, dict)
@@ -32,8 +33,7 @@ def load_rules(paths: object, events: EventSchema | None) -> tuple[Rule, ...]:
     if events is not None:
         do = "Take the `schema` of a rule that was loaded."
         require("events", events, EventSchema, "an EventSchema", do)
-    is_file = len(files) == 1 and not isinstance(files[0], dict) and "\n" not in str(files[0])
-    if not is_file or not job_file.is_job(files[0]):
+    if not _is_job_file(files):
         return rule_files.load_rules(files, events=events)
     if events is not None:
         must = (
@@ -42,6 +42,22 @@ def load_rules(paths: object, events: EventSchema | None) -> tuple[Rule, ...]:
         )
         raise ConfigError.of(str(files[0]), must, "both", "Leave `events` out.")
     return job_file.read_job(files[0]).rules
+
+
+def _is_job_file(given: Sequence[object]) -> bool:
+    """True if what was given for rules is the path of one job file."""
+    (first, *more) = given
+    is_path = not more and isinstance(first, (str, Path)) and "\n" not in str(first)
+    return is_path and job_file.is_job(str(first))
+
+
+def _in_a_stream(rules: object) -> tuple[tuple[Rule, ...], JobSpec | None]:
+    """Return the rules that are given, and the job whose settings order their events, if one is given."""
+    given = listed(rules, (Rule, *_SOURCES))
+    if not _is_job_file(given):
+        return checked(rules), None
+    job = job_file.read_job(given[0])
+    return job.rules, job
 
 
 def checked(rules: object) -> tuple[Rule, ...]:
@@ -56,9 +72,10 @@ def replay(rules: object, events: object) -> Replay:
     """Do what `spark_pace.replay` says."""
     from spark_pace.io.replay import replay_files, replay_table
 
+    given, job = _in_a_stream(rules)
     if isinstance(events, (str, Path)):
-        return replay_files(checked(rules), Path(events))
-    return replay_table(checked(rules), events)
+        return replay_files(given, Path(events), **({} if job is None else job.reading))
+    return replay_table(given, events, **({} if job is None else job.events.stream))
 
 
 def why(rules: object, events: object, rule: str, at: int | str, key: str | None) -> Why:
@@ -66,14 +83,15 @@ def why(rules: object, events: object, rule: str, at: int | str, key: str | None
     from spark_pace.io.data_frames import table_of
     from spark_pace.reasons import why as why_of
 
-    given = checked(rules)
+    given, job = _in_a_stream(rules)
+    stream = {} if job is None else job.events.stream
     require("rule", rule, str, "the name of a rule", "Give its `name`.")
     require("at", at, (int, str), "a seq or source:offset", "Take it from the events of a match.")
     require("key", key, (str, type(None)), "the text of a JSON object", "Write it by json.dumps.")
     is_path = isinstance(events, (str, Path))
     read = Path(str(events)) if is_path else table_of(events, input_schema(given).own)
     with in_python():
-        return why_of(given, read, rule=rule, at=at, key=key)
+        return why_of(given, read, rule=rule, at=at, key=key, **stream)
 
 
 def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Table:

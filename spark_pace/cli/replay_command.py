@@ -15,7 +15,6 @@ import pyarrow as pa
 from spark_pace.cli.show.matches import WRITERS, show
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
-from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import WHOLE_FILE
@@ -23,7 +22,7 @@ from spark_pace.io.html.template import require_plotly
 from spark_pace.io.match_frame import counts_told
 from spark_pace.io.replay import Replay, replay_files, told_of_ignored
 from spark_pace.io.text.name_endings import position
-from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, is_job, read_job
+from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
 from spark_pace.rules import load_rules
 
 if TYPE_CHECKING:
@@ -79,11 +78,10 @@ def replay_command(
         if rule.function is not None:
             load_operator(rule.function)
     with _calls(rules) as calls:
-        replayed = (
-            replay_files(rules, events, calls=calls)
-            if job is None
-            else _replayed_by(job, events, calls, read)
-        )
+        reading = {} if job is None else job.reading
+        if read is not None:
+            reading |= {"as_read": read.parts, "finish": read.ended}
+        replayed = replay_files(rules, events, calls=calls, **reading)
     if written.page is not None:
         replayed.timeline(f"{rules_file} over {events}").write(written.page)
     if written.out is not None:
@@ -128,17 +126,6 @@ def _as_read(job: JobSpec | None) -> FilesRead:
     from spark_pace.spark.sources.files_read import read_by_batches
 
     return read_by_batches(job.checkpoint_folder)
-
-
-def _replayed_by(job: JobSpec, events: Path, calls: Calls, read: FilesRead | None) -> Replay:
-    """The matches of a job's rules in the events of another path than the job's own."""
-    source = job.source
-    most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
-    stream = job.events.stream
-    parts, ended = (None, True) if read is None else (read.parts, read.ended)
-    return replay_files(
-        job.rules, events, **stream, most_bad=most_bad, calls=calls, as_read=parts, finish=ended
-    )
 
 
 def _require_allowed(rule: Rule, allowed: Sequence[str]) -> None:

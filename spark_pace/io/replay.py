@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -151,15 +151,19 @@ class Replay:
         return html_table(self.result.matches, repr(self))
 
 
-def replay_table(rules: Sequence[Rule], events: object) -> Replay:
+def replay_table(
+    rules: Sequence[Rule], events: object, *, order: OrderSpec | None = None, **of_job: Any
+) -> Replay:
     """Find the matches of `rules` in a table whose columns are the schema's attributes.
 
     The order of its rows is ignored, as in `detect`: events of the same time are ordered by the schema's
-    `tie_break`, or by all columns if it has none.
+    `tie_break`, or by all columns if it has none, and none is late.
 
     Args:
         rules: all over one schema.
         events: what `spark_pace.io.data_frames.table_of` takes.
+        order: of a job; repeats are dropped as it says. None: none is a repeat.
+        of_job: `source_column` and `heartbeat` of a job, as in `replay_files`.
 
     Raises:
         ConfigError: `events` is no table.
@@ -171,7 +175,8 @@ def replay_table(rules: Sequence[Rule], events: object) -> Replay:
     read = table_events(table, schema.own, "table")
     if read.bad.num_rows:
         raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
-    plan = build_plan(tuple(rules), order=OrderSpec(), tie_break="columns")
+    order = (order or OrderSpec()).in_any_order
+    plan = build_plan(tuple(rules), order=order, tie_break="columns", **of_job)
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
     elsewhere = absent_columns(events, table, schema.own)
     lacking = {name: null_in_every_record(name, do) for name, do in elsewhere.items()}

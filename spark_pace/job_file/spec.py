@@ -249,6 +249,16 @@ class JobSpec:
         return local_path(self.checkpoint_path, "checkpoint")
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """The settings that decide the result of a replay, as arguments of `replay_files`.
+
+        A message of Kafka has no file, so as many bad ones are told as with a rule file.
+        """
+        source = self.source
+        most_bad = MOST_BAD_RECORDS if isinstance(source, KafkaSource) else source.max_bad_records_per_file
+        return {**self.events.stream, "most_bad": most_bad}
+
+    @property
     def files(self) -> FilesSource:
         """The source of a job that reads files."""
         assert isinstance(self.source, FilesSource)

@@ -79,6 +79,7 @@ class Input:
         if isinstance(events, pa.Table):
             own = table_events(events, schema.own, "table")
             reads, ties = [with_side_tables(own, schema, read_side_tables(schema))], "columns"
+            settings = replace(settings, order=settings.order.in_any_order)
         else:
             reads = read_each(events, schema, _MOST_BAD)
         read = all_read(reads)

@@ -6,7 +6,7 @@ Sources: semantics, section 6.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -46,6 +46,11 @@ class OrderSpec:
     expected_sources: tuple[str, ...] = ()
     deduplicate_on: tuple[str, ...] = ()
     before: Before = "batches"
+
+    @property
+    def in_any_order(self) -> OrderSpec:
+        """The same rules for records that come all at once and in no order, so that none of them is late."""
+        return replace(self, before="batches")
 
 
 def stream_order(events: pa.Table, ties: tuple[str, ...]) -> Ints:

@@ -20,6 +20,7 @@ sink: {kind: delta, path: out}
 checkpoint: checkpoint
 operators: [totals]
 """
+KAFKA = "kind: kafka, format: json, servers: 'localhost:9092', topics: [t]"
 JOB_RULES = """
 rules:
   - {name: next_to_a, pattern: {sequence: [a: type = 'a', any: "true"]}, within: 10 s,
@@ -126,3 +127,38 @@ def test_why_tells_that_an_event_is_late_and_calls_no_operator(late_job: Path):
         assert (answer.returncode, answer.stderr) == (0, "")
         told = "not in the rule's stream: it is late: the frontier had passed 2024-01-01T00:00:50Z"
         assert told in answer.stdout
+
+
+def without_operator(folder: Path, before: str = "", after: str = "") -> Path:
+    """The job without its rule of a Python operator, with a piece of its text replaced."""
+    (folder / "rules" / "job_rules.yaml").write_text(JOB_RULES.rsplit("  - ", 1)[0], encoding="utf-8")
+    text = JOB.replace("operators: [totals]\n", "").replace(before, after)
+    (folder / "job.yaml").write_text(text, encoding="utf-8")
+    return folder / "job.yaml"
+
+
+def test_replay_and_why_of_python_take_the_settings_of_a_job_file_as_the_commands_do(late_job: Path):
+    job = without_operator(late_job)
+    rules = package.load_rules(job)
+    found = package.replay(job, late_job / "files")
+    assert found.late.select(["source", "offset"]).to_pylist() == [{"source": "b.json", "offset": 0}]
+    assert package.replay(rules, late_job / "files").late.num_rows == 0
+    asked = ("--rule", "next_to_a", "--at", "b.json:0")
+    answer = package.why(str(job), late_job / "files", rule="next_to_a", at="b.json:0")
+    assert spark_pace("why", "job.yaml", "files", *asked, cwd=late_job).stdout == f"{answer}\n"
+
+
+@pytest.mark.parametrize("ordering", ["watermark", "sources, idle_after: 1 min, source_column: type"])
+def test_of_a_table_a_job_file_drops_repeats_and_heartbeats_and_no_row_is_late(job_file: Path, ordering: str):
+    job = without_operator(job_file, "delay: 10 s", f"delay: 10 s, ordering: {ordering}")
+    text = job.read_text(encoding="utf-8").replace("kind: files, format: json, path: elsewhere", KAFKA)
+    job.write_text(text, encoding="utf-8")
+    events = [json.loads(line) for line in JOB_EVENTS.splitlines()]
+    late = {"t": "2023-12-31T00:00:00Z", "type": "b", "x": 7}
+    for table in ([*events, late], pa.Table.from_pylist([*events, late]).to_pandas().astype({"x": "Int64"})):
+        found = package.replay(job, table)
+        assert found.stats | {"events": 3, "heartbeats": 1, "repeats": 1, "late": 0} == found.stats
+        (events_of_match,) = found.matches["events"].to_pylist()
+        assert [event["offset"] for event in events_of_match] == [0, 3]
+        answer = package.why(job, table, rule="next_to_a", at="table:2")
+        assert "repeat" in str(answer)
