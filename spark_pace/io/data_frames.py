@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, one_line
-from spark_pace.io.event_files import columns_of, fitted_column
+from spark_pace.io.event_files import columns_of
 from spark_pace.io.text.column_types import inner, typed
 from spark_pace.io.text.csv_header import meant_column
+from spark_pace.io.text.stored_columns import fitted_column
 
 SOURCE = "table"  # the source of their events
 _TIMES = ("TIMESTAMP", "DATE")
@@ -127,6 +130,9 @@ def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
         return pa.array(values, from_pandas=True)
     except _OF_ARROW:
         values = list(values)
+    if any(isinstance(value, Decimal) for value in values):  # Arrow does not mix them with integers
+        with suppress(*_OF_ARROW):
+            return pa.array([_as_decimal(value) for value in values], from_pandas=True)
     for row, value in enumerate(values):
         if (field := _misfit_of(name, value, schema)) is not None:
             raise _wrong(row, field.name, field.type, _shown(value))
@@ -141,6 +147,12 @@ def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
     row = _first(len(values), fails)
     before = next(value for value in values[:row] if value is not None)
     raise _wrong(row, name, f"of one type in all rows, {type(before).__name__}", _shown(values[row]))
+
+
+def _as_decimal(value: Any) -> Any:
+    """Return an integer as a Decimal, and what else it is as it is."""
+    is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
+    return Decimal(value.__index__()) if is_integer else value
 
 
 def _misfit_of(name: str, value: object, schema: EventSchema) -> Field | None:

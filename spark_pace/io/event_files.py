@@ -15,20 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from spark_pace.core.expr import ARROW_TYPES, STRUCT
+from spark_pace.core.columns import Bools
+from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.core.plan.structs import json_rows, nested
+from spark_pace.core.plan.structs import json_rows, nested, shown_values
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import BadRecords, Lines
-from spark_pace.io.event_times import END_US, FAR_US, UNIT_US, timely, told_of_new_year, with_places
-from spark_pace.io.text.column_types import inner, not_utf8, typed, with_elements
+from spark_pace.io.event_times import END_US, timely, told_of_new_year, with_places
+from spark_pace.io.text.column_types import inner, not_utf8
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.name_endings import ARCHIVES
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 from spark_pace.io.text.regex_lines import text_parser
+from spark_pace.io.text.stored_columns import fitted_column, too_large_or_exact
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 WHOLE_FILE = "the file — "  # begins the reason if a whole file is one bad record
@@ -258,82 +260,67 @@ def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
     Raises:
         pa.ArrowInvalid: a column has another type.
     """
-    columns = []
-    for attribute in schema.fields:
-        try:
-            columns.append(fitted_column(inner(stored, schema.path_of(attribute.name)), attribute))
-        except pa.ArrowInvalid as error:
-            raise pa.ArrowInvalid(f"{attribute.name} — must be {attribute.type}; got: {error}") from error
+    columns = [_fitted(stored, attribute, schema) for attribute in schema.fields]
     return pa.table(columns, schema=no_attributes(schema).schema)
 
 
-def fitted_column(column: pa.ChunkedArray, attribute: Field) -> pa.ChunkedArray:
-    """A stored column in the type of its attribute.
-
-    Raises:
-        pa.ArrowInvalid: it has another type, or a value that would change.
-    """
-    if attribute.type == STRUCT:
-        return typed(column, STRUCT)
-    return _typed(column, ARROW_TYPES[attribute.type])
+def _fitted(stored: pa.Table, attribute: Field, schema: EventSchema) -> pa.ChunkedArray:
+    try:
+        return fitted_column(inner(stored, schema.path_of(attribute.name)), attribute)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"{attribute.name} — must be {attribute.type}; got: {error}") from error
 
 
 def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     try:
-        table = fitted(stored, schema)
+        table, unfit = _with_nulls(stored, schema)
     except pa.ArrowInvalid as error:
         bad.add_one(0, str(error), b"")
         return
-    rows, raws = np.arange(table.num_rows, dtype=np.int64), _Rows(table, schema)
-    wrong = not_utf8(table)
-    if wrong:
-        refused = np.array(sorted(wrong))
-        reason = "{} — must be UTF-8; got other bytes".format
-        bad.add(0, refused, lambda index: reason(wrong[int(refused[index])]), raws)
-        good = ~np.isin(rows, refused)
-        table, rows = table.filter(pa.array(good)), rows[good]
+    shown = table
+    for name in unfit:
+        column = inner(stored, schema.path_of(name))
+        shown = shown.set_column(table.column_names.index(name), name, column)
+    rows, raws = np.arange(table.num_rows, dtype=np.int64), _Rows(shown, schema)
+    not_text = not_utf8(table)
+    refused = np.logical_or.reduce([np.isin(rows, list(not_text)), *unfit.values()])
+    if refused.any():
+        places = rows[refused]
+
+        def reason(index: int) -> str:
+            row = int(places[index])
+            if row in not_text:
+                return f"{not_text[row]} — must be UTF-8; got other bytes"
+            field = next(field for field in schema.fields if field.name in unfit and unfit[field.name][row])
+            (got,) = shown_values(shown[field.name].slice(row, 1))
+            return f"{field.name} — must be {field.type}; got: {got}"
+
+        bad.add(0, places, reason, raws)
+        table, rows = table.filter(pa.array(~refused)), rows[~refused]
     yield timely(table, schema, rows, 0, raws, bad)
 
 
-def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """Convert a stored column to the declared type; floats may lose precision, times what is below 1 µs.
+def _with_nulls(stored: pa.Table, schema: EventSchema) -> tuple[pa.Table, dict[str, Bools]]:
+    """Do what `fitted` does, with null in place of each value that does not fit.
+
+    Returns:
+        The table; and bool[n] for each attribute with such values, which tells their rows.
 
     Raises:
-        pa.ArrowInvalid: more would be lost.
+        pa.ArrowInvalid: a column has another type.
     """
-    is_, stored = pa.types, column.type
-    if is_.is_list(target) and not is_.is_null(stored):
-        return with_elements(column, lambda elements: _typed(elements, target.value_type), target)
-    if is_.is_dictionary(stored):
-        if is_.is_string_view(stored.value_type):  # of polars; Arrow does not decode it
-            column = column.cast(pa.dictionary(stored.index_type, pa.string()))
-        return _typed(column.cast(column.type.value_type), target)
-    is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
-    kept = stored == target or is_.is_null(stored)
-    kept |= is_.is_integer(stored) and is_.is_integer(target)
-    if is_.is_timestamp(stored) and is_.is_timestamp(target):
-        return _microseconds(column)
-    kept |= is_number and is_.is_floating(target)
-    is_text = is_.is_large_string(stored) or is_.is_string_view(stored)
-    kept |= is_text and is_.is_string(target)
-    kept |= is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored))
-    if not kept:
-        raise pa.ArrowInvalid(f"a column of {stored}")
-    return column.cast(target, safe=is_.is_integer(target) or is_.is_decimal(target))
-
-
-def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert times of any unit to microseconds; times too large for these stay far out of range."""
-    unit, target = column.type.unit, pa.timestamp("us")
-    if unit == "ns":
-        # without its zone, for with it hours that a clock shows twice would be refused
-        return pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond").cast(target, safe=False)
-    if unit == "us":
-        return column.cast(target)
-    most = FAR_US // UNIT_US[unit]
-    counts = pc.max_element_wise(column.cast(pa.int64()), -most, skip_nulls=False)
-    counts = pc.min_element_wise(counts, most, skip_nulls=False)
-    return counts.cast(pa.timestamp(unit)).cast(target)
+    columns, unfit = [], {}
+    for attribute in schema.fields:
+        try:
+            columns.append(_fitted(stored, attribute, schema))
+        except pa.ArrowInvalid:
+            column = inner(stored, schema.path_of(attribute.name))
+            unfit[attribute.name] = too_large_or_exact(column, attribute)
+            if not unfit[attribute.name].any():
+                raise
+            mask = pa.array(unfit[attribute.name])
+            columns.append(fitted_column(pc.if_else(mask, None, column), attribute))
+    return pa.table(columns, schema=no_attributes(schema).schema), unfit
 
 
 def no_attributes(schema: EventSchema) -> pa.Table:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from html import escape
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -115,6 +116,42 @@ def test_wrong_events_are_told_in_one_line(events: object, message: str) -> None
     with pytest.raises((ConfigError, EventError)) as caught:
         spark_pace.replay(MANY_TYPES, events)
     assert str(caught.value) == message
+
+
+DECIMALS = """
+events: {schema: "time TIMESTAMP, d DECIMAL(5,2)", event_time: time}
+rules: [{name: r, pattern: {sequence: [a: "true"]}, emit: {d: a.d}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [12, None, -999],
+        [Decimal("12"), None, -999],
+        [12, None, Decimal("-999.00")],
+        [np.int16(12), None, Decimal("-999.00")],
+    ],
+)
+def test_integers_are_decimals_where_they_fit(values: Any) -> None:
+    frame = pd.DataFrame({"time": [f"2024-01-01T00:00:0{n}Z" for n in range(3)], "d": values}, dtype=object)
+    for events in (frame, frame.astype(object).where(frame.notna(), None).to_dict("records")):
+        found = spark_pace.replay(DECIMALS, events).matches["d"].to_pylist()
+        assert found == [Decimal("12.00"), None, Decimal("-999.00")]
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64", "int8", "uint64"])
+def test_a_column_of_integers_is_one_of_decimals(kind: str) -> None:
+    found = spark_pace.replay(DECIMALS, pd.DataFrame({"time": [NOW], "d": pd.array([12], kind)}))
+    assert found.matches["d"].to_pylist() == [Decimal(12)]
+
+
+@pytest.mark.parametrize("large", [1000, Decimal("1000"), -(2**63)])
+def test_an_integer_that_does_not_fit_a_decimal_is_told_with_its_row(large: Any) -> None:
+    with pytest.raises(EventError) as caught:
+        spark_pace.replay(DECIMALS, [{"time": NOW, "d": 1}, {"time": NOW, "d": large}])
+    got = repr(Decimal(large) if isinstance(large, Decimal) else large)
+    assert str(caught.value) == f"table, row 1: d — must be DECIMAL(5,2); got: {got}. {CORRECT}"
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,16 @@ def test_a_column_of_another_type_is_told_with_the_version(tmp_path: Path) -> No
         require_columns(str(tmp_path), DeltaLog(tmp_path).metadata(), missing)
 
 
+def test_integers_are_decimals_and_one_that_does_not_fit_is_a_bad_record(tmp_path: Path) -> None:
+    append(tmp_path, 1, 1000)
+    (file,) = DeltaLog(tmp_path).files(0)
+    schema = EventSchema((*PLAIN.fields[:1], Field("x", "DECIMAL(5,2)")), "time", "s")
+    require_columns(str(tmp_path), DeltaLog(tmp_path).metadata(), schema)
+    read = read_table_file(str(tmp_path), file, schema)
+    assert read.events["x"].to_pylist() == [Decimal("1.00")]
+    assert read.bad["reason"].to_pylist() == ["x — must be DECIMAL(5,2); got: 1000"]
+
+
 def test_a_file_whose_texts_are_views_is_read(tmp_path: Path) -> None:
     """So the writer of tables in Rust stores what it has computed."""
     schema = EventSchema((*PLAIN.fields, Field("s", "STRING")), "time", "s")

@@ -134,7 +134,8 @@ def test_a_column_of_parquet_must_fit(tmp_path: Path) -> None:
             (pa.array([Decimal("1.5")], pa.decimal128(4, 1)), True),
             (pa.array([Decimal("1.555")], pa.decimal128(4, 3)), False),
             (pa.array([1.5]), False),
-            (pa.array([7], pa.int64()), False),
+            (pa.array([7], pa.int64()), True),
+            (pa.array([10**9], pa.int64()), False),
             (pa.array(["1.5"]), False),
         ]
     ):
