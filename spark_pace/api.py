@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spark_pace import job_file
 from spark_pace import rules as rule_files
-from spark_pace.arguments import in_python, listed, of_one_stream, require, require_number
+from spark_pace.arguments import in_python, integer, listed, of_one_stream, require, whole
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError
@@ -86,12 +86,14 @@ def why(rules: object, events: object, rule: str, at: int | str, key: str | None
     given, job = _in_a_stream(rules)
     stream = {} if job is None else job.events.stream
     require("rule", rule, str, "the name of a rule", "Give its `name`.")
-    require("at", at, (int, str), "a seq or source:offset", "Take it from the events of a match.")
+    seq = integer(at)
+    if seq is None:
+        require("at", at, str, "a seq or source:offset", "Take it from the events of a match.")
     require("key", key, (str, type(None)), "the text of a JSON object", "Write it by json.dumps.")
     is_path = isinstance(events, (str, Path))
     read = Path(str(events)) if is_path else table_of(events, input_schema(given).own)
     with in_python():
-        return why_of(given, read, rule=rule, at=at, key=key, **stream)
+        return why_of(given, read, rule=rule, at=at if seq is None else seq, key=key, **stream)
 
 
 def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Table:
@@ -138,10 +140,10 @@ def detect(
 
     do = "Read one by spark.readStream; for a table in memory there is replay."
     require("df", df, DataFrame, "a streaming DataFrame", do)
-    require_number("delay_us", delay_us, 0, "Give microseconds, such as 60_000_000.")
+    delay_us = whole("delay_us", delay_us, 0, "Give microseconds, such as 60_000_000.")
     require("tie_break", tie_break, (list, tuple), "a list of attributes", "Leave it out to order by all.")
     if slots is not None:
-        require_number("slots", slots, 1, "Leave it out to have one for each shuffle partition.")
+        slots = whole("slots", slots, 1, "Leave it out to have one for each shuffle partition.")
     return detect_in(df, checked(rules), delay_us=delay_us, tie_break=tie_break, slots=slots)
 
 
@@ -154,5 +156,5 @@ def sql(spark: Any, query: object, dialect: object, most_steps: object) -> DataF
     require("spark", spark, SparkSession, "a SparkSession", "Build one by SparkSession.builder.")
     require("query", query, str, "a text", "Give the text of an SQL query.")
     require("dialect", dialect, str, "the name of a dialect", "Leave it out for Spark's.")
-    require_number("most_steps", most_steps, 1, "Leave it out to have a million.")
-    return sql_in(spark, str(query), str(dialect), int(str(most_steps)))
+    steps = whole("most_steps", most_steps, 1, "Leave it out to have a million.")
+    return sql_in(spark, str(query), str(dialect), steps)

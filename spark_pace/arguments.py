@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -51,16 +52,28 @@ def listed(rules: Any, kinds: tuple[type, ...]) -> list[Any]:
     return list(rules)
 
 
-def require_number(name: str, value: object, least: int, do: str) -> None:
-    """Refuse an argument that is no whole number, or one below the least.
+def whole(name: str, value: object, least: int, do: str) -> int:
+    """Return an argument that is a whole number, of Python or NumPy.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: it is none, or below the least.
     """
-    if isinstance(value, bool) or not isinstance(value, int):
+    number = integer(value)
+    if number is None:
         raise wrong(name, "a whole number", value, do)
-    if value < least:
-        raise ConfigError.of(name, f"must be at least {least}", str(value), do)
+    if number < least:
+        raise ConfigError.of(name, f"must be at least {least}", str(number), do)
+    return number
+
+
+def integer(value: Any) -> int | None:
+    """Return a whole number, of Python or NumPy, as an int; None for what is none, such as True."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def of_one_stream(rules: Sequence[Rule]) -> tuple[Rule, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import spark_pace
+from spark_pace.arguments import whole
 from spark_pace.errors import ConfigError
 
 TEXT = """
@@ -75,6 +77,15 @@ GIVE = "Give what load_rules gave, a path, a text of several lines, a dict, or a
             "at — must be a seq or source:offset; got float. Take it from the events of a match.",
         ),
         (
+            lambda: spark_pace.why(TEXT, EVENTS, rule="rise", at=True),
+            "at — must be a seq or source:offset; got bool. Take it from the events of a match.",
+        ),
+        (
+            lambda: spark_pace.why(TEXT, EVENTS, rule="rise", at=np.True_),
+            f"at — must be a seq or source:offset; got {type(np.True_).__name__}. "
+            "Take it from the events of a match.",
+        ),
+        (
             lambda: spark_pace.why(TEXT, EVENTS, rule="rise", at=0, key={}),
             "key — must be the text of a JSON object; got dict. Write it by json.dumps.",
         ),
@@ -111,3 +122,14 @@ def test_wrong_arguments_end_in_our_words(call: Callable[[], object], message: s
     with pytest.raises(ConfigError) as caught:
         call()
     assert str(caught.value) == message
+
+
+def test_a_seq_may_be_an_integer_of_numpy_as_a_frame_of_matches_has_it() -> None:
+    seq = spark_pace.replay(TEXT, EVENTS).to_pandas()["seq"][0]
+    assert type(seq) is np.int64
+    answers = [str(spark_pace.why(TEXT, EVENTS, rule="rise", at=at)) for at in (seq, int(seq), np.int32(seq))]
+    assert answers[0].startswith("rule rise, table:1 at 2024-01-01T00:00:10Z")
+    assert answers == answers[:1] * 3
+    assert [whole("slots", value, 1, "") for value in (np.uint8(3), 3)] == [3, 3]
+    with pytest.raises(ConfigError, match="slots — must be at least 1; got 0"):
+        whole("slots", np.int64(0), 1, "")
