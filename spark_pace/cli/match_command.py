@@ -62,10 +62,18 @@ def _read(path: Path) -> pa.Table:
         raise ConfigError.of(str(path), must, quote(path.name), "Rename it, or write it as one of these.")
     path.stat()  # fails with its name if it is not there
     try:
-        return _READERS[path.suffix](str(path))
+        return _decoded(_READERS[path.suffix](str(path)))
     except pa.ArrowInvalid as error:
         must = f"must be {path.suffix.removeprefix('.')}"
         raise ConfigError.of(str(path), must, str(error).split("\n")[0], "Correct the file.") from error
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """The table with values in place of the numbers that stand for them, as in categories of pandas."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table
 
 
 def _write(answer: pa.Table, out: Path | None, form: str) -> None:

@@ -30,13 +30,16 @@ def write(folder: Path, name: str) -> None:
     if name.endswith("csv"):
         pa_csv.write_csv(TABLE, folder / name)
     elif name.endswith("parquet"):
-        pq.write_table(TABLE, folder / name)
+        kinds = {"sym": TABLE["sym"].dictionary_encode()} if "categories" in name else {}
+        pq.write_table(
+            pa.table(dict(zip(TABLE.column_names, TABLE.columns, strict=True)) | kinds), folder / name
+        )
     else:
         lines = (json.dumps(row) + "\n" for row in TABLE.to_pylist())
         (folder / name).write_text("".join(lines), encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["ticks.csv", "ticks.parquet", "ticks.json", "ticks.jsonl"])
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "categories.parquet", "t.json", "t.jsonl"])
 def test_it_reads_each_kind_of_file(name: str, tmp_path: Path) -> None:
     write(tmp_path, name)
     asked = ("match", "q.sql", "--table", f"ticks={name}", "--dialect", "trino", "--format", "csv")
