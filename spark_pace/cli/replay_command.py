@@ -17,11 +17,10 @@ from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
-from spark_pace.io.event_files import WHOLE_FILE
+from spark_pace.io.bad_records import at_position
 from spark_pace.io.html.template import require_plotly
 from spark_pace.io.match_frame import counts_told
 from spark_pace.io.replay import Replay, replay_files, told_of_ignored
-from spark_pace.io.text.name_endings import position
 from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
 from spark_pace.rules import load_rules
 
@@ -162,7 +161,7 @@ def _at_positions(table: pa.Table, listed: int) -> Iterator[str]:
     for source, offset, reason in zip(
         *(table[name].slice(0, listed).to_pylist() for name in ("source", "offset", "reason")), strict=True
     ):
-        yield f"{source if reason.startswith(WHOLE_FILE) else position(source, offset)} {reason}"
+        yield at_position(source, offset, reason)
 
 
 def _in_words(row: Mapping[str, object]) -> str:

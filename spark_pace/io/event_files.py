@@ -21,7 +21,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested, shown_values
 from spark_pace.errors import EventError
-from spark_pace.io.bad_records import BadRecords, Lines
+from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
 from spark_pace.io.event_times import END_US, timely, told_of_new_year, with_places
 from spark_pace.io.text.column_types import inner, not_utf8
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
@@ -33,7 +33,6 @@ from spark_pace.io.text.regex_lines import text_parser
 from spark_pace.io.text.stored_columns import fitted_column, too_large_or_exact
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
-WHOLE_FILE = "the file — "  # begins the reason if a whole file is one bad record
 _BOM = b"\xef\xbb\xbf"
 _MOST_CELLS = 1 << 24  # lines parsed together, times attributes
 

@@ -18,7 +18,8 @@ from spark_pace.core.intake.sift import Past, sift_next
 from spark_pace.core.order.progress import Progress, Tick, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
-from spark_pace.io.event_files import WHOLE_FILE, EventsRead
+from spark_pace.io.bad_records import WHOLE_FILE
+from spark_pace.io.event_files import EventsRead
 from spark_pace.spark.stages.earlier_records import past_of_batch
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches

@@ -26,7 +26,8 @@ from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.plan.structs import json_rows
 from spark_pace.errors import ConfigError, Problem, counted
-from spark_pace.io.event_files import WHOLE_FILE, EventsRead, read_events
+from spark_pace.io.bad_records import WHOLE_FILE
+from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import check_files
 from spark_pace.rules import explain

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -178,6 +179,23 @@ def test_failed_selections_are_told_beside_the_matches(first: int, counts: str, 
     assert shown == counts
     assert failures.startswith(told)
     assert f"<p>{escape(failures)}</p>" in found._repr_html_()
+
+
+def test_the_first_bad_record_is_told_beside_its_number(tmp_path: Path) -> None:
+    path = as_file(tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").replace("9.0", '"nine"'), encoding="utf-8")
+    assert repr(spark_pace.replay(TEXT, path)) == (
+        "4 records, 1 bad (events.json:L2 x — must be DOUBLE; got: a JSON string); matches: rise 2"
+    )
+    stored = tmp_path / "stored.parquet"
+    pq.write_table(as_table().set_column(2, "x", as_table()["k"]), stored)
+    assert repr(spark_pace.replay(TEXT, stored)) == (
+        "1 record, 1 bad (stored.parquet:0 x — must be DOUBLE; got: a column of string); matches: none"
+    )
+    (tmp_path / "long.json").write_text("!" * 500, encoding="utf-8")
+    counts = repr(spark_pace.replay(TEXT, tmp_path / "long.json"))
+    assert len(counts) < 210
+    assert "\n" not in counts
 
 
 def test_wrong_rules_are_told_with_their_place() -> None:
