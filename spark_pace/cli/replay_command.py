@@ -17,7 +17,7 @@ from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
-from spark_pace.io.bad_records import at_position
+from spark_pace.io.event_files import at_position
 from spark_pace.io.html.template import require_plotly
 from spark_pace.io.match_frame import counts_told
 from spark_pace.io.replay import Replay, replay_files, told_of_ignored

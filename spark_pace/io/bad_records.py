@@ -13,7 +13,6 @@ import pyarrow as pa
 from spark_pace.core.columns import Ints
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.errors import one_line
-from spark_pace.io.text.name_endings import position
 
 BAD_SCHEMA = pa.schema(
     [("source", pa.string()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
@@ -23,7 +22,6 @@ MOST_BAD_BYTES = 64 << 20  # the size of a file's bad records that get a row eac
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
 _Tell = Callable[[int], tuple[str, bytes]]  # gives the reason and the bytes of a record by its index
-_MOST_CHARACTERS = 160  # of a bad record in a line beside others
 _NEWLINE = ord("\n")
 
 
@@ -154,14 +152,3 @@ class BadRecords:
         rows = self.rows()
         offsets, reasons, raws = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([[source] * len(rows), offsets, reasons, raws], schema=BAD_SCHEMA)
-
-
-def at_position(source: str, offset: int, reason: str) -> str:
-    """The reason why a record is no event, behind its position as `why` takes it, or behind its file."""
-    return f"{source if reason.startswith(WHOLE_FILE) else position(source, offset)} {reason}"
-
-
-def first_of(bad: pa.Table) -> str:
-    """The position and the reason of the first row of a table of `BAD_SCHEMA`, in a short line."""
-    first = (bad[name][0].as_py() for name in ("source", "offset", "reason"))
-    return one_line(at_position(*first), _MOST_CHARACTERS)

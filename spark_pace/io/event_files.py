@@ -20,20 +20,21 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested, shown_values
-from spark_pace.errors import EventError
+from spark_pace.errors import EventError, one_line
 from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
 from spark_pace.io.event_times import END_US, timely, told_of_new_year, with_places
 from spark_pace.io.text.column_types import inner, not_utf8
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
-from spark_pace.io.text.name_endings import ARCHIVES
+from spark_pace.io.text.name_endings import ARCHIVES, position
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 from spark_pace.io.text.regex_lines import text_parser
 from spark_pace.io.text.stored_columns import fitted_column, too_large_or_exact
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 _BOM = b"\xef\xbb\xbf"
+_MOST_CHARACTERS = 160  # of a bad record in a line beside others
 _MOST_CELLS = 1 << 24  # lines parsed together, times attributes
 
 
@@ -325,3 +326,14 @@ def _with_nulls(stored: pa.Table, schema: EventSchema) -> tuple[pa.Table, dict[s
 def no_attributes(schema: EventSchema) -> pa.Table:
     """An empty table with the schema's attributes."""
     return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in schema.fields]).empty_table()
+
+
+def at_position(source: str, offset: int, reason: str) -> str:
+    """The reason why a record is no event, behind its position as `why` takes it, or behind its file."""
+    return f"{source if reason.startswith(WHOLE_FILE) else position(source, offset)} {reason}"
+
+
+def first_of(bad: pa.Table) -> str:
+    """The position and the reason of the first row of a table of `BAD_SCHEMA`, in a short line."""
+    first = (bad[name][0].as_py() for name in ("source", "offset", "reason"))
+    return one_line(at_position(*first), _MOST_CHARACTERS)

@@ -21,9 +21,9 @@ from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, EventError, counted
-from spark_pace.io.bad_records import WHOLE_FILE, first_of
+from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.data_frames import absent_columns, table_of
-from spark_pace.io.event_files import EventsRead, read_source_file, table_events
+from spark_pace.io.event_files import EventsRead, first_of, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
 from spark_pace.io.match_frame import Matches, counts_told

@@ -16,27 +16,15 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.lengths import read_duration
-from spark_pace.rules.schema import SCHEMA_KEYS, read_schema
+from spark_pace.rules.schema import OF_JOBS, OF_SOURCES, SCHEMA_KEYS, read_schema
 
 _UNKNOWN = EventSchema((), "")
-_OF_SOURCES = ("source_column", "expected_sources", "idle_after")
-_KEYS = (
-    "delay",
-    "ordering",
-    *_OF_SOURCES,
-    "heartbeat",
-    "deduplicate_on",
-    "on_bad_record",
-    "on_operator_error",
-    "operator_timeout",
-    "clock",
-)
 
 
 def open_events(fields: Section) -> Section | None:
     """The section `events`, ready to be read; None if the job file has none."""
     mapping = fields.mapping("events", "{delay: 10 min}")
-    return None if mapping is None else Section(mapping, fields.report, (*SCHEMA_KEYS, *_KEYS))
+    return None if mapping is None else Section(mapping, fields.report, (*SCHEMA_KEYS, *OF_JOBS))
 
 
 def declared_schema(keys: Section | None) -> EventSchema | None:
@@ -86,7 +74,7 @@ def _by_source(keys: Section, sources_known: bool) -> bool:
     """Read `ordering`: True if the slowest source decides. Check that its keys are there, and no others."""
     by_source = keys.choice("ordering", ("watermark", "sources"), "watermark") == "sources"
     if not by_source:
-        keys.refuse(_OF_SOURCES, "It belongs to ordering: sources.")
+        keys.refuse(OF_SOURCES, "It belongs to ordering: sources.")
     elif not sources_known and not keys.has("source_column"):
         do = "Add source_column: and the attribute that names an event's source."
         must = "must come with a source_column where events come from files"

@@ -28,6 +28,8 @@ _STATE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MOVE_KEYS = ("from", "when", "to", "emit")
 _EXAMPLE = "{initial: closed, moves: [{from: closed, when: kind = 'open', to: open}]}"
 _FUNCTION = "my_rules.sessions:step"
+_IN_PYTHON = f"States are names; for numbers write a Python function: fold: {_FUNCTION}."
+_NO_KEYS = dict.fromkeys(("to", "state", "update", "step"), _IN_PYTHON)
 _MOVE = "{from: closed, when: kind = 'open', to: open}"
 
 
@@ -103,10 +105,8 @@ def _read_machine(mapping: Mapping, report: Report, schema: EventSchema | None) 
     if schema is not None and STATE in schema.structs:
         do = "Rename the STRUCT."
         report.add(mapping.place, "must not be over events with a STRUCT of that name", quote(STATE), do)
-    fields = Section(mapping, report, ("initial", "moves"))
-    first = "initial: closed"
-    initial = fields.text("initial", first) if fields.require("initial", first) else None
-    known = None if initial is None else _state(initial, report)
+    fields = Section(mapping, report, ("initial", "moves"), _NO_KEYS)
+    known = _first_state(fields) if fields.require("initial", "initial: closed") else None
     node = fields.node("moves") if fields.require("moves", f"moves: [{_MOVE}]") else None
     if node is not None and not (isinstance(node, Listing) and node.items):
         got = "an empty list" if isinstance(node, Listing) else describe(node)
@@ -123,6 +123,15 @@ def _read_machine(mapping: Mapping, report: Report, schema: EventSchema | None) 
     _too_many(len(states), MAX_STATES, "states", node.place, report)
     _too_many(len(conditions), MOST_COMPONENTS, "different conditions", node.place, report)
     return None if report.count > before or schema is None else _machine(states, conditions, read)
+
+
+def _first_state(fields: Section) -> str | None:
+    node = fields.node("initial")
+    if isinstance(node, Scalar) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+        fields.report.add(node.place, "must be the name of a state", describe(node), _IN_PYTHON)
+        return None
+    initial = fields.text("initial", "initial: closed")
+    return None if initial is None else _state(initial, fields.report)
 
 
 def _too_many(count: int, most: int, what: str, place: Place, report: Report) -> bool:

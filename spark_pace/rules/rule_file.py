@@ -38,7 +38,7 @@ from spark_pace.rules.partition_by import read_partition
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
-from spark_pace.rules.schema import SCHEMA_KEYS, read_schema, show_schema
+from spark_pace.rules.schema import IN_JOBS, SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import (
     aggregates,
     check_aggregates_syntax,
@@ -166,7 +166,7 @@ def _open(path: RuleSource, report: Report) -> _RuleFile | None:
         return None
     keys = Section(root, report, ("events", "rules"))
     section = keys.mapping("events", "{schema: ..., event_time: ...}")
-    schema = None if section is None else read_schema(Section(section, report, SCHEMA_KEYS))
+    schema = None if section is None else read_schema(Section(section, report, SCHEMA_KEYS, IN_JOBS))
     node = keys.node("rules") if keys.require("rules", "rules: and a list of rules") else None
     if node is not None and not (isinstance(node, Listing) and node.items):
         got = "an empty list" if isinstance(node, Listing) else describe(node)

@@ -17,6 +17,14 @@ from spark_pace.rules.text_form import FORM_KEYS, read_form
 
 SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup", *FORM_KEYS)
 
+# of `events` of a job file: in which order events come, and what becomes of bad input
+OF_SOURCES = ("source_column", "expected_sources", "idle_after")
+OF_JOBS = (
+    "delay", "ordering", *OF_SOURCES, "heartbeat", "deduplicate_on", "on_bad_record", "on_operator_error",
+    "operator_timeout", "clock",
+)  # fmt: skip
+IN_JOBS = dict.fromkeys(OF_JOBS, "It belongs to `events` of a job file, which Python takes too.")
+
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
 _DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
 _TYPE_LIKE = re.compile(r"\w+|\w+\s*(?:\(.*\)|<.*>)", re.DOTALL)

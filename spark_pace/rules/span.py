@@ -86,7 +86,7 @@ def _read_predicates(fields: Section, schema: EventSchema | None) -> PredicateSp
 
 _PREDICATE_EXAMPLES = {
     "open": "open: and a condition on the opening event",
-    "close": "close: and a condition on the closing event",
+    "close": 'close: and a condition on the closing event; close: "false" lets the time alone end the span',
     "within": "within: and a duration, for a span that never closes would be kept for ever",
 }
 
