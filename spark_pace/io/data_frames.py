@@ -11,15 +11,17 @@ import pyarrow as pa
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, one_line
-from spark_pace.io.event_files import columns_of
+from spark_pace.io.event_files import EventsRead, columns_of
 from spark_pace.io.text.column_types import inner, typed
 from spark_pace.io.text.csv_header import meant_column
+from spark_pace.io.text.other_types import how_to_build
 from spark_pace.io.text.stored_columns import fitted_column
 
 SOURCE = "table"  # the source of their events
 _TIMES = ("TIMESTAMP", "DATE")
 _KINDS = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
 _MOST_CHARACTERS = 200  # of a value
+_MOST_TOLD = 20  # columns
 _OF_ARROW = (
     pa.ArrowException,
     TypeError,
@@ -40,10 +42,11 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
 
     Raises:
         ConfigError: `events` is none of these.
-        EventError: there is no column of event times, or the values of a column have no common type, or not
-            the type of their attribute.
+        EventError: there is no column of event times, or the values of columns have no common type, or not
+            the type of their attribute; with a line for each such column.
     """
-    table = _as_table(events, schema)
+    wrong: list[str] = []
+    table = _as_table(events, schema, wrong)
     if table is None:
         do = "Name a file or folder by a path, or build a table."
         raise ConfigError.of("events", f"must be {_KINDS}", type(events).__name__, do)
@@ -51,11 +54,41 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
     for field in schema.fields:
         place = table.schema.get_field_index(field.name)
         if field.type in _TIMES and place >= 0 and _is_text(table.schema.field(place).type):
-            times = _all_fit(table.column(place).cast(pa.string()), field, schema)
+            texts = table.column(place).cast(pa.string())
+            times = _or_nulls(wrong, len(texts), _all_fit, texts, field, schema)
             table = table.set_column(place, field.name, times)
     for field in schema.fields:
-        _require_fit(table, field, schema)
+        _or_nulls(wrong, 0, _require_fit, table, field, schema)
+    if wrong:
+        raise EventError("\n".join(wrong[:_MOST_TOLD]))
     return table
+
+
+def require_times(read: EventsRead, schema: EventSchema) -> None:
+    """Refuse a table of which a row is no event, because its time is missing or impossible.
+
+    Raises:
+        EventError: with the first such row.
+    """
+    if not read.bad.num_rows:
+        return
+    first, reason = read.bad["offset"][0], read.bad["reason"][0].as_py()
+    name = schema.event_time
+    do = (
+        f' Leave the row out; in pandas, by frame.dropna(subset=["{name}"]).'
+        if reason.endswith("nothing")
+        else ""
+    )
+    raise EventError(f"{SOURCE}, row {first}: {reason}{'.' if do else ''}{do}")
+
+
+def _or_nulls(wrong: list[str], rows: int, make: Callable[..., Any], *given: Any) -> Any:
+    """Return what `make` returns; if it refuses what it is given, keep the message, and return nulls."""
+    try:
+        return make(*given)
+    except EventError as error:
+        wrong.append(str(error))
+        return pa.nulls(rows)
 
 
 def absent_columns(events: object, table: pa.Table, schema: EventSchema) -> dict[str, str]:
@@ -104,24 +137,24 @@ def _is_of_pandas(events: object) -> bool:
     return all(hasattr(events, name) for name in ("to_numpy", "iloc", "columns"))
 
 
-def _as_table(events: Any, schema: EventSchema) -> pa.Table | None:
+def _as_table(events: Any, schema: EventSchema, wrong: list[str]) -> pa.Table | None:
     if isinstance(events, pa.Table):
         return events
     names = columns_of(schema)
     if _is_of_pandas(events):
         places = [place for place, name in enumerate(events.columns) if name in names]
-        return _table([(events.columns[place], events.iloc[:, place]) for place in places], schema)
+        return _table([(events.columns[place], events.iloc[:, place]) for place in places], schema, wrong)
     if hasattr(events, "__arrow_c_stream__"):
         return pa.table(events)
     if isinstance(events, Sequence) and all(isinstance(event, Mapping) for event in events):
         there = [name for name in names if any(name in event for event in events)]
-        return _table([(name, [event.get(name) for event in events]) for name in there], schema)
+        return _table([(name, [event.get(name) for event in events]) for name in there], schema, wrong)
     return None
 
 
-def _table(columns: Sequence[tuple[str, Any]], schema: EventSchema) -> pa.Table:
-    """Return a table of columns of Python values, each given with its name."""
-    arrays = [_column(name, values, schema) for name, values in columns]
+def _table(columns: Sequence[tuple[str, Any]], schema: EventSchema, wrong: list[str]) -> pa.Table:
+    """Return a table of columns of Python values, each given with its name; `wrong` gets messages."""
+    arrays = [_or_nulls(wrong, len(values), _column, name, values, schema) for name, values in columns]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
 
 
@@ -191,10 +224,7 @@ def _require_fit(table: pa.Table, field: Field, schema: EventSchema) -> None:
         column = inner(table, schema.path_of(field.name))
         _fitted(column.slice(0, 0), field, schema)
     except pa.ArrowInvalid as error:
-        do = "Build the column with that type."
-        if field.type == "BIGINT" and "a column of double" in str(error):
-            do = 'In pandas, write .astype("Int64"), which has room for missing numbers.'
-        must = f"{field.name} — must be {field.type}"
+        must, do = f"{field.name} — must be {field.type}", how_to_build(table, field, schema)
         raise EventError(f"{SOURCE}: {must}; got: {error}. {do}") from error
     _all_fit(column, field, schema)
 

@@ -20,9 +20,9 @@ from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError, EventError, counted
+from spark_pace.errors import ConfigError, counted
 from spark_pace.io.bad_records import WHOLE_FILE
-from spark_pace.io.data_frames import absent_columns, table_of
+from spark_pace.io.data_frames import absent_columns, require_times, table_of
 from spark_pace.io.event_files import EventsRead, first_of, read_source_file, table_events
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
@@ -174,8 +174,7 @@ def replay_table(
     schema = input_schema(rules)
     table = table_of(events, schema.own)
     read = table_events(table, schema.own, "table")
-    if read.bad.num_rows:
-        raise EventError(f"{read.bad['source'][0]}, row {read.bad['offset'][0]}: {read.bad['reason'][0]}")
+    require_times(read, schema.own)
     order = (order or OrderSpec()).in_any_order
     plan = build_plan(tuple(rules), order=order, tie_break="columns", **of_job)
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from decimal import Decimal
 from html import escape
 from typing import Any
@@ -51,7 +52,8 @@ rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
         ([{}], f"table — {NO_TIME} no columns. {RENAME}"),
         (
             [{"time": None, "x": 1.0}],
-            "table, row 0: time — must be an event time from 1900 to 2199; got nothing",
+            "table, row 0: time — must be an event time from 1900 to 2199; got nothing. "
+            'Leave the row out; in pandas, by frame.dropna(subset=["time"]).',
         ),
         (
             pd.DataFrame({"TIME": [NOW], "X": [1.0], 7: [8]}),
@@ -75,7 +77,7 @@ rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
         ),
         (
             [{"time": NOW, "x": "one"}],
-            "table: x — must be DOUBLE; got: a column of string. Build the column with that type.",
+            "table: x — must be DOUBLE; got: a column of string. In pandas, write .astype(float).",
         ),
         (
             [{"time": NOW, "n": 1}, {"time": NOW, "n": 2**63}],
@@ -85,6 +87,13 @@ rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
             pd.DataFrame({"time": [NOW, NOW], "n": [1, None]}),
             'table: n — must be BIGINT; got: a column of double. In pandas, write .astype("Int64"), '
             "which has room for missing numbers.",
+        ),
+        (
+            pd.DataFrame({"time": [NOW, NOW], "x": ["a", "b"], "n": [1.5, None], "day": [1, "2024-01-01"]}),
+            f"table, row 0: day — must be DATE; got: 1, of the type int. {CORRECT}\n"
+            "table: x — must be DOUBLE; got: a column of string. In pandas, write .astype(float).\n"
+            "table: n — must be BIGINT; got: a column of double. It has fractions: declare it DOUBLE, "
+            'or write in pandas .round().astype("Int64"), which has room for missing numbers.',
         ),
         (
             pd.DataFrame({"time": [NOW, NOW], "x": [1, "2"]}),
@@ -108,7 +117,7 @@ rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
         ),
         (
             pa.table([pa.array([NOW]), pa.array([NOW])], names=["time", "time"]),
-            "table: time — must be TIMESTAMP; got: 2 columns of that name. Build the column with that type.",
+            "table: time — must be TIMESTAMP; got: 2 columns of that name. Drop or rename one.",
         ),
     ],
 )
@@ -116,6 +125,10 @@ def test_wrong_events_are_told_in_one_line(events: object, message: str) -> None
     with pytest.raises((ConfigError, EventError)) as caught:
         spark_pace.replay(MANY_TYPES, events)
     assert str(caught.value) == message
+
+
+def at(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc).replace(tzinfo=None)
 
 
 DECIMALS = """
@@ -211,3 +224,46 @@ def test_columns_that_no_attribute_has_may_hold_anything() -> None:
     frame = as_table().to_pandas().assign(other=[1, "a", None, {}])
     dicts = [{**event, "other": value} for event, value in zip(EVENTS, [1, "a", None, {}], strict=True)]
     assert [len(spark_pace.replay(TEXT, events)) for events in (frame, dicts)] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "code", "wanted"),
+    [
+        ("DECIMAL(5,2)", ["1.5", None], 'column.map(Decimal, na_action="ignore")', [Decimal("1.50"), None]),
+        (
+            "DECIMAL(5,2)",
+            [0.1 + 0.2, None],
+            "column.round(2).astype(str).map(Decimal)",
+            [Decimal("0.30"), None],
+        ),
+        ("TIMESTAMP", [0, 60], 'pd.to_datetime(frame["v"], unit="s")', [at(0), at(60)]),
+        ("BOOLEAN", [0, 1], 'column.astype("boolean")', [False, True]),
+        ("BOOLEAN", [0, None], 'column.astype("boolean")', [False, None]),
+        ("DATE", [at(0), None], "column.dt.date", [at(0).date(), None]),
+        ("BIGINT", ["7", None], 'column.astype("Int64")', [7, None]),
+        ("BIGINT", [7, None], 'column.astype("Int64")', [7, None]),
+        ("BIGINT", [7.5, None], 'column.round().astype("Int64")', [8, None]),
+        ("DOUBLE", ["7.5", None], "column.astype(float)", [7.5, None]),
+        ("STRING", [7, 8], 'column.astype("string")', ["7", "8"]),
+    ],
+)
+def test_a_message_says_what_makes_a_column_one_of_its_type(
+    kind: str, values: list[Any], code: str, wanted: list[Any]
+) -> None:
+    rules = DECIMALS.replace("d DECIMAL(5,2)", f"v {kind}").replace("d: a.d", "v: a.v")
+    frame = pd.DataFrame({"time": ["2024-01-01", "2024-01-02"], "v": values})
+    with pytest.raises(EventError) as caught:
+        spark_pace.replay(rules, frame)
+    assert f" {code.removeprefix('column')}" in str(caught.value)
+    frame["v"] = eval(code, {"pd": pd, "Decimal": Decimal, "frame": frame, "column": frame["v"]})
+    found = spark_pace.replay(rules, frame).matches["v"]
+    assert found.cast(pa.timestamp("us") if kind == "TIMESTAMP" else found.type).to_pylist() == wanted
+
+
+def test_a_column_of_event_times_that_are_numbers_may_be_declared_so() -> None:
+    with pytest.raises(EventError, match=r"Or declare it BIGINT, with time_unit: s in events\.$"):
+        spark_pace.replay(DECIMALS, [{"time": 5}])
+    counted = DECIMALS.replace("time TIMESTAMP", "time BIGINT").replace(
+        "time: time", "time: time, time_unit: s"
+    )
+    assert len(spark_pace.replay(counted, [{"time": 5}])) == 1
