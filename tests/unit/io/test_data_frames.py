@@ -267,3 +267,26 @@ def test_a_column_of_event_times_that_are_numbers_may_be_declared_so() -> None:
         "time: time", "time: time, time_unit: s"
     )
     assert len(spark_pace.replay(counted, [{"time": 5}])) == 1
+
+
+def test_nan_is_null_in_pandas_and_dicts_and_above_all_numbers_in_other_tables() -> None:
+    rules = """
+    events: {schema: "time TIMESTAMP, x DOUBLE, l ARRAY<DOUBLE>", event_time: time, tie_break: [x]}
+    rules:
+      - {name: none, pattern: {sequence: [a: "x is null and element_at(l, 1) is null"]}}
+      - {name: above, pattern: {sequence: [a: "x > 1e308 and element_at(l, 1) > 1e308"]}}
+    """
+    row = {"time": at(0), "x": float("nan"), "l": [float("nan")]}
+    table = pa.table({name: pa.array([value]) for name, value in row.items()})
+    found = {
+        "dicts": spark_pace.replay(rules, [row]),
+        "pandas": spark_pace.replay(rules, pd.DataFrame([row])),
+        "arrow": spark_pace.replay(rules, table),
+        "polars": spark_pace.replay(rules, pl.DataFrame(table)),
+    }
+    assert {name: found.matches.by_rule for name, found in found.items()} == {
+        "dicts": {"none": 1},
+        "pandas": {"none": 1},
+        "arrow": {"above": 1},
+        "polars": {"above": 1},
+    }

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from spark_pace.job_file import alerts, events, reader, source
-from spark_pace.rules.schema import SCHEMA_KEYS
+import spark_pace
+from spark_pace.job_file import alerts, reader, source
+from spark_pace.rules.schema import OF_JOBS, SCHEMA_KEYS
 from spark_pace.rules.text_form import PRESETS
 from tests.support.documents import RULE_PAGES, fences
 from tests.support.golden_cases import golden_cases, parse_events, parse_matches
@@ -168,11 +169,27 @@ def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
     assert [name for names in first for name in names if not (ROOT / name).exists()] == []
 
 
+def test_where_over_a_group_chooses_among_candidates_as_the_rules_say():
+    (text,) = (
+        fence.text for fence in fences(ROOT / "docs" / "rules.md") if "small_orders_only" in fence.text
+    )
+    kinds = zip(("order", "order", "payment"), (100.0, 1.0, 50.0), strict=True)
+    events = [
+        {"time": f"2024-01-01T00:00:0{second}Z", "kind": kind, "amount": amount}
+        for second, (kind, amount) in enumerate(kinds)
+    ]
+    found = spark_pace.replay(text, events).matches
+    assert found.by_rule == {"payment": 1, "small_order": 1}
+    assert found["orders"].drop_null().to_pylist() == [1]
+    only_small = spark_pace.replay(text, events[1:]).matches
+    assert only_small.by_rule == {"payment": 1, "small_order": 1, "small_orders_only": 1}
+
+
 def test_a_table_of_the_rules_has_every_key_of_a_job():
     text = "\n".join(page.read_text(encoding="utf-8") for page in RULE_PAGES)
     keys = {
         *reader._JOB_KEYS,
-        *events._KEYS,
+        *OF_JOBS,
         *SCHEMA_KEYS,
         *source._FILES_KEYS,
         *source._KAFKA_KEYS,
