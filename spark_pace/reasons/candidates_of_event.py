@@ -20,6 +20,8 @@ MOST_CANDIDATES = 5
 MOST_STARTS = 100  # initiators whose candidates are sought
 MOST_TERMINATORS = 20  # terminators that are tried if matches use up their events
 
+_BEHIND_A_BREAK = ("within", "contiguity", "group", "order")  # reasons that may stand behind an earlier one
+
 
 @dataclass(frozen=True)
 class OfSpan:
@@ -209,7 +211,7 @@ def _told(
     if failure is None:
         return None
     tried = attempt.tried
-    broken = first_break(stretch, own, tried) if failure.kind in ("within", "contiguity", "group") else None
+    broken = first_break(stretch, own, tried) if failure.kind in _BEHIND_A_BREAK else None
     if broken is not None:
         own, tried, failure = broken
     return Candidate(

@@ -87,3 +87,20 @@ def test_a_window_of_both_ends_at_the_event_that_fills_it(tmp_path: Path) -> Non
     assert "within 30 s and 3 events: 4 events" in "\n".join(
         lines_of(told(tmp_path, "a z z b", rule, "events.json:0"))
     )
+
+
+def test_a_walk_that_sought_on_behind_a_break_is_told_to_be_broken_there(tmp_path: Path) -> None:
+    rule = """contiguity: strict
+    pattern: {sequence: [start: "true", {name: down, when: x < prev(x), times: 3+},
+      {name: up, when: x > prev(x), times: 1+}]}
+    where: last(up.x) > start.x
+    within: 50 events
+    context: next, selected"""
+    events = " ".join(f"a={x}" for x in (10, 9, 8, 7, 8, 7, 8, 9, 20, 19, 18, 17, 18, 30))
+    first = "selection 0, start#0 down#1 down#2 down#3 up#4, then"
+    for at, then in {
+        4: "up#4: last(up.x) > start.x: 8 > 10 is false",
+        5: "start#5: the walk sought up when #5 came",
+        9: "up#6: contiguity strict: #5 stands between",
+    }.items():
+        assert f"{first} {then}" in "\n".join(lines_of(told(tmp_path, events, rule, f"events.json:{at}")))
