@@ -314,6 +314,7 @@ def _with_nulls(stored: pa.Table, schema: EventSchema) -> tuple[pa.Table, dict[s
         try:
             columns.append(_fitted(stored, attribute, schema))
         except pa.ArrowInvalid:
+            _fitted(stored.slice(0, 0), attribute, schema)  # raises where it is the type, not a value
             column = inner(stored, schema.path_of(attribute.name))
             unfit[attribute.name] = too_large_or_exact(column, attribute)
             if not unfit[attribute.name].any():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from spark_pace.core.plan.rule import EventSchema, Field
@@ -54,3 +56,10 @@ def test_parquet_numbers_with_too_many_digits_are_bad_records_each(tmp_path: Pat
         "d — must be DECIMAL(5,2); got: 1.005",
         "a — must be ARRAY<DECIMAL(5,2)>; got: [12345, 1]",
     ]
+
+
+def test_two_columns_of_one_name_are_told_with_it(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table([pa.array([0], pa.timestamp("us")), [1], [2]], ["t", "n", "n"]), sink)
+    result = read(tmp_path, sink.getvalue(), "parquet", NUMBERS)
+    assert result.bad["reason"].to_pylist() == ["n — must be BIGINT; got: 2 columns of that name"]
