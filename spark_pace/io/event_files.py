@@ -22,12 +22,13 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested, shown_values
 from spark_pace.errors import EventError, one_line
 from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
-from spark_pace.io.event_times import END_US, timely, told_of_new_year, with_places
+from spark_pace.io.event_times import END_US, timely, with_places
 from spark_pace.io.text.column_types import inner, not_utf8
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
 from spark_pace.io.text.name_endings import ARCHIVES, position
+from spark_pace.io.text.new_year import told_of_new_year
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 from spark_pace.io.text.regex_lines import text_parser
 from spark_pace.io.text.stored_columns import fitted_column, too_large_or_exact

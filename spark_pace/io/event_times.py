@@ -13,18 +13,15 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.expr import array_element
-from spark_pace.core.expr.moments import time_of
 from spark_pace.core.expr.time_functions import RANGES, out_of_range
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import shown_values
 from spark_pace.io.bad_records import BadRecords, Raws
-from spark_pace.io.text.name_endings import position
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
 END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
 FAR_US = 1 << 62  # a time outside every range
 UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
-NEW_YEAR_US = 180 * 24 * 3_600_000_000  # times that fall back by more go over New Year
 _MOST_CHARACTERS = 200  # the length of a value in a reason
 
 
@@ -79,29 +76,3 @@ def _impossible(schema: EventSchema, name: str, value: pa.ChunkedArray) -> str:
 def with_places(table: pa.Table, times_us: Ints, offsets: Ints) -> pa.Table:
     """Add the columns `@time` (int64, microseconds since 1970) and `@offset` (int64) in front."""
     return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))
-
-
-def told_of_new_year(events: pa.Table, schema: EventSchema, source: str) -> dict[str, str]:
-    """The message that a file goes over New Year and its times have no year, by the event time; else empty.
-
-    Args:
-        events: the events of the file, in the order of its lines, with the columns of `with_places`.
-        schema: the attributes.
-        source: the name of the file.
-    """
-    if not schema.form.omits_year:
-        return {}
-    times = events["@time"].to_numpy()
-    back = np.flatnonzero(times[:-1] - times[1:] > NEW_YEAR_US)
-    if not len(back):
-        return {}
-    before, after = (f"{time_of(us):%Y-%m-%d %H:%M:%S}" for us in times[back[0] : back[0] + 2].tolist())
-    at = position(source, events["@offset"][back[0] + 1].as_py())
-    fell = (
-        f"falls back from {before} to {after}, because the log goes over New Year and its times have no year"
-    )
-    do = "A file must lie in the year before its last change: split it, or set that by `touch -d DATE FILE`."
-    if schema.form.year is not None:
-        do = "Leave `year` out: then a time is in the last year that puts it at most a day after the file "
-        do += "was changed last, which `touch -d DATE FILE` sets."
-    return {schema.event_time: f"{at} — {schema.event_time} {fell}: matches over New Year are lost. {do}"}
