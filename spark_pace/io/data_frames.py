@@ -60,7 +60,9 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
     for field in schema.fields:
         _or_nulls(wrong, 0, _require_fit, table, field, schema)
     if wrong:
-        raise EventError("\n".join(wrong[:_MOST_TOLD]))
+        more = len(wrong) - _MOST_TOLD
+        others = [f"and {more:,} more columns that do not fit"] if more > 0 else []
+        raise EventError("\n".join([*wrong[:_MOST_TOLD], *others]))
     return table
 
 

@@ -115,7 +115,7 @@ class Replay:
 
     @property
     def by_end(self) -> dict[str, int]:
-        """For each rule that has such matches: how many only the end of the input decides."""
+        """For each rule that has such matches: how many wait for a time behind the newest record."""
         return {} if self.newest_us is None else self.matches.behind(self.newest_us).by_rule
 
     @property

@@ -71,7 +71,8 @@ class Selection:
         opened_by: the event that opened it; None for windows of a grid.
         window_ends: when its window ends; None if no length of time limits it.
         closed_by: the event that closed it, or None.
-        decided_at: when its matches were decided, if that is behind the event that closed it; else None.
+        decided_at: when its matches were decided, if a length of time limits it and that is behind the event
+            that closed it; else None.
         decided_by: "window" if the end of a window decided them, "input" if only the end of the input did;
             None beside no `decided_at`.
         components: for a span that was open at the event, the tests against those components whose conditions

@@ -97,7 +97,7 @@ def selections_of(stretch: Stretch) -> Opened:
 
 
 def with_decisions(told: Iterable[Selection], matches: pa.Table, newest_us: int) -> tuple[Selection, ...]:
-    """Add to closed selections when the end of a window, or of the input, decided their matches.
+    """Add to closed selections when the end of a window of time, or of the input, decided their matches.
 
     Args:
         told: selections of the stream of a key.
@@ -117,7 +117,7 @@ def with_decisions(told: Iterable[Selection], matches: pa.Table, newest_us: int)
 
 
 def _decided(one: Selection, us: int | None, newest_us: int) -> Selection:
-    if us is None or one.closed_by is None:
+    if us is None or one.closed_by is None or one.window_ends is None:  # no time ends it
         return one
     return replace(one, decided_at=iso(us), decided_by="input" if us > newest_us else "window")
 

@@ -6,7 +6,7 @@ them there and packs them as frames. The last task unpacks these, merges them an
 the processor time, too, because numbers are sorted quicker than rows, and frames are moved quicker.
 
 The plan is lazy, reads its input once, and has no choice that depends on sizes. Rows that are equal in
-``ORDER BY`` come in the order of the input, so a task that runs again gives the same rows.
+``ORDER BY`` come in the order in which tasks read them.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class Summary(Counts):
         over_bound: the number of batches in which no cut into lanes could keep `latency_bound`.
         why_over_bound: the reason in the last of them.
         alerts: how the alerts of each target stand at the end.
-        lacking: for each attribute that the header of a CSV file lacks, the message about it.
+        lacking: for each attribute that the header of a CSV file lacks, the message about it; for the event
+            time, that a log goes over New Year.
         absent: the attributes that are null in every record; None before the first.
     """
 

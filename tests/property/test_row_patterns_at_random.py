@@ -143,11 +143,21 @@ def test_running_sums_of_whole_numbers_are_null_only_while_they_overflow(
         "SUM(CAST(i AS DECIMAL(9, 0))) > 3",
         "concat(FIRST(k), LAST(k)) <> 'ab'",
         "SUM(y) > 3",  # of numbers far apart
+        " + ".join(["coalesce(FIRST(i), LAST(i))"] * 20) + " > 1",  # a million conditions of single values
     ],
 )
 def test_what_is_left_to_python(define: str) -> None:
     table = pa.table({"i": [1, 2], "k": ["a", "b"], "y": [1e-300, 1e300]})
     assert so_far_of(_plan(f"DEFINE A AS {define}", table), Rows(table, np.array([0, 2]))) is None
+
+
+def test_long_lists_are_tested_by_machine_code() -> None:
+    table = pa.table({"i": [1, 2]})
+    listed = ",".join(map(str, range(1_500)))
+    plan = _plan(f"DEFINE A AS i + FIRST(i) IN ({listed})", table)
+    assert so_far_of(plan, Rows(table, np.array([0, 2]))) is not None
+    plan = _plan(f"DEFINE A AS greatest(i, FIRST(i)) > 9 OR i IN ({listed})", table)
+    assert so_far_of(plan, Rows(table, np.array([0, 2]))) is None
 
 
 def test_random_clauses_find_something() -> None:

@@ -64,4 +64,4 @@ def _kind(kind: pa.DataType) -> str | None:
 
 
 def _is_whole(column: pa.ChunkedArray) -> bool:
-    return pc.all(pc.equal(pc.floor(column), column)).as_py() is not False
+    return pc.all(pc.or_(pc.is_nan(column), pc.equal(pc.floor(column), column))).as_py() is not False

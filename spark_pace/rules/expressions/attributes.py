@@ -75,7 +75,7 @@ def over_values(
         if digits:
             do = f"Write {function}(cast(x as DOUBLE))."
         if kind == "BOOLEAN" and function in ("sum", "avg"):
-            do = COUNTED_IF
+            do = COUNTED_IF if function == "sum" else "Write avg(case when condition then 1 else 0 end)."
         return Wrong(f"must be a number inside {function}", kind, do)
     if function in ("min", "max", "mode") and kind == "BOOLEAN":
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")

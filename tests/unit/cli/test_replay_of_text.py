@@ -180,8 +180,8 @@ events:
 rules: [{{name: ab, pattern: {{sequence: [a: s = 'a', b: s = 'b']}}, within: 1 h}}]
 """
 OVER = (
-    "{at} — time falls back from {before} to {after}, because the log goes over New Year and its times have "
-    "no year: matches over New Year are lost. "
+    "{at} — time falls back from {before} to {after}. If these times are written without a year, the log "
+    "goes over New Year, and matches over it are lost. "
 )
 LEAVE = (
     "Leave `year` out: then a time is in the last year that puts it at most a day after the file was changed "

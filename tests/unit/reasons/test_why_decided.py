@@ -39,3 +39,8 @@ def test_a_match_that_an_event_decides_says_no_more(tmp_path: Path) -> None:
     full = told(tmp_path, "a b", rest, 0)
     assert "closed by #" in str(full)
     assert full.selections[0].decided_at is None
+
+
+def test_of_a_window_of_events_it_is_not_told_whether_the_end_of_the_input_decided(tmp_path: Path) -> None:
+    answer = told(tmp_path, "a c", LAST_NEGATED.replace("3 s", "5 events"), 0)
+    assert answer.selections[0].decided_at is None

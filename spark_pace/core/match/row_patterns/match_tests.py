@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from spark_pace.core.expr import Call, Column, Expr, Literal, walk
-from spark_pace.core.match.row_patterns.plain_conditions import plain
+from spark_pace.core.match.row_patterns.plain_conditions import TooLargeError, plain
 from spark_pace.core.match.row_patterns.running_numbers import is_running
 from spark_pace.core.match.search.program_lines import is_writable
 from spark_pace.core.plan.row_pattern import Computed, MatchNumber, RowPattern, Slot, Summary
@@ -77,4 +77,11 @@ def tests_of(plan: RowPattern) -> Iterator[Test]:
     for variable, condition in enumerate(plan.conditions):
         for part in condition.of_match:
             one = Test(variable, part)
-            yield one if one.is_program else Test(variable, replace(part, expr=plain(part.expr)))
+            yield one if one.is_program else _in_plain_words(one)
+
+
+def _in_plain_words(one: Test) -> Test:
+    try:
+        return replace(one, part=replace(one.part, expr=plain(one.part.expr)))
+    except TooLargeError:
+        return one
