@@ -8,7 +8,9 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from click.testing import CliRunner
 
+from spark_pace.cli.main import commands
 from spark_pace.io.query import Tables
 from tests.support.documents import fences
 from tests.support.watched import pairs_of_events, watched_job
@@ -21,7 +23,9 @@ COOKBOOK = ROOT / "docs" / "cookbook.md"
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_gives_its_matches(example: Path, tmp_path: Path) -> None:
     (events,) = example.glob("events.*")
-    run(f"spark-pace replay {example}/rule.yaml {events} -o {tmp_path}/matches.json", ROOT)
+    out = str(tmp_path / "matches.json")
+    given = ["replay", str(example / "rule.yaml"), str(events), "-o", out]
+    assert CliRunner().invoke(commands, given, catch_exceptions=False).exit_code == 0
     found, expected = ((folder / "matches.json").read_text("utf-8") for folder in (tmp_path, example))
     assert [json.loads(line) for line in found.splitlines()] == [
         json.loads(line) for line in expected.splitlines()

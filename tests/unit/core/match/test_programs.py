@@ -145,7 +145,7 @@ def said(exprs: list[Expr], stream: Stream, matrix: Ints) -> list[bool]:
 def test_programs_say_what_expressions_say() -> None:
     generator = random.Random(3)
     held, null = 0, 0
-    for _ in range(1500):
+    for _ in range(750):
         stream = stream_of(generator, 5)
         triples = np.array([*itertools.product(range(5), repeat=3)])
         exprs = [condition(generator, generator.randrange(4)) for _ in range(generator.choice([1, 1, 2]))]
@@ -157,8 +157,8 @@ def test_programs_say_what_expressions_say() -> None:
             [evaluate_mask(Call("not", (expr,), "BOOLEAN"), columns) for expr in exprs]
         )
         held, null = held + int(expected.sum()), null + int((~expected & ~denied).sum())
-    assert held > 30_000
-    assert null > 10_000
+    assert held > 15_000
+    assert null > 5_000
 
 
 @pytest.mark.parametrize("function", ["+", "-", "*"])
