@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import textwrap
 from pathlib import Path
 from statistics import median
@@ -14,7 +15,7 @@ from spark_pace.cli.main import commands
 from spark_pace.io.query import Tables
 from tests.support.documents import fences
 from tests.support.watched import pairs_of_events, watched_job
-from tests.unit.project.test_docs import ROOT, run
+from tests.unit.project.test_docs import ROOT
 
 EXAMPLES = sorted((ROOT / "examples" / "cookbook").iterdir())
 COOKBOOK = ROOT / "docs" / "cookbook.md"
@@ -33,15 +34,17 @@ def test_an_example_gives_its_matches(example: Path, tmp_path: Path) -> None:
     assert expected
 
 
-def test_the_cookbook_shows_every_example_as_it_is() -> None:
+def test_the_cookbook_shows_every_example_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     written = fences(COOKBOOK)
     shown = [fence.text for fence in written if fence.language == "yaml"]
     rules = [(example / "rule.yaml").read_text("utf-8").split("rules:\n")[1] for example in EXAMPLES]
     assert sorted(shown) == sorted(map(textwrap.dedent, rules))
-    commands = [fence.text.partition("\n") for fence in written if fence.language == "console"]
-    assert len(commands) == len(EXAMPLES)
-    for command, _, output in commands:
-        assert run(command.removeprefix("$ "), ROOT) == output
+    calls = [fence.text.partition("\n") for fence in written if fence.language == "console"]
+    assert len(calls) == len(EXAMPLES)
+    for command, _, output in calls:
+        given = shlex.split(command.removeprefix("$ spark-pace "))
+        assert CliRunner().invoke(commands, given, catch_exceptions=False).stdout == output
 
 
 def test_the_query_for_latencies_gives_each_match_the_batch_that_has_written_it(tmp_path: Path) -> None:
