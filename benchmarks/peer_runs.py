@@ -52,14 +52,30 @@ def peer_runs(file: Path, events: int, rounds: int, expected: dict[str, Found]) 
                 all_rounds = rounds + (interval != DEFAULT_INTERVAL)
                 given = [str(file), source, str(events), str(all_rounds)]
                 given += [*([] if interval is None else [str(interval)]), *expected]
-                command = [*JAVA, "-cp", classpath, f"peers.measured.{main}", *given]
-                output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-                told = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-                for pattern, wanted in expected.items():
-                    of_it = [line for line in told if line["pattern"] == pattern]
-                    found = {(line["matches"], line["digest"]) for line in of_it}
-                    require(
-                        found == {wanted}, f"{engine}, {pattern}: found {found} where the core finds {wanted}"
-                    )
-                    seconds = statistics.median(line["seconds"] for line in of_it[-rounds:])
+                for pattern, seconds in timed(
+                    engine, ["-cp", classpath, f"peers.measured.{main}", *given], rounds, expected
+                ):
                     yield PeerRun(engine, source, interval, pattern, seconds)
+
+
+def timed(
+    engine: str, java: list[str], rounds: int, expected: dict[str, Found]
+) -> Iterator[tuple[str, float]]:
+    """The median seconds of each pattern in an engine, over so many rounds, the last ones.
+
+    Args:
+        engine: the name of the engine.
+        java: the arguments of Java: a main of `peers.measured` with its own.
+        rounds: how many rounds count.
+        expected: of each pattern, what must be found in all rounds.
+
+    Raises:
+        SystemExit: something else is found.
+    """
+    output = subprocess.run([*JAVA, *java], stdout=subprocess.PIPE, text=True, check=True).stdout
+    told = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    for pattern, wanted in expected.items():
+        of_it = [line for line in told if line["pattern"] == pattern]
+        found = {(line["matches"], line["digest"]) for line in of_it}
+        require(found == {wanted}, f"{engine}, {pattern}: found {found} where the core finds {wanted}")
+        yield pattern, statistics.median(line["seconds"] for line in of_it[-rounds:])

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -27,7 +26,7 @@ import pyarrow.parquet as pq
 from benchmarks.compared import build
 from benchmarks.jobs import DATA
 from benchmarks.patterns import digest_of
-from benchmarks.peer_runs import JAVA, Found
+from benchmarks.peer_runs import Found, timed
 from benchmarks.processes import alone as alone_in
 from benchmarks.rows import Row, Sizes, processor, require, wall
 from spark_pace import sql
@@ -214,7 +213,7 @@ def alone(slots: int, events: int, rounds: int) -> list[tuple[str, str, int, str
 
 def _flink(sizes: Sizes, expected: dict[tuple[str, str], Found]) -> Spans:
     """Seconds in Flink SQL, with one task."""
-    classpath, seconds = build(), Spans()
+    classpath = build()
     names = {f"q{number}": case for number, case in enumerate(expected)}
     with tempfile.TemporaryDirectory() as folder:
         for name, (query, partitions) in names.items():
@@ -225,14 +224,7 @@ def _flink(sizes: Sizes, expected: dict[tuple[str, str], Found]) -> Spans:
             for row in ticks(sizes.events).select(["ts", "id", "etype", "value"]).to_pylist():
                 lines.write(json.dumps(row) + "\n")
         given = [str(file), str(sizes.events), str(sizes.peer_rounds + 1), *names]
-        command = [*JAVA, f"-Dpatterns={folder}", "-cp", classpath, "peers.measured.FlinkSqlRun", *given]
-        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    told = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    for name, case in names.items():
-        rounds = [line for line in told if line["pattern"] == name]
-        found = {(line["matches"], line["digest"]) for line in rounds}
-        require(
-            found == {expected[case]}, f"Flink SQL, {case}: {found} where the core finds {expected[case]}"
-        )
-        seconds[case] = statistics.median(line["seconds"] for line in rounds[1:])
-    return seconds
+        java = [f"-Dpatterns={folder}", "-cp", classpath, "peers.measured.FlinkSqlRun", *given]
+        wanted = {name: expected[case] for name, case in names.items()}
+        told = timed("Flink SQL", java, sizes.peer_rounds, wanted)
+        return {names[name]: seconds for name, seconds in told}

@@ -54,18 +54,18 @@ def _is_job_file(given: Sequence[object]) -> bool:
 def _in_a_stream(rules: object) -> tuple[tuple[Rule, ...], JobSpec | None]:
     """Return the rules that are given, and the job whose settings order their events, if one is given."""
     given = listed(rules, (Rule, *_SOURCES))
-    if not _is_job_file(given):
-        return checked(rules), None
-    job = job_file.read_job(given[0])
+    if all(isinstance(one, Rule) for one in given):
+        return of_one_stream(given), None
+    files = listed(rules, _SOURCES)
+    if not _is_job_file(files):
+        return rule_files.load_rules(files), None
+    job = job_file.read_job(files[0])
     return job.rules, job
 
 
 def checked(rules: object) -> tuple[Rule, ...]:
     """Return the rules that are given, or read them from the files, texts or dicts that are given."""
-    given = listed(rules, (Rule, *_SOURCES))
-    if all(isinstance(one, Rule) for one in given):
-        return of_one_stream(given)
-    return load_rules(rules, None)
+    return _in_a_stream(rules)[0]
 
 
 def replay(rules: object, events: object) -> Replay:

@@ -43,7 +43,6 @@ def _lifted(condition: Expr) -> Expr:
     part = _choosing(condition)
     if part is None:
         return condition
-    _require_small(condition)
     first, *rest = part.arguments
     value = first
     if part.function == "case":
