@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -56,8 +55,9 @@ RunningQuery = tuple[StreamingQuery, MergerHost, bool]  # True: it only finishes
 def run_job(
     spec: JobSpec,
     *,
-    on_progress: Callable[[BatchReport], None] | None = None,
+    on_progress: Callable[[BatchReport], None] = lambda _: None,
     reset_rules: Collection[str] = (),
+    on_ready: Callable[[], None] = lambda: None,
 ) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the next run goes on from there.
 
@@ -67,11 +67,11 @@ def run_job(
         spec: the job.
         on_progress: called after each batch is written, in a thread of Spark's.
         reset_rules: names of rules whose state is dropped: they begin with the events read from now on.
+        on_ready: called once the job waits for events; batches may be done before it is.
 
     Raises:
         ConfigError: `reset_rules` names a rule that the job does not have.
-        SetupError: Java, jars, the input or the ports of `metrics` and `page` are not there for it, or it
-            runs already.
+        SetupError: Java, jars, the input or a port are not there for the job, or it runs already.
         StateError: the checkpoint does not fit the job, or its state is too large.
         EventError: a bad record, where the job says to stop at one; or all records of an ended input.
         OperatorError: an operator failed, where the job says to stop then.
@@ -86,10 +86,9 @@ def run_job(
         def report(batch: BatchReport) -> None:
             summary.add(batch)
             heard.batch(batch)
-            if on_progress:
-                on_progress(batch)
+            on_progress(batch)
 
-        summary.stopped_by = _run(spec, secrets, reset_rules, replace(heard, batch=report), alerts)
+        summary.stopped_by = _run(spec, secrets, reset_rules, Heard(report, heard.differ, on_ready), alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary
@@ -176,7 +175,7 @@ def _run(
                         send_from(tables, change.before.app_id, on_disk.spec.rules)
                         merger_of = partial(host, tables=tables)
                         queries = _queries(on_disk.spec, spark, inputs, change, merger_of, side_tables)
-                        _run_queries(queries, stop, on_disk)
+                        _run_queries(queries, stop, on_disk, heard.ready)
                         goes_on = on_disk.take() and not stop.event.is_set()
                         change = known_change(on_disk.spec, job_input, ()) if goes_on else None
     return stop.signal
@@ -202,12 +201,16 @@ def _note(checkpoint: Checkpoint, heard: Heard, rules: str, keys: tuple[str, ...
         remove_note(checkpoint)
 
 
-def _run_queries(queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk) -> None:
-    """Run the queries to their end, or until a signal or other rules stop one.
+def _run_queries(
+    queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk, ready: Callable[[], None]
+) -> None:
+    """Run the queries to their end, or until a signal or other rules stop one; `ready` tells of new input.
 
     Other rules wait for the end of an unfinished batch, so that many changes do not keep it from being done.
     """
     for query, merger, unfinished in queries:
+        if not unfinished:
+            ready()
         wait(query, merger, stop, (lambda: False) if unfinished else on_disk.changed)
         if stop.event.is_set() or on_disk.changed():
             break

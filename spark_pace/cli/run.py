@@ -34,14 +34,14 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
     """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
     console = Console(highlight=False)
     keep_freed()
-    standstill = Standstill(partial(_print_above, console) if console.is_terminal else say)
+    standstill = Standstill(spec, partial(_print_above, console) if console.is_terminal else say)
     watched = spec.trigger_us != "available_now"
     shown = partial(_shown, standstill) if watched else lambda show: show
+    run = partial(run_job, spec, reset_rules=reset_rules)
+    run = partial(run, on_ready=standstill.begin) if watched else run
     try:
         if console.is_terminal:
-            with Live(
-                Text("starting Spark, and waiting for events …"), console=console, auto_refresh=False
-            ) as live:
+            with Live(Text("no batch is done yet"), console=console, auto_refresh=False) as live:
                 board = Board(spec)
 
                 def show(batch: BatchReport) -> None:
@@ -49,10 +49,10 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
                         console.print(escape(warning))
                     live.update(board.after(batch), refresh=True)
 
-                summary = run_job(spec, on_progress=shown(show), reset_rules=reset_rules)
+                summary = run(on_progress=shown(show))
         else:
             print_it = print_batch if spec.events.clock is None else print_unless_idle
-            summary = run_job(spec, on_progress=shown(print_it), reset_rules=reset_rules)
+            summary = run(on_progress=shown(print_it))
     finally:
         standstill.stop()
     advice = advice_on_late(spec, summary)

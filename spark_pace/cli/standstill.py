@@ -1,60 +1,107 @@
-"""Says once that the stream of a running job stands, or that its events are ahead of the time."""
+"""Says in the log of a running job why it finds nothing, or late: nothing comes, or it is far behind."""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timezone
 
 from spark_pace.core.expr.moments import time_of
-from spark_pace.errors import counted
+from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import BatchReport
-from spark_pace.watching.troubles import ahead, what_moves_it
-
-_SECONDS = 30.0
+from spark_pace.job_file import JobSpec
+from spark_pace.watching.lag import CLOSE_SECONDS, MOST_SEEN, Reached, lag_of
+from spark_pace.watching.troubles import ahead, patience, unusual_seconds, what_moves_it
+from spark_pace.watching.words import shown_length
 
 
 class Standstill:
-    """Says once after a batch, if events wait and no further batch ends for some time, what they wait for."""
+    """Says once after a batch that no further one comes, and once each time that a job is far behind.
 
-    def __init__(self, say: Callable[[str], None], seconds: float = _SECONDS) -> None:
-        """Begin before the first batch; `say` is called in a thread of its own."""
-        self._say = say
-        self._seconds = seconds
-        self._timer: threading.Timer | None = None
+    Attributes:
+        least_seconds: the shortest silence that is told.
+    """
+
+    def __init__(self, spec: JobSpec, say: Callable[[str], None], seconds: float | None = None) -> None:
+        """Begin before the first batch; `say` is called in a thread of its own, or of Spark's."""
+        self.least_seconds = patience(spec) if seconds is None else seconds
+        self._say, self._timer = say, threading.Timer(0, say)
+        self._source = one_line(spec.source.told)
+        self._has_clock = spec.events.clock is not None
+        self._first = self._last = 0.0  # when the first and the last batch with records were done
+        self._batches = 0  # with records
         self._newest_us: int | None = None
         self._is_ahead = False
+        self._reached = deque[Reached](maxlen=MOST_SEEN)
+        self._kind: str | None = None  # of the lag that was told last
+
+    def begin(self) -> None:
+        """Say that the job waits for events, and later that none has come."""
+        self._say(f"started, waiting for events in {self._source}")
+        if not self._batches:
+            self._wait(self.least_seconds, self._silence(self.least_seconds))
 
     def after(self, batch: BatchReport) -> None:
-        """Wait anew from the end of this batch on."""
-        self.stop()
-        self._look_ahead(batch)
-        if batch.pending and not batch.finished:
-            self._timer = threading.Timer(self._seconds, self._say, [standing(batch, self._seconds)])
-            self._timer.daemon = True
-            self._timer.start()
+        """Look at a batch, and wait anew from its end on."""
+        times = [at for at in (self._newest_us, batch.max_time_us) if at is not None]
+        self._newest_us = max(times, default=None)
+        self._look_ahead()
+        if batch.records:
+            self._last = time.time()
+            self._first = self._first or self._last
+            self._batches += 1
+            self._look_behind(batch)
+        if batch.finished:
+            self.stop()
+        elif batch.records:  # a tick of the clock ends no silence, nor does Spark's first batch without any
+            seconds = max(self.least_seconds, unusual_seconds(self._first, self._last, self._batches))
+            self._wait(seconds, self._silence(seconds) if self._has_clock else standing(batch, seconds))
 
     def stop(self) -> None:
         """Say nothing any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
 
-    def _look_ahead(self, batch: BatchReport) -> None:
-        times = [time for time in (self._newest_us, batch.max_time_us) if time is not None]
-        self._newest_us = max(times, default=None)
+    def _wait(self, seconds: float, told: str) -> None:
+        """Say something after so long, unless it is called again before."""
+        self.stop()
+        self._timer = threading.Timer(seconds, self._say, [told])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _silence(self, seconds: float) -> str:
+        told = f"waiting: nothing has come for {seconds:.0f} s from {self._source}"
+        return f"{told}: the clock alone moves the frontier." if self._has_clock else f"{told}."
+
+    def _look_ahead(self) -> None:
         newest = None if self._newest_us is None else time_of(self._newest_us)
         told = ahead(newest, datetime.now(timezone.utc))
         if told is not None and not self._is_ahead:
             self._say(f"warning: {told}")
         self._is_ahead = told is not None
 
+    def _look_behind(self, batch: BatchReport) -> None:
+        """Say it where the job begins to fall behind, begins to catch up, and has caught up."""
+        if self._newest_us is None:
+            return
+        reached = Reached(self._last, self._newest_us / 1e6, batch.seconds, batch.batch_seconds)
+        self._reached.append(reached)
+        lag = lag_of(self._reached)
+        if lag is not None and lag.kind != self._kind:
+            self._say(f"warning: {lag.told}")
+            self._kind = lag.kind
+        elif self._kind is not None and reached.lag <= CLOSE_SECONDS:
+            self._say(f"caught up: the newest event is {shown_length(reached.lag)} behind the clock.")
+            self._kind = None
+
 
 def standing(batch: BatchReport, seconds: float) -> str:
-    """One line: how many events wait, up to which time the stream is decided, and what would move it."""
+    """One line: what waits, up to which time the stream is decided, and what would move it."""
     at = "has not moved yet"
     if batch.frontier_us is not None:
         at = f"stands at {time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S} UTC"
-    return (
-        f"waiting: no batch has ended for {seconds:g} s; {counted(batch.pending, 'event')} "
-        f"not yet passed by the frontier, which {at}. {what_moves_it(batch.slowest_source)}"
-    )
+    waits = f"{counted(batch.pending, 'event')} not yet passed by the frontier, which {at}"
+    open_ones = f", and {counted(batch.open, 'selection')} open" if batch.open else ""
+    mover = what_moves_it(batch.slowest_source)
+    return f"waiting: no batch has ended for {seconds:.0f} s; {waits}{open_ones}. {mover}"

@@ -64,7 +64,7 @@ def _lines(subject: Subject, seen: Seen, now: datetime) -> Iterator[str]:
     state = None if subject.checkpoint is None else running(subject.checkpoint)
     if state is not None:
         yield _process(state, now)
-    for trouble in troubles(seen, state, now):
+    for trouble in troubles(subject, seen, state, now):
         yield f"! {trouble}"
     for one in subject.targets():
         yield f"alerts.{one.target}: {one.said}"

@@ -19,7 +19,7 @@ from typing import Annotated, get_args, get_type_hints
 import pyarrow as pa
 
 from spark_pace.core.columns import UTC_TIME
-from spark_pace.errors import one_line
+from spark_pace.errors import counted, one_line
 
 ENOUGH_RECORDS = 1_000  # of fewer it is not told that none has an attribute
 TASKS = "tasks"
@@ -128,6 +128,19 @@ def null_in_every_record(names: str, do: str = "") -> str:
     """The message about attributes that no record has."""
     what = "null in every record; a name in the schema that no record has?"
     return one_line(f"{names}: {what} {do}".rstrip())
+
+
+def none_in_time(lost: Counts) -> str:
+    """The message about records that are all late or bad."""
+    told = []
+    if lost.late:
+        told.append(
+            f"{lost.late:,} came late and are in the table late: delay is too short, what sends them is "
+            "behind, or one event was of a time to come."
+        )
+    if lost.bad_records:
+        told.append(f"{lost.bad_records:,} could not be read and are in the table quarantine, with reasons.")
+    return f"no rule has seen the last {counted(lost.records, 'record')}: {' '.join(told)}"
 
 
 _TYPES = get_type_hints(BatchReport)

@@ -41,6 +41,11 @@ class FilesSource:
 
     names_sources: ClassVar[bool] = False  # True if an event's position names its source
 
+    @property
+    def told(self) -> str:
+        """What events are waited for in, for people."""
+        return self.path
+
     def resolved(self, secrets: Secrets) -> FilesSource:
         """Return this source with its absolute path on this machine.
 
@@ -89,6 +94,11 @@ class KafkaSource:
 
     names_sources: ClassVar[bool] = True
 
+    @property
+    def told(self) -> str:
+        """What events are waited for in, for people."""
+        return f"the {'topic' if len(self.topics) == 1 else 'topics'} {', '.join(self.topics)}"
+
     def resolved(self, secrets: Secrets) -> KafkaSource:
         """Return this source with the environment's values in place of ``${env:NAME}``.
 
@@ -126,6 +136,11 @@ class DeltaSource:
 
     names_sources: ClassVar[bool] = False
     format: ClassVar[str] = "parquet"
+
+    @property
+    def told(self) -> str:
+        """What events are waited for in, for people."""
+        return f"the table {self.path}"
 
     def resolved(self, secrets: Secrets) -> DeltaSource:
         """Return this source with its absolute path on this machine.

@@ -10,9 +10,12 @@ from spark_pace.io.metrics import (
     AlertCounts,
     BatchReport,
     Counts,
+    none_in_time,
     null_in_all,
     null_in_every_record,
 )
+
+_MANY_LOST = 10  # records; a single late one is no news
 
 
 @dataclass
@@ -34,6 +37,8 @@ class Summary(Counts):
         lacking: for each attribute that the header of a CSV file lacks, the message about it; for the event
             time, that a log goes over New Year.
         absent: the attributes that are null in every record; None before the first.
+        lost: the counts of the last batches in which no record was an event in time.
+        has_told_of_lost: True if a batch has warned of them.
     """
 
     matches: dict[str, int]
@@ -49,11 +54,14 @@ class Summary(Counts):
     alerts: list[AlertCounts] = field(default_factory=list)
     lacking: dict[str, str] = field(default_factory=dict)
     absent: set[str] | None = None
+    lost: Counts = field(default_factory=Counts)
+    has_told_of_lost: bool = False
 
     def add(self, report: BatchReport) -> None:
         """Add a batch, and put into its report which warnings it is the first to give.
 
-        The one about attributes that no record has comes once there are enough records.
+        The one about attributes that no record has comes once there are enough records; the one about records
+        of which none is an event in time comes again after a batch that had one.
         """
         self.add_counts(report)
         for rule, count in report.matches.items():
@@ -71,6 +79,18 @@ class Summary(Counts):
         is_time = self.records - report.records < ENOUGH_RECORDS <= self.records
         if is_time and (told := self.told_of_absent):
             report.warnings.append(told)
+        self._look_for_events(report)
+
+    def _look_for_events(self, report: BatchReport) -> None:
+        """Warn, once, if no record is an event in time: none of the run, or none of the last ten or more."""
+        if report.late + report.bad_records < report.records:
+            self.lost, self.has_told_of_lost = Counts(), False
+            return
+        self.lost.add_counts(report)
+        is_time = self.lost.records >= (_MANY_LOST if self.events else 1)
+        if is_time and not self.has_told_of_lost:
+            self.has_told_of_lost = True
+            report.warnings.append(none_in_time(self.lost))
 
     @property
     def told_of_absent(self) -> str | None:

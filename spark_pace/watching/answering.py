@@ -22,10 +22,17 @@ Hear = Callable[[BatchReport], None]
 
 @dataclass(frozen=True)
 class Heard:
-    """What is called while the job runs: with each batch, and with True while its files have other rules."""
+    """What is called while the job runs.
+
+    Attributes:
+        batch: with each batch that is written.
+        differ: with True while the job's files have other rules than those that run.
+        ready: when a query waits for events.
+    """
 
     batch: Hear
     differ: Callable[[bool], None] = lambda _: None
+    ready: Callable[[], None] = lambda: None
 
 
 @contextmanager
@@ -41,11 +48,11 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
     """
     with ExitStack() as stack:
         hears: list[Hear] = []
-        differ: list[Callable[[bool], None]] = []
+        differs: list[Callable[[bool], None]] = []
         if spec.metrics is not None:
             offered = stack.enter_context(_prometheus(spec, alerts))
             hears.append(lambda batch: offered.after(batch, time.time()))
-            differ.append(offered.rules_differ)
+            differs.append(offered.rules_differ)
         if spec.page is not None:
             hears.append(stack.enter_context(_page(spec)))
         if alerts is not None:
@@ -55,7 +62,11 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
             for one in hears:
                 one(batch)
 
-        yield Heard(hear, *differ)
+        def differ(rules: bool) -> None:
+            for one in differs:
+                one(rules)
+
+        yield Heard(hear, differ)
 
 
 @contextmanager

@@ -28,9 +28,8 @@ from spark_pace.watching.rows import (
     reasons,
     refused_alerts,
 )
-from spark_pace.watching.running import Running, running
+from spark_pace.watching.running import Running, running, state_word
 from spark_pace.watching.seen import Seen
-from spark_pace.watching.state import state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
 from spark_pace.watching.words import shown_length, shown_time
@@ -60,7 +59,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     """
     state = None if subject.checkpoint is None else running(subject.checkpoint)
     seen.look()
-    wrong = troubles(seen, state, now)
+    wrong = troubles(subject, seen, state, now)
     latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
     targets = subject.targets()
     wrong += [one.trouble for one in targets if one.trouble]

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Literal
 
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files_note import FilesNote, read_note
 from spark_pace.spark.checkpoint.lock import holder
+from spark_pace.watching.seen import Seen
+
+Word = Literal["runs", "finished", "stopped", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,15 @@ def under_way(checkpoint: Checkpoint) -> tuple[int | None, datetime | None]:
     begun = max(checkpoint.begun(), default=-1)
     at = checkpoint.begun_at(begun) if begun > done else None
     return (None, None) if at is None else (begun, _time(at))
+
+
+def state_word(seen: Seen, state: Running | None) -> Word:
+    """`runs` on this machine, has `finished` its input, or is `stopped`; `unknown` without its checkpoint."""
+    if state is not None and state.process is not None:
+        return "runs"
+    if seen.last is not None and seen.last["finished"]:
+        return "finished"
+    return "unknown" if state is None else "stopped"
 
 
 def _time(seconds: float) -> datetime:

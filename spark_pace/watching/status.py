@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from spark_pace.io.query import Tables
 from spark_pace.io.text.value_texts import as_cells
 from spark_pace.watching.figures import paused_rules, rules_without_matches
-from spark_pace.watching.running import running
+from spark_pace.watching.running import running, state_word
 from spark_pace.watching.seen import Seen
-from spark_pace.watching.state import state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
 
@@ -57,7 +56,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
         "without_matches": rules_without_matches(subject, seen),
         "alerts": list(map(_alert, targets)),
         "troubles": [
-            *troubles(seen, state, now),
+            *troubles(subject, seen, state, now),
             *(one.trouble for one in targets if one.trouble),
         ],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,14 +13,17 @@ from spark_pace.core.expr.moments import time_of
 from spark_pace.core.order.order import MOST_NAMED
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import ENOUGH_RECORDS, null_in_every_record
+from spark_pace.job_file import JobSpec
 from spark_pace.job_file.rules_on_disk import keys_told
 from spark_pace.watching.figures import newest_event
 from spark_pace.watching.history import History
+from spark_pace.watching.lag import LATELY_SECONDS, MOST_SEEN, Reached, lag_of
 from spark_pace.watching.running import Running
 from spark_pace.watching.seen import Seen
+from spark_pace.watching.subject import Subject
 from spark_pace.watching.words import age, shown_length, shown_time
 
-STANDS_AFTER_SECONDS = 30
+STANDS_AFTER_SECONDS = 30.0
 AHEAD_SECONDS = 60  # clocks of machines differ by less
 _SLOW_SECONDS = 60  # a batch that takes longer is told
 _UNUSUAL = 10  # a silence so many times as long as the usual one is told
@@ -27,23 +31,23 @@ _MANY = 0.01  # of the last records
 _MOST = 10_000  # characters of what is wrong in rules
 
 
-def troubles(seen: Seen, state: Running | None, now: datetime) -> list[str]:
+def troubles(subject: Subject, seen: Seen, state: Running | None, now: datetime) -> list[str]:
     """What is wrong, the gravest first; empty where all is well.
 
     Args:
-        seen: the tables of the job.
+        subject: the job.
+        seen: its tables.
         state: of its checkpoint; None if that is not known.
         now: the time.
     """
     found = list[str]()
     if seen.last is None:
-        found += (
-            [] if state is None or state.process else ["The job has done no batch, and does not run here."]
-        )
+        found += _without_batch(subject, state, now)
     elif not seen.last["finished"]:
         found += _stopped(seen, state, now)
         found += _standing(seen, state, now)
-        found += _silent(seen, state, now)
+        found += _silent(subject, seen, state, now)
+        found += _behind(seen, state, now)
         found += _idle(seen.last["idle_sources"], seen.last["idle_names"] or ())
         found += _unheard(seen.last["unheard_sources"] or (), ahead(newest_event(seen), now) is not None)
     if state is not None:
@@ -57,6 +61,15 @@ def troubles(seen: Seen, state: Running | None, now: datetime) -> list[str]:
         if seen.last["over_bound"] is not None:
             found.append(f"latency_bound cannot be kept: {one_line(seen.last['over_bound'])}.")
     return found
+
+
+def _without_batch(subject: Subject, state: Running | None, now: datetime) -> Iterator[str]:
+    if state is None:
+        return
+    if state.process is None or state.since is None:
+        yield "The job has done no batch, and does not run here."
+    elif state.batch is None and (now - state.since).total_seconds() > patience(subject.spec):
+        yield f"Nothing has come yet: the job runs for {age(state.since, now)}, and has done no batch."
 
 
 def _stopped(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
@@ -79,25 +92,73 @@ def _standing(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]
         return
     yield (
         f"The frontier stands at {shown_time(frontier)} since "
-        f"{shown_time(since)}, and {counted(last['pending'], 'event')} wait for it. "
+        f"{shown_time(since)}, with {counted(last['pending'], 'event')} waiting for it. "
         f"{what_moves_it(last['slowest_source'])}"
     )
 
 
-def _silent(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
-    """Of a job whose batches go on by a clock alone: nothing stands there, so nothing else looks wrong."""
+def _silent(subject: Subject, seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
+    """Where nothing comes, batches end or go on by a clock alone, and nothing else need look wrong."""
     last, came = seen.last, seen.history.came
     runs = state is None or state.process is not None
-    if last is None or not runs or last["records"]:
+    if last is None or not runs:
         return
+    by_clock = not last["records"] and last["batch_id"] > 0  # Spark's first batch may have none
+    if subject.spec is not None:
+        by_clock = subject.spec.events.clock is not None
+    if not by_clock and (state is None or state.batch is not None):
+        return  # a batch may be under way
     usual, at, when = 0.0, pc.min(seen.history.batches["written_at"]).as_py(), "yet"
     if came is not None:
-        first, latest, batches = came
-        usual = (latest - first) / 1e6 / max(1, batches - 1)
-        at = time_of(latest)
+        usual, at = unusual_seconds(came[0] / 1e6, came[1] / 1e6, came[2]), time_of(came[1])
         when = f"since {shown_time(at)}, for {age(at, now)}"
-    if (now - at).total_seconds() > max(STANDS_AFTER_SECONDS, _UNUSUAL * usual):
-        yield f"Nothing has come from any source {when}: the clock alone moves the frontier."
+    if (now - at).total_seconds() > max(patience(subject.spec), usual):
+        yield f"Nothing has come from any source {when}{_what_waits(last, by_clock)}"
+
+
+def _what_waits(last: dict[str, Any], by_clock: bool) -> str:
+    if by_clock:
+        return ": the clock alone moves the frontier."
+    if last["pending"] or not last["open"]:  # of pending events is told that the frontier stands
+        return "."
+    waits = f"{counted(last['open'], 'selection')} may wait for the frontier"
+    return f", and {waits}. {what_moves_it(last['slowest_source'])}"
+
+
+def patience(spec: JobSpec | None) -> float:
+    """The shortest silence of a job that is told, in seconds: 30, or two of its triggers."""
+    if spec is None:
+        return STANDS_AFTER_SECONDS
+    every = math.inf if spec.trigger_us == "available_now" else spec.trigger_us / 1e6
+    return max(STANDS_AFTER_SECONDS, 2 * every)
+
+
+def unusual_seconds(first: float, last: float, batches: int) -> float:
+    """How long a silence is unusual: ten times what lay between two batches with records on average.
+
+    Args:
+        first: when the first of them was written, in seconds.
+        last: when the last of them was.
+        batches: how many there were.
+    """
+    return _UNUSUAL * (last - first) / max(1, batches - 1)
+
+
+def _behind(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
+    if state is None or state.process is None:
+        return
+    rows = seen.history.batches
+    rows = rows.filter(pc.greater(rows["records"], 0))
+    newest, reached = float("-inf"), list[Reached]()
+    for row in rows.slice(max(0, rows.num_rows - MOST_SEEN)).to_pylist():
+        if row["max_event_time"] is not None:
+            newest = max(newest, row["max_event_time"].timestamp())
+        took = row["seconds"] if row["batch_seconds"] is None else row["batch_seconds"]
+        reached.append(Reached(row["written_at"].timestamp(), newest, row["seconds"], took))
+    is_of_now = reached and now.timestamp() - reached[-1].at <= LATELY_SECONDS
+    lag = lag_of(reached) if is_of_now else None
+    if lag is not None:
+        yield lag.told
 
 
 def _unheard(sources: Sequence[str], is_ahead: bool) -> Iterator[str]:

@@ -54,3 +54,30 @@ def test_attributes_that_no_record_has_are_told_once_there_are_enough_records():
     none = "amont: null in every record; a name in the schema that no record has?"
     assert told == [["no n"], [], [none], []]
     assert summary.absent == {"n"} and summary.told_of_absent is None
+
+
+def test_records_of_which_none_is_an_event_in_time_are_told_once_until_there_is_one():
+    summary = Summary({"r": 0})
+    told = []
+    for records, events, late, bad in (
+        (3, 0, 1, 2),
+        (400, 0, 400, 0),
+        (9, 9, 0, 0),
+        (1, 0, 1, 0),
+        (8, 0, 8, 0),
+        (0, 0, 0, 0),
+        (1, 0, 0, 1),
+        (5, 0, 5, 0),
+    ):
+        batch = progress(records=records, events=events, late=late, bad_records=bad)
+        summary.add(batch)
+        told.append(batch.warnings)
+    late = "came late and are in the table late: delay is too short, what sends them is behind, or one event "
+    late += "was of a time to come."
+    bad = "could not be read and are in the table quarantine, with reasons."
+    assert told == [
+        [f"no rule has seen the last 3 records: 1 {late} 2 {bad}"],
+        *([], [], [], [], []),
+        [f"no rule has seen the last 10 records: 9 {late} 1 {bad}"],
+        [],
+    ]
