@@ -57,7 +57,7 @@ def run_job(
     *,
     on_progress: Callable[[BatchReport], None] = lambda _: None,
     reset_rules: Collection[str] = (),
-    on_ready: Callable[[], None] = lambda: None,
+    on_ready: Callable[[JobSpec], None] = lambda _: None,
 ) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the next run goes on from there.
 
@@ -67,7 +67,7 @@ def run_job(
         spec: the job.
         on_progress: called after each batch is written, in a thread of Spark's.
         reset_rules: names of rules whose state is dropped: they begin with the events read from now on.
-        on_ready: called once the job waits for events; batches may be done before it is.
+        on_ready: called with the job, which may have other rules by then, when it begins to wait for events.
 
     Raises:
         ConfigError: `reset_rules` names a rule that the job does not have.
@@ -82,16 +82,31 @@ def run_job(
     require_known(spec, reset_rules)
     secrets = Secrets()
     with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as heard:
-
-        def report(batch: BatchReport) -> None:
-            summary.add(batch)
-            heard.batch(batch)
-            on_progress(batch)
-
-        summary.stopped_by = _run(spec, secrets, reset_rules, Heard(report, heard.differ, on_ready), alerts)
+        told = _told(heard, summary, on_progress, on_ready)
+        summary.stopped_by = _run(spec, secrets, reset_rules, told, alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary
+
+
+def _told(
+    heard: Heard,
+    summary: Summary,
+    on_progress: Callable[[BatchReport], None],
+    on_ready: Callable[[JobSpec], None],
+) -> Heard:
+    """What hears of a run: the summary first, then who asks by HTTP, then who has called `run_job`."""
+
+    def batch(report: BatchReport) -> None:
+        summary.add(report)
+        heard.batch(report)
+        on_progress(report)
+
+    def ready(spec: JobSpec) -> None:
+        heard.ready(spec)
+        on_ready(spec)
+
+    return Heard(batch, heard.differ, ready)
 
 
 @contextmanager
@@ -202,15 +217,15 @@ def _note(checkpoint: Checkpoint, heard: Heard, rules: str, keys: tuple[str, ...
 
 
 def _run_queries(
-    queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk, ready: Callable[[], None]
+    queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk, ready: Callable[[JobSpec], None]
 ) -> None:
-    """Run the queries to their end, or until a signal or other rules stop one; `ready` tells of new input.
+    """Run the queries to their end, or until a signal or other rules stop one; `ready` hears of each start.
 
     Other rules wait for the end of an unfinished batch, so that many changes do not keep it from being done.
     """
     for query, merger, unfinished in queries:
         if not unfinished:
-            ready()
+            ready(on_disk.spec)
         wait(query, merger, stop, (lambda: False) if unfinished else on_disk.changed)
         if stop.event.is_set() or on_disk.changed():
             break

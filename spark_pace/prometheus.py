@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
@@ -73,6 +73,11 @@ class Offered(Collector):
             times = [time for time in (self._newest_us, batch.max_time_us) if time is not None]
             self._newest_us = max(times, default=None)
             self._last, self._written_at = batch, now
+
+    def run(self, rules: Iterable[str]) -> None:
+        """Note which rules run: one that was taken over has no match yet."""
+        with self._lock:
+            self._matches.update(dict.fromkeys(rules, 0))
 
     def rules_differ(self, differ: bool) -> None:
         """Note whether the files of the job have other rules than those that run."""

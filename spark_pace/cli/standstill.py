@@ -37,7 +37,7 @@ class Standstill:
         self._reached = deque[Reached](maxlen=MOST_SEEN)
         self._kind: str | None = None  # of the lag that was told last
 
-    def begin(self) -> None:
+    def begin(self, _: JobSpec) -> None:
         """Say that the job waits for events, and later that none has come."""
         self._say(f"started, waiting for events in {self._source}")
         if not self._batches:

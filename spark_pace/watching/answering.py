@@ -15,9 +15,6 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
     from spark_pace.alerts.targets import Alerts
-    from spark_pace.prometheus import Offered
-
-Hear = Callable[[BatchReport], None]
 
 
 @dataclass(frozen=True)
@@ -27,62 +24,69 @@ class Heard:
     Attributes:
         batch: with each batch that is written.
         differ: with True while the job's files have other rules than those that run.
-        ready: when a query waits for events.
+        ready: with the job, which may have taken over other rules, when it begins to wait for events.
     """
 
-    batch: Hear
+    batch: Callable[[BatchReport], None]
     differ: Callable[[bool], None] = lambda _: None
-    ready: Callable[[], None] = lambda: None
+    ready: Callable[[JobSpec], None] = lambda _: None
 
 
 @contextmanager
 def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
     """Answer while the block runs, where the job file says so; only then load what is needed for it.
 
-    Gives the function that hears of a batch once it is written, and lets alerts of it be sent at once, and
-    the one that hears of rules in the job's files.
+    Gives what hears of the run. Alerts are sent at once when it hears of a batch.
 
     Raises:
         SetupError: a port is taken, or a host is not one of this machine.
         ConfigError: the page needs a package that is not installed.
     """
     with ExitStack() as stack:
-        hears: list[Hear] = []
-        differs: list[Callable[[bool], None]] = []
+        heard = list[Heard]()
         if spec.metrics is not None:
-            offered = stack.enter_context(_prometheus(spec, alerts))
-            hears.append(lambda batch: offered.after(batch, time.time()))
-            differs.append(offered.rules_differ)
+            heard.append(stack.enter_context(_prometheus(spec, alerts)))
         if spec.page is not None:
-            hears.append(stack.enter_context(_page(spec)))
+            heard.append(stack.enter_context(_page(spec)))
         if alerts is not None:
-            hears.append(lambda _: alerts.look())
+            heard.append(Heard(lambda _: alerts.look()))
 
-        def hear(batch: BatchReport) -> None:
-            for one in hears:
-                one(batch)
+        def batch(report: BatchReport) -> None:
+            for one in heard:
+                one.batch(report)
 
         def differ(rules: bool) -> None:
-            for one in differs:
-                one(rules)
+            for one in heard:
+                one.differ(rules)
 
-        yield Heard(hear, differ)
+        def ready(job: JobSpec) -> None:
+            for one in heard:
+                one.ready(job)
+
+        yield Heard(batch, differ, ready)
 
 
 @contextmanager
-def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Offered]:
+def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
     from spark_pace.prometheus import Offered, served
 
     assert spec.metrics is not None
     offered = Offered(spec.name, [rule.name for rule in spec.rules])
     if alerts is not None:
         offered.alerts = lambda: alerts.counts
+
+    def batch(report: BatchReport) -> None:
+        offered.after(report, time.time())
+
+    def ready(job: JobSpec) -> None:
+        offered.run(rule.name for rule in job.rules)
+
     with served(offered, spec.metrics.host, spec.metrics.port):
-        yield offered
+        yield Heard(batch, offered.rules_differ, ready)
 
 
 @contextmanager
-def _page(spec: JobSpec) -> Iterator[Hear]:
+def _page(spec: JobSpec) -> Iterator[Heard]:
     from spark_pace.io.html.template import require_plotly
     from spark_pace.watching.facts import Facts, facts
     from spark_pace.watching.health import Health
@@ -92,16 +96,19 @@ def _page(spec: JobSpec) -> Iterator[Hear]:
 
     assert spec.page is not None
     require_plotly()
-    subject, seen = Subject.of(spec), Seen(spec.sink_path)
+    subjects, seen = [Subject.of(spec)], Seen(spec.sink_path)
     health = Health(Checkpoint(spec.checkpoint_folder), spec.page.healthy_within_us / 1e6)
 
     def look() -> Facts:
-        return facts(subject, seen, datetime.now(timezone.utc))
+        return facts(subjects[-1], seen, datetime.now(timezone.utc))
+
+    def ready(job: JobSpec) -> None:
+        subjects[:] = [Subject.of(job)]
 
     pages = Pages(spec.name, look, lambda: health.told(time.time()))
     try:
         with page_served(pages, spec.page.at.host, spec.page.at.port):
-            yield lambda batch: health.after(batch, time.time())
+            yield Heard(lambda batch: health.after(batch, time.time()), ready=ready)
     finally:
         seen.end()
         pages.end()

@@ -82,7 +82,7 @@ def test_nothing_is_said_where_the_input_has_ended() -> None:
 )
 def test_a_run_says_that_it_waits_for_events_and_later_that_none_has_come(source: Any, told: str) -> None:
     said = Said(replace(FILES, source=source), 0.01)
-    said.standstill.begin()
+    said.standstill.begin(FILES)
     assert said.last() in said.lines and said.lines[0] == f"started, waiting for events in {told}"
     assert said.last() == f"waiting: nothing has come for 0 s from {told}."
     said.standstill.stop()
@@ -90,7 +90,7 @@ def test_a_run_says_that_it_waits_for_events_and_later_that_none_has_come(source
 
 def test_ticks_of_a_clock_end_no_silence() -> None:
     said = Said(WITH_CLOCK, 0.01)
-    said.standstill.begin()
+    said.standstill.begin(FILES)
     said.standstill.after(progress(records=0))
     silence = (
         f"waiting: nothing has come for 0 s from {FILES.source.told}: the clock alone moves the frontier."

@@ -74,6 +74,22 @@ def test_a_job_serves_the_page_with_what_the_report_tells(tmp_path: Path) -> Non
         asked(port, "/")
 
 
+def test_rules_that_a_job_takes_over_stand_on_its_page_and_are_counted(tmp_path: Path) -> None:
+    spec, port, counters = watched_job(tmp_path, 2).spec, free_port(), free_port()
+    first = replace(
+        with_page(spec, port), rules=spec.rules[:1], paused=("rule_1",), metrics=Endpoint(counters)
+    )
+    with answering(first, None) as heard:
+        assert [f for f in json.loads(asked(port, "/told.json")[2])["figures"] if f[0] == "paused"]
+        heard.ready(replace(first, rules=spec.rules, paused=()))
+        assert b'rule="rule_1"} 0.0' in asked(counters, "/metrics")[2]
+        heard.batch(batch(0))
+        told: dict[str, Any] = {}
+        while "rule_1" not in told.get("rules", {}).get("names", []):  # it looks again after a while
+            told = json.loads(asked(port, "/told.json")[2])
+        assert "paused" not in dict(told["figures"]) and told["rules"]["about"][1].startswith("Rule 1 ")
+
+
 def test_a_name_that_others_let_lead_to_this_machine_is_refused() -> None:
     """A page of somebody else's could read the job's otherwise."""
     with served(dict) as port:
