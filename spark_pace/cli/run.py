@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.stages.memory import keep_freed
 from spark_pace.spark.summary import Summary
+from spark_pace.watching.words import shown_length
 
 
 def run_command(job: Path, reset_rules: Collection[str] = ()) -> int:
@@ -147,7 +148,7 @@ def line(batch: BatchReport) -> str:
     found = ", ".join(f"{rule} {count:,}" for rule, count in batch.matches.items()) or "none"
     return (
         f"batch {batch.batch_id}: {counted(batch.events, 'event')}, {rate(batch):,}/s; "
-        f"frontier {frontier(batch)}, lag {lag(batch)}; {waiting(batch)}{over_bound(batch)}"
+        f"frontier {frontier(batch)}; lag {lag(batch)}; {waiting(batch)}{over_bound(batch)}"
         f"late {batch.late:,}; {bad(batch)}carry {batch.carry:,}; matches: {found}"
     )
 
@@ -230,16 +231,17 @@ def rate(batch: BatchReport) -> int:
 
 
 def frontier(batch: BatchReport) -> str:
-    """The frontier as text: the time before which everything is decided."""
+    """The frontier as text: the time before which everything is decided; and how far it is behind events."""
     if batch.finished:
         return "end"
     if batch.frontier_us is None:
         return "none yet"
-    return f"{time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S}"
+    at = f"{time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S}"
+    if batch.max_time_us is None:
+        return at
+    return f"{at}, {shown_length((batch.max_time_us - batch.frontier_us) / 1e6)} behind the newest event"
 
 
 def lag(batch: BatchReport) -> str:
-    """The delay of the frontier behind the newest event in event time, as text."""
-    if batch.frontier_us is None or batch.max_time_us is None:
-        return "none"
-    return str(timedelta(seconds=max(0, batch.max_time_us - batch.frontier_us) // 1_000_000))
+    """How far the newest event of the batch is behind the clock, as text."""
+    return "none" if batch.max_time_us is None else shown_length(time.time() - batch.max_time_us / 1e6)

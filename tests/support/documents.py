@@ -14,8 +14,10 @@ FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL
 DOCS = Path(__file__).parents[2] / "docs"
 RULE_PAGES = [DOCS / "rules.md", *sorted(DOCS.glob("rules/*.md"))]
 MARK = "-- the next command --"
-# what differs from run to run: so many seconds, so much a second
-MEASURED = re.compile(r"[\d.,]+(?=/s\b| s\b)|^[\d-]+ [\d:]+Z(?= (?:batch |up to date:))", re.MULTILINE)
+# what differs from run to run: so many seconds, so much a second, how far events are behind the clock
+MEASURED = re.compile(
+    r"[\d.,]+(?=/s\b| s\b)|(?<=; lag )[^;]+|^[\d-]+ [\d:]+Z(?= (?:batch |up to date:))", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
