@@ -10,9 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_pace.cli.run import closing_line, print_batch
-from spark_pace.cli.show.log import code_of_run, say
-from spark_pace.job import run_job
+from spark_pace.cli.run import run_shown
+from spark_pace.cli.show.log import code_of_run
 from spark_pace.job_file import read_job
 
 
@@ -32,8 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(job: Path, reset_rules: Sequence[str]) -> int:
-    summary = run_job(read_job(job), on_progress=print_batch, reset_rules=reset_rules)
-    say(closing_line(summary))
+    summary = run_shown(read_job(job), reset_rules, in_lines=True)
     return 128 + summary.stopped_by if summary.stopped_by else 0
 
 

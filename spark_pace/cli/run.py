@@ -31,10 +31,17 @@ def run_command(job: Path, reset_rules: Collection[str] = ()) -> int:
     return 128 + summary.stopped_by if summary.stopped_by else 0
 
 
-def run_shown(spec: JobSpec, reset_rules: Collection[str] = ()) -> Summary:
-    """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary."""
-    console = Console(highlight=False)
-    keep_freed()
+def run_shown(spec: JobSpec, reset_rules: Collection[str] = (), in_lines: bool = False) -> Summary:
+    """Run a job, show a live table on a terminal, else a line for each batch, and at the end a summary.
+
+    Args:
+        spec: the job.
+        reset_rules: names of rules that begin anew.
+        in_lines: show lines on a terminal too, for Spark says something there.
+    """
+    console = Console(highlight=False, force_terminal=False if in_lines else None)
+    if not in_lines:  # elsewhere Spark's own settings decide about memory
+        keep_freed()
     standstill = Standstill(spec, partial(_print_above, console) if console.is_terminal else say)
     watched = spec.trigger_us != "available_now"
     shown = partial(_shown, standstill) if watched else lambda show: show
