@@ -244,11 +244,11 @@ def frontier(batch: BatchReport) -> str:
     if batch.frontier_us is None:
         return "none yet"
     at = f"{time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S}"
-    if batch.max_time_us is None:
+    if batch.newest_us is None:
         return at
-    return f"{at}, {shown_length((batch.max_time_us - batch.frontier_us) / 1e6)} behind the newest event"
+    return f"{at}, {shown_length((batch.newest_us - batch.frontier_us) / 1e6)} behind the newest event"
 
 
 def lag(batch: BatchReport) -> str:
-    """How far the newest event of the batch is behind the clock, as text."""
-    return "none" if batch.max_time_us is None else shown_length(time.time() - batch.max_time_us / 1e6)
+    """How far the newest event of the run is behind the clock, as text."""
+    return "none" if batch.newest_us is None else shown_length(time.time() - batch.newest_us / 1e6)

@@ -32,7 +32,6 @@ class Standstill:
         self._has_clock = spec.events.clock is not None
         self._first = self._last = 0.0  # when the first and the last batch with records were done
         self._batches = 0  # with records
-        self._newest_us: int | None = None
         self._is_ahead = False
         self._reached = deque[Reached](maxlen=MOST_SEEN)
         self._kind: str | None = None  # of the lag that was told last
@@ -45,9 +44,7 @@ class Standstill:
 
     def after(self, batch: BatchReport) -> None:
         """Look at a batch, and wait anew from its end on."""
-        times = [at for at in (self._newest_us, batch.max_time_us) if at is not None]
-        self._newest_us = max(times, default=None)
-        self._look_ahead()
+        self._look_ahead(batch.newest_us)
         if batch.records:
             self._last = time.time()
             self._first = self._first or self._last
@@ -74,8 +71,8 @@ class Standstill:
         told = f"waiting: nothing has come for {seconds:.0f} s from {self._source}"
         return f"{told}: the clock alone moves the frontier." if self._has_clock else f"{told}."
 
-    def _look_ahead(self) -> None:
-        newest = None if self._newest_us is None else time_of(self._newest_us)
+    def _look_ahead(self, newest_us: int | None) -> None:
+        newest = None if newest_us is None else time_of(newest_us)
         told = ahead(newest, datetime.now(timezone.utc))
         if told is not None and not self._is_ahead:
             self._say(f"warning: {told}")
@@ -83,9 +80,9 @@ class Standstill:
 
     def _look_behind(self, batch: BatchReport) -> None:
         """Say it where the job begins to fall behind, begins to catch up, and has caught up."""
-        if self._newest_us is None:
+        if batch.newest_us is None:
             return
-        reached = Reached(self._last, self._newest_us / 1e6, batch.seconds, batch.batch_seconds)
+        reached = Reached(self._last, batch.newest_us / 1e6, batch.seconds, batch.batch_seconds)
         self._reached.append(reached)
         lag = lag_of(self._reached)
         if lag is not None and lag.kind != self._kind:

@@ -37,6 +37,7 @@ class Summary(Counts):
         lacking: for each attribute that the header of a CSV file lacks, the message about it; for the event
             time, that a log goes over New Year.
         absent: the attributes that are null in every record; None before the first.
+        newest_us: the greatest event time, in microseconds since 1970; None before the first event.
         lost: the counts of the last batches in which no record was an event in time.
         has_told_of_lost: True if a batch has warned of them.
     """
@@ -54,11 +55,12 @@ class Summary(Counts):
     alerts: list[AlertCounts] = field(default_factory=list)
     lacking: dict[str, str] = field(default_factory=dict)
     absent: set[str] | None = None
+    newest_us: int | None = None
     lost: Counts = field(default_factory=Counts)
     has_told_of_lost: bool = False
 
     def add(self, report: BatchReport) -> None:
-        """Add a batch, and put into its report which warnings it is the first to give.
+        """Add a batch, and put into its report the newest event and which warnings it is the first to give.
 
         The one about attributes that no record has comes once there are enough records; the one about records
         of which none is an event in time comes again after a batch that had one.
@@ -73,6 +75,9 @@ class Summary(Counts):
         self.finished = report.finished
         self.over_bound += report.over_bound is not None
         self.why_over_bound = report.over_bound or self.why_over_bound
+        self.newest_us = report.newest_us = max(
+            (time for time in (self.newest_us, report.max_time_us) if time is not None), default=None
+        )
         self.absent = null_in_all([self.absent, report.absent])
         report.warnings = [told for name, told in report.lacking.items() if name not in self.lacking]
         self.lacking = report.lacking | self.lacking

@@ -43,7 +43,8 @@ def progress(**changes: object) -> BatchReport:
         "heartbeats": 0,
         "repeats": 0, "quarantined": 0, "matches": {"knock_on": 4}, "pending": 10, "carry": 58, "open": 3,
         "state_bytes": 1_500_000, "frontier_us": 1_357_084_800_000_000,
-        "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
+        "max_time_us": 1_357_084_800_000_000 + 90 * MINUTE_US,
+        "newest_us": 1_357_084_800_000_000 + 90 * MINUTE_US, "idle_sources": 0,
         "slowest_source": None, "idle_names": (), "unheard_sources": (), "waiting_for": (), "finished": False,
         "selections": 5, "operator_seconds": 0.5, "lanes": 1, "lane_rows": 9, "distinct_rows": 9,
         "longest_lane_seconds": 0.5, "longest_lane_predicted": None, "over_bound": None,
@@ -53,11 +54,11 @@ def progress(**changes: object) -> BatchReport:
 
 
 def test_a_batch_is_one_line_in_a_log():
-    told = line(progress(max_time_us=int(time.time() * 1e6) - 5_400_000_000))
+    told = line(progress(newest_us=int(time.time() * 1e6) - 5_400_000_000))
     frontier = r"frontier 2013-01-02 00:00:00, \d{4} days, [\d:]+ behind the newest event"
     batch, rest = "batch 7: 3,000 events, 1,500/s", "late 1; carry 58; matches: knock_on 4"
     assert re.fullmatch(rf"{batch}; {frontier}; lag 1:30:0\d; {rest}", told)
-    assert "; frontier 2013-01-02 00:00:00; lag none; " in line(progress(max_time_us=None))
+    assert "; frontier 2013-01-02 00:00:00; lag none; " in line(progress(newest_us=None))
 
 
 def test_the_line_says_where_there_is_no_frontier():

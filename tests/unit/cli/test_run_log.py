@@ -81,3 +81,10 @@ def test_records_of_which_none_is_an_event_in_time_are_told_once_until_there_is_
         [f"no rule has seen the last 10 records: 9 {late} 1 {bad}"],
         [],
     ]
+
+
+def test_the_newest_event_is_that_of_the_run():
+    summary, batches = Summary({"r": 0}), [progress(max_time_us=at) for at in (None, 5, 3, None, 7)]
+    for batch in batches:
+        summary.add(batch)
+    assert [batch.newest_us for batch in batches] == [None, 5, 5, 5, 7]

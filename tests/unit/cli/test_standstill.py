@@ -133,8 +133,8 @@ def test_an_event_of_times_to_come_is_told_once() -> None:
     told = list[str]()
     standstill = Standstill(FILES, told.append, LONG)
     past, future = 60_000_000, 4_102_444_800_000_000  # 1970 and 2100
-    for newest in (past, future, future, past, None, future):
-        standstill.after(progress(max_time_us=newest))
+    for newest in (past, None, future, future):
+        standstill.after(progress(newest_us=newest))
     standstill.stop()
     assert [line.partition(",")[0] for line in told] == [
         "warning: The newest event is of 2100-01-01 00:00:00Z"
@@ -149,7 +149,7 @@ def test_a_job_that_is_far_behind_says_so_when_that_changes(monkeypatch: pytest.
     lags = [600, 610, 620, 630, 640, 560, 480, 400, 320, 240, 160, 80, 2, 2]
     for lag in lags:
         now += 20
-        standstill.after(progress(max_time_us=int((now - lag) * 1e6), seconds=20.0, batch_seconds=19.0))
+        standstill.after(progress(newest_us=int((now - lag) * 1e6), seconds=20.0, batch_seconds=19.0))
     standstill.stop()
     assert told == [
         "warning: The job falls behind: the newest event is 0:10:10 behind the clock, 0:00:10 more than "
