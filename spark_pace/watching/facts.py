@@ -117,8 +117,10 @@ def _state(seen: Seen, state: Running | None) -> dict[str, str]:
 def _batches(seen: Seen) -> dict[str, list[Any]]:
     """What is drawn over time: a list for each column of the history."""
     rows = seen.history.batches
-    at = pc.divide(rows["written_at"].cast(pa.int64()), 1_000).to_pylist()
-    return {"at": at, **{name: rows[name].to_pylist() for name in _DRAWN}}
+    at, newest = (
+        pc.divide(rows[name].cast(pa.int64()), 1_000).to_pylist() for name in ("written_at", "max_event_time")
+    )
+    return {"at": at, "newest": newest, **{name: rows[name].to_pylist() for name in _DRAWN}}
 
 
 def _rules(subject: Subject, seen: Seen) -> dict[str, Any]:

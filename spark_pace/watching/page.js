@@ -1,7 +1,7 @@
 "use strict";
 // The report has what is told in the page; the live page, where that is null, asks for it again and again.
 const COLOURS = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22"];
-const MOST_RULES = 50, MOST_COLOURED = 10, FEW_POINTS = 40, REFRESH_MS = 5000;
+const MOST_RULES = 50, MOST_COLOURED = 10, FEW_POINTS = 40, REFRESH_MS = 5000, LONG_AGO_S = 86400;
 const opened = new Set();  // the matches whose events are shown
 let told = JSON.parse(document.getElementById("told").textContent);
 
@@ -41,8 +41,17 @@ function plot(id, title, unit, traces, more) {
 
 function curves(id, title, unit, named) {
   const x = told.batches.at;
-  plot(id, title, unit, named.map(([name, y, colour]) => ({ name: name, x: x, y: y, type: "scatter",
+  plot(id, title, unit, named.map(([name, y, colour, visible]) => ({ name: name, x: x, y: y, type: "scatter", visible: visible ?? true,
     mode: x.length > FEW_POINTS ? "lines" : "lines+markers", line: { color: colour, width: 1.5 } })));
+}
+
+// seconds from the newest event of all batches so far to the end of each; they grow while nothing comes
+function behindTheClock() {
+  let newest = null;
+  return told.batches.newest.map((time, place) => {
+    newest = time === null ? newest : Math.max(newest ?? time, time);
+    return newest === null ? null : (told.batches.at[place] - newest) / 1000;
+  });
 }
 
 function drawBatches() {
@@ -50,7 +59,9 @@ function drawBatches() {
   const less = (values, by) => values.map(value => value === null ? null : value / by);
   curves("speed", "Records read", "records a second", [["records", per(of.records, of.seconds), COLOURS[0]]]);
   curves("seconds", "Batches", "seconds", [["longest", of.longest, COLOURS[1]], ["mean", per(of.batch_seconds, of.timed_batches), COLOURS[0]]]);
-  curves("lag", "The frontier behind the newest event", "seconds", [["lag", less(of.lag_us, 1e6), COLOURS[3]]]);
+  const lag = behindTheClock(), isOld = lag.every(seconds => seconds === null || seconds > LONG_AGO_S);
+  // events of long ago would hide the frontier; a click shows them
+  curves("lag", "Behind", "seconds", [["newest event behind the clock", lag, COLOURS[1], isOld ? "legendonly" : true], ["frontier behind the newest event", less(of.lag_us, 1e6), COLOURS[3]]]);
   curves("kept", "Events kept", "events", [["wait for the frontier", of.pending, COLOURS[4]], ["carried", of.carry, COLOURS[2]], ["open selections", of.open, COLOURS[5]]]);
   curves("bytes", "State", "MB", [["state", less(of.state_bytes, 1e6), COLOURS[6]]]);
   curves("refused-records", "Set aside", "events, records", [["late", of.late, COLOURS[1]], ["quarantined", of.quarantined, COLOURS[7]], ["repeats", of.repeats, COLOURS[8]]]);
@@ -71,7 +82,10 @@ function drawRules(shown) {
     // they would hide the first ones; a click shows them
     traces.push({ ...bar(`${count(rest.length)} others`, sum, "#ccc"), visible: "legendonly" });
   }
-  if (told.batches.at.length) plot("matches", "Matches by rule", "matches", traces, { barmode: "stack", hovermode: "closest", bargap: 0.05, legend: {}, showlegend: true, xaxis: { type: "date", tickangle: 0, nticks: 12 } });
+  const at = told.batches.at, ends = rules.begins.length ? [Math.min(at[0], rules.begins[0]), Math.max(at[at.length - 1], rules.begins[rules.begins.length - 1] + (width ?? 0))] : at;
+  // the whole run, so that one sees who finds nothing any more
+  const range = ends.length > 1 && ends[0] < ends[ends.length - 1] ? [ends[0], ends[ends.length - 1]] : undefined;
+  if (at.length) plot("matches", "Matches by rule", "matches", traces, { barmode: "stack", hovermode: "closest", bargap: 0.05, legend: {}, showlegend: true, xaxis: { type: "date", tickangle: 0, nticks: 12, range: range } });
   fill("rules", [["rule", "plain"], ["matches", "number"], ["last written", "plain"], ["description"]], shown.slice(0, MOST_RULES).map(at =>
     [rules.names[at], rules.matches[at], rules.last_written[at], rules.about[at]]));
   const left = shown.length - MOST_RULES;

@@ -56,6 +56,7 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     assert told["rules"]["matches"][:3] == [6, 1, 0]
     assert told["rules"]["last_written"][0] == "2026-11-01 00:00:02Z"
     assert sum(told["rules"]["series"][0]) == 6
+    assert told["batches"]["newest"] == [at - 1_000 for at in told["batches"]["at"]]
     assert told["batches"]["longest"] == [0.5, 1.5] and told["batches"]["late"] == [3, 3]
     figures = dict(told["figures"])
     assert figures["seconds a batch"] == "last 1.50, mean 1.00, greatest 1.50"
