@@ -28,6 +28,7 @@ AHEAD_SECONDS = 60  # clocks of machines differ by less
 _SLOW_SECONDS = 60  # a batch that takes longer is told
 _UNUSUAL = 10  # a silence so many times as long as the usual one is told
 _MANY = 0.01  # of the last records
+_OF_LAG = ["written_at", "max_event_time", "seconds", "batch_seconds"]
 _MOST = 10_000  # characters of what is wrong in rules
 
 
@@ -150,7 +151,7 @@ def _behind(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
     rows = seen.history.batches
     rows = rows.filter(pc.greater(rows["records"], 0))
     newest, reached = float("-inf"), list[Reached]()
-    for row in rows.slice(max(0, rows.num_rows - MOST_SEEN)).to_pylist():
+    for row in rows.select(_OF_LAG).slice(max(0, rows.num_rows - MOST_SEEN)).to_pylist():
         if row["max_event_time"] is not None:
             newest = max(newest, row["max_event_time"].timestamp())
         took = row["seconds"] if row["batch_seconds"] is None else row["batch_seconds"]

@@ -25,6 +25,8 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _DEFAULTS = "spark.driver.defaultJavaOptions"
 _OPTIONS = "spark.driver.extraJavaOptions"  # they follow the default options, and override them
 _STACK = "-Xss16m"  # a stop in the middle of a batch unwinds a deep stack
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_ALONE = re.compile(r"local(\[.*\])?")  # a master with which the driver runs all tasks itself
 _SITE = Path(__file__).parents[1] / "stages" / "site"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
@@ -78,6 +80,7 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
     os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
     options = [_STACK, *_quiet(), *(archive_options(Path(found[0]).parent) if found else ())]
     here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret})}
+    here |= _reached_from_here({**settings, **secret})
     if settings.get("spark.master", "local").startswith("local"):
         folder = session_folder() / "tmp"
         folder.mkdir(exist_ok=True)
@@ -86,6 +89,16 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
     own = " ".join(f'"{option}"' for option in options)
     given = {_DEFAULTS: f"{own} {settings.get(_DEFAULTS, '')}".strip()}
     return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings, **given}
+
+
+def _reached_from_here(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that keep other machines from what Spark listens to, where it needs none of them.
+
+    Spark takes the machine's address otherwise. Nothing is set where the user has named an address.
+    """
+    named = {*_LOOPBACK} & {*settings} or "SPARK_LOCAL_IP" in os.environ or _configured()
+    alone = _ALONE.fullmatch(settings.get("spark.master", "local"))
+    return _LOOPBACK if alone and not named else {}
 
 
 def _path_of_workers() -> list[str]:
@@ -146,7 +159,7 @@ def _jar_settings(found: list[str], settings: Mapping[str, str]) -> dict[str, st
         found: the jars; none: Spark downloads them.
         settings: the user's settings.
     """
-    alone = re.fullmatch(r"local(\[.*\])?", settings.get("spark.master", "local"))
+    alone = _ALONE.fullmatch(settings.get("spark.master", "local"))
     if not found:
         return {"spark.jars.packages": f"{delta_coordinate()},{kafka_coordinate()}"}
     if alone and not {"spark.jars", _CLASS_PATH} & set(settings):
