@@ -273,4 +273,5 @@ def _slot_text(slot: Slot, names: tuple[str, ...]) -> str:
     final = "final " if slot.final else ""
     if isinstance(slot, Summary):
         return f"{final}{slot.function} of {of} in {rows}"
-    return f"{final}{'first' if slot.first else 'last'} {slot.back} {slot.shift:+d} of {of} in {rows}"
+    inside = " inside" if slot.inside else ""
+    return f"{final}{'first' if slot.first else 'last'} {slot.back} {slot.shift:+d} of {of} in {rows}{inside}"

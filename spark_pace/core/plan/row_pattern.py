@@ -82,6 +82,7 @@ class Navigation:
         final: whether rows up to the end of the match count; else those up to the row at hand.
         of: what is computed of the row; None: the name of its variable.
         type: the type of the value.
+        inside: whether the row that is read must be one of the match.
     """
 
     variables: tuple[int, ...] | None
@@ -91,6 +92,7 @@ class Navigation:
     final: bool
     of: Expr | None
     type: ExprType
+    inside: bool = False
 
 
 @dataclass(frozen=True)

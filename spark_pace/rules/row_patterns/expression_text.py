@@ -44,7 +44,7 @@ def expression_text(reader: Reader, replaced: Replace) -> ExpressionText:
         found = replaced(reader)
         if found is None:
             found = as_spark(query, word)
-            if word.kind == "word" and _is_beside_a_dot(reader):
+            if word.kind == "word" and is_beside_a_dot(reader):
                 found = f"`{found}`"  # so that a variable may have the name of a keyword
             reader.at += 1
         text += found
@@ -52,7 +52,8 @@ def expression_text(reader: Reader, replaced: Replace) -> ExpressionText:
     return ExpressionText(first, text, text, None, starts=tuple(starts), places=tuple(places))
 
 
-def _is_beside_a_dot(reader: Reader) -> bool:
+def is_beside_a_dot(reader: Reader) -> bool:
+    """Tell whether the next word is a variable or a column of a pair, such as A.x."""
     words, at = reader.query.words, reader.at
     return (at > 0 and words[at - 1].is_sign(".")) or (at + 1 < reader.end and words[at + 1].is_sign("."))
 

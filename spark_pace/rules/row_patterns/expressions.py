@@ -28,7 +28,7 @@ from spark_pace.rules.row_patterns.expression_text import (
     compiled,
     expression_text,
 )
-from spark_pace.rules.row_patterns.navigation import Calls, begins_call
+from spark_pace.rules.row_patterns.navigation import Calls, begins_call, is_classifier_alone
 from spark_pace.rules.row_patterns.outside import read_outside
 from spark_pace.rules.row_patterns.reader import Reader
 from spark_pace.rules.row_patterns.row_values import plain_column
@@ -121,8 +121,13 @@ class Expressions:
             return f"`{name}`"
 
         def replaced(rest: Reader) -> str | None:
+            if rest.word.upper == "OVER" and rest.query.words[rest.at + 1].is_sign("("):
+                must = "must not stand in MATCH_RECOGNIZE, where the rows of the match are the window"
+                rest.fail(must, "Leave it out, or compute the window function in a subquery.")
             marked = rest.word.upper in ("RUNNING", "FINAL") and rest.at + 1 < rest.end
-            return placeholder(calls.read(rest)) if begins_call(rest, rest.at + marked) else None
+            if begins_call(rest, rest.at + marked):
+                return placeholder(calls.read(rest))
+            return placeholder(calls.read_alone(rest)) if is_classifier_alone(rest, self.names) else None
 
         plain = plain_column(reader, self.names)
         if plain is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -78,6 +78,7 @@ def file_query(query: Query) -> FileQuery:
     Raises:
         ConfigError: it is another one.
     """
+    query = _without_alias(query, occurrences_in(query))
     found = occurrences_in(query)
     reader = Reader(query, 0, len(query.words) - 1)
     while query.words and query.words[reader.end].is_sign(";"):
@@ -98,6 +99,21 @@ def file_query(query: Query) -> FileQuery:
     if not reader.is_done or (limit is None and query.words[reader.at - 1].upper == "LIMIT"):
         _refuse(reader)
     return FileQuery(query, one, columns, order, limit)
+
+
+def _without_alias(query: Query, found: tuple[Occurrence, ...]) -> Query:
+    """The query without the name of the result before columns: ``m.x`` is ``x`` around the clause."""
+    words = query.words
+    if len(found) != 1:
+        return query
+    (one,) = found
+    named = one.end + (one.end < len(words) and words[one.end].upper == "AS")
+    alias = words[named].text.lower() if named < len(words) and words[named].is_name else ""
+    around = [*range(one.start), *range(one.end, len(words) - 1)]
+    first = {at for at in around if words[at].is_name and words[at].text.lower() == alias}
+    gone = {at for at in first if words[at + 1].is_sign(".")}
+    gone |= {at + 1 for at in gone}
+    return replace(query, words=tuple(word for at, word in enumerate(words) if at not in gone))
 
 
 def _refuse(reader: Reader) -> None:

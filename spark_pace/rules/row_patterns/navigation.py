@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,8 @@ from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.attributes import over_values
 from spark_pace.rules.expressions.digits import averaged
 from spark_pace.rules.expressions.types import Wrong
-from spark_pace.rules.row_patterns.columns import OPAQUE
+from spark_pace.rules.row_patterns.columns import OPAQUE, Names
+from spark_pace.rules.row_patterns.expression_text import is_beside_a_dot
 from spark_pace.rules.row_patterns.reader import Reader
 from spark_pace.rules.row_patterns.row_values import RowValue, row_value
 from spark_pace.rules.row_patterns.scopes import MatchScope
@@ -21,7 +23,7 @@ COUNTED = ("FIRST", "LAST")
 BEFORE, BEHIND = ("PREV", "LAG"), ("NEXT", "LEAD")
 SHIFTED = (*BEFORE, *BEHIND)
 SUMMARIES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
-OF_MATCH = ("CLASSIFIER", "MATCH_NUMBER")
+OF_MATCH = ("CLASSIFIER", "MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER")
 CALLS = (*COUNTED, *SHIFTED, *SUMMARIES, *OF_MATCH)
 MOST_OFFSET = 1_000_000
 
@@ -31,6 +33,12 @@ def begins_call(reader: Reader, at: int) -> bool:
     words = reader.query.words
     called = at + 1 < reader.end and words[at + 1].is_sign("(")
     return called and words[at].upper in CALLS and not (at > reader.at and words[at - 1].is_sign("."))
+
+
+def is_classifier_alone(reader: Reader, names: Names) -> bool:
+    """Tell whether ``CLASSIFIER`` comes next alone, as Snowflake writes it, and is no column."""
+    alone = reader.word.upper == "CLASSIFIER" and not is_beside_a_dot(reader)
+    return alone and isinstance(names.column(reader.word.text), Wrong)
 
 
 class Calls:
@@ -56,10 +64,11 @@ class Calls:
         """
         final = self._final(reader)
         name, inner = self._opened(reader)
-        if name.upper == "MATCH_NUMBER":
+        if name.upper in ("MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER"):
             if not inner.is_done:
-                inner.fail("must be nothing inside MATCH_NUMBER", "Write MATCH_NUMBER().")
-            return self._scope.slot(MatchNumber())
+                inner.fail(f"must be nothing inside {name.upper}", f"Write {name.upper}().")
+            counted = Summary("count", None, final, None, "BIGINT")
+            return self._scope.slot(MatchNumber() if name.upper == "MATCH_NUMBER" else counted)
         if name.upper == "CLASSIFIER":
             return self._classifier(inner, final)
         if name.upper in SUMMARIES:
@@ -89,6 +98,11 @@ class Calls:
     def _opened(self, reader: Reader) -> tuple[Word, Reader]:
         name = reader.name("a navigation or an aggregate")
         return name, reader.inside()
+
+    def read_alone(self, reader: Reader) -> Expr:
+        """``CLASSIFIER`` without parentheses, which comes next."""
+        reader.at += 1
+        return self._classifier(Reader(reader.query, reader.at, reader.at), False)
 
     def _classifier(self, inner: Reader, final: bool) -> Expr:
         slot = self._classifier_slot(inner, final)
@@ -141,7 +155,8 @@ class Calls:
         else:
             found = self._value(value)
             slot = Navigation(found.variables, False, 0, 0, False, found.expr, found.expr.type)
-        return replace(slot, shift=-offset if name.upper in BEFORE else offset)
+        inside = inner.query.dialect.inside and self._variable is None
+        return replace(slot, shift=-offset if name.upper in BEFORE else offset, inside=inside)
 
     def _value(self, reader: Reader) -> RowValue:
         for at in range(reader.at, reader.end):
@@ -160,16 +175,11 @@ class Calls:
         if inner.is_next("DISTINCT"):
             do = "Count with Spark from ALL ROWS PER MATCH, grouped by MATCH_NUMBER()."
             inner.fail(f"must be {name.upper} of all values", do)
-        if name.upper == "COUNT" and words and words[-1].is_sign("*"):
-            if len(words) == 3 and words[1].is_sign("."):
-                variables = self._variables(inner, words[0])
-            elif len(words) == 1:
-                variables = None
-            else:
-                query.fail(
-                    words[0], "must be COUNT(*) or COUNT(A.*)", query.shown(words), "Write one of these."
-                )
+        if name.upper == "COUNT" and _are_rows(words):
+            variables = self._variables(inner, words[0]) if len(words) == 3 else None
             return self._scope.slot(Summary("count", variables, final, None, "BIGINT"))
+        if name.upper == "COUNT" and words[-1].is_sign("*"):
+            query.fail(words[0], "must be COUNT(*) or COUNT(A.*)", query.shown(words), "Write one of these.")
         found = self._value(inner)
         if found.expr.type == OPAQUE:
             must = f"must be of values that expressions can compute with inside {name.upper}"
@@ -189,6 +199,13 @@ class Calls:
             return replace(expr, arguments=arguments)
         assert not isinstance(expr, Column)
         return expr
+
+
+def _are_rows(words: Sequence[Word]) -> bool:
+    """Tell whether COUNT of these words counts rows: of none, of ``*``, of ``A.*``, or of a constant."""
+    if len(words) == 3:
+        return words[1].is_sign(".") and words[2].is_sign("*")
+    return not words or (len(words) == 1 and (words[0].is_sign("*") or words[0].kind in ("number", "text")))
 
 
 def _with_offset(inner: Reader, name: Word, otherwise: int) -> tuple[Reader, int]:

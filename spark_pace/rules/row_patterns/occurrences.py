@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spark_pace.rules.row_patterns.clause import Clause, read_clause
 from spark_pace.rules.row_patterns.reader import Reader, closing
-from spark_pace.rules.row_patterns.words import Query, in_spark
+from spark_pace.rules.row_patterns.words import Query, Word, in_spark
 
 _BEFORE_INPUT = ("FROM", "JOIN")
 _MUST = "must follow a table, a view or a subquery in parentheses, behind FROM, JOIN or a comma"
@@ -49,17 +49,58 @@ def occurrences_in(query: Query) -> tuple[Occurrence, ...]:
 
 def _input_before(query: Query, at: int) -> tuple[int, int]:
     """The numbers of the first word of an input, and of the word behind it; a name may follow."""
-    behind = at
-    if at >= 2 and query.words[at - 1].is_name and not query.words[at - 2].is_sign("."):
-        aliased = query.words[at - 2].upper == "AS"
-        before = query.words[at - 2 - aliased] if at >= 2 + aliased else None
-        ends = before is not None and (before.is_sign(")") or (before.is_name and not _opens(before.upper)))
-        behind = at - 1 - aliased if ends else at
-    start = _start_of_table(query, behind)
-    opener = query.words[start - 1] if start > 0 else None
+    words, behind = query.words, at
+    listed = _alias_with_columns(query, at)
+    if listed is None and at >= 2 and words[at - 1].is_name and not words[at - 2].is_sign("."):
+        aliased = words[at - 2].upper == "AS"
+        before = words[at - 2 - aliased] if at >= 2 + aliased else None
+        behind = at - 1 - aliased if before is not None and _ends_input(before) else at
+    start = _start_of_table(query, behind if listed is None else listed)
+    opener = words[start - 1] if start > 0 else None
     if start == behind or opener is None or not (_opens(opener.upper) or opener.is_sign(",")):
-        query.fail(query.words[at], _MUST, "MATCH_RECOGNIZE", _DO)
+        query.fail(words[at], _MUST, "MATCH_RECOGNIZE", _DO)
     return start, behind
+
+
+def _alias_with_columns(query: Query, at: int) -> int | None:
+    """The number of the first word of an alias such as ``AS t (id, x)`` before a word; None if there is none.
+
+    It is a part of the input, for it names the columns.
+    """
+    words = query.words
+    opening = _opening(query, at - 1) if at >= 1 and words[at - 1].is_sign(")") else 0
+    listed = all(word.is_name or word.is_sign(",") for word in words[opening + 1 : at - 1])
+    if opening < 3 or not listed or not words[opening - 1].is_name:
+        return None
+    begin = opening - 1 - (words[opening - 2].upper == "AS")
+    return begin if _ends_table(query, begin - 1) else None
+
+
+def _ends_table(query: Query, at: int) -> bool:
+    """Tell whether a table, a function that gives one, or a subquery ends with a word; bare VALUES do not."""
+    words = query.words
+    if not words[at].is_sign(")"):
+        return _ends_input(words[at])
+    opening = _opening(query, at)
+    called, inner = words[opening - 1] if opening else None, words[opening + 1]
+    if called is not None and called.is_name and not _opens(called.upper):
+        return called.upper != "VALUES"
+    return inner.is_sign("(") or inner.upper in ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
+
+
+def _opening(query: Query, end: int) -> int:
+    """The number of the parenthesis that a word closes; 0 if there is none."""
+    words, depth = query.words, 0
+    for at in range(end, -1, -1):
+        depth += words[at].is_sign(")") - words[at].is_sign("(")
+        if depth == 0:
+            return at
+    return 0
+
+
+def _ends_input(word: Word) -> bool:
+    """Tell whether a table, or a subquery, may end with a word."""
+    return word.is_sign(")") or (word.is_name and not _opens(word.upper))
 
 
 def _opens(upper: str) -> bool:
@@ -72,14 +113,9 @@ def _start_of_table(query: Query, behind: int) -> int:
     if at < 0:
         return behind
     if words[at].is_sign(")"):
-        depth = 0
-        while at >= 0:
-            depth += words[at].is_sign(")") - words[at].is_sign("(")
-            if depth == 0:
-                break
-            at -= 1
+        at = _opening(query, at)
         if at <= 0 or not words[at - 1].is_name or _opens(words[at - 1].upper):
-            return max(at, 0)
+            return at
         at -= 1
     if not words[at].is_name:
         return behind

@@ -23,7 +23,7 @@ MOST_PERMUTED = 6
 MOST_TIMES = 10_000
 MOST_VARIABLES = 63
 MOST_NESTED = 50
-_BOUNDS = "Write {n}, {n,}, {,m} or {n,m} with whole numbers, m at least 1 and at least n."
+_BOUNDS = "Write {n}, {n,}, {,m}, {n,m} or {,} with whole numbers, m at least 1 and at least n."
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,11 @@ class _Parser:
             return None
         opening = reader.word
         reader.takes_sign("{")
-        least = reader.number()
-        most = least
-        if reader.takes_sign(","):
+        least = most = reader.number()
+        ranged = reader.takes_sign(",")
+        if ranged:
             most = reader.number()
-            if least is None and most is None:
-                reader.fail("must be the bounds of a repetition", _BOUNDS)
-        if not reader.takes_sign("}") or (least is None and most is None):
+        if (least is None and not ranged) or not reader.takes_sign("}"):
             reader.fail("must be the bounds of a repetition", _BOUNDS)
         if (most is not None and most < max(1, least or 0)) or max(least or 0, most or 0) > MOST_TIMES:
             do = f"{_BOUNDS} They are at most {MOST_TIMES:,}."

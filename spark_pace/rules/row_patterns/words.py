@@ -28,19 +28,21 @@ class Dialect:
         texts: those of texts.
         escapes: whether a backslash in a text stands for the character behind it.
         nulls: which end of the order nulls are at, unless it is said: they are "least", "greatest" or "last".
+        inside: whether PREV, NEXT, LAG and LEAD see only rows of the match in MEASURES.
     """
 
     names: str
     texts: str
     escapes: bool
     nulls: Literal["least", "greatest", "last"]
+    inside: bool = False
 
 
 DIALECTS = {
     "spark": Dialect("`", "'\"", True, "least"),
     "trino": Dialect('"', "'", False, "last"),
     "oracle": Dialect('"', "'", False, "greatest"),
-    "snowflake": Dialect('"', "'", True, "greatest"),
+    "snowflake": Dialect('"', "'", True, "greatest", inside=True),
     "flink": Dialect("`", "'", False, "least"),
     "bigquery": Dialect("`", "'\"", True, "least"),
 }

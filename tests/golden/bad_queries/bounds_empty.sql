@@ -1,4 +1,4 @@
 SELECT * FROM rows MATCH_RECOGNIZE (
   ORDER BY t
-  PATTERN (A{,})
+  PATTERN (A{})
 )

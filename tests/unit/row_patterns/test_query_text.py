@@ -6,6 +6,7 @@ import pytest
 
 from spark_pace.core.plan.row_pattern import final_columns
 from spark_pace.errors import ConfigError
+from spark_pace.rules.row_patterns.file_query import file_query
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import read_query
@@ -46,10 +47,42 @@ def test_the_input_is_what_stands_before_it(table: str, alias: str, named: str) 
     assert outer == " ".join(f"SELECT * FROM u JOIN v0 {alias} ON m.x = u.x".split())
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "(VALUES (1, 90), (2, 80)) t(id, x)",
+        "(SELECT 1, 2) AS t (id, x)",
+        "u AS t (id)",
+        "a.b.u t (id)",
+        "range(5) AS t (id)",
+    ],
+)
+def test_an_alias_that_names_columns_belongs_to_the_input(table: str) -> None:
+    outer, inputs = rewritten(f"SELECT * FROM u JOIN {table} {CLAUSE} AS m ON m.x = u.x")
+    assert inputs == [f"SELECT * FROM {table}"]
+    assert outer == "SELECT * FROM u JOIN v0 AS m ON m.x = u.x"
+
+
 def test_inner_clauses_come_before_those_around_them() -> None:
     outer, inputs = rewritten(f"SELECT * FROM (SELECT x FROM t {CLAUSE}) {CLAUSE}, u {CLAUSE} AS w;")
     assert inputs == ["SELECT * FROM t", "SELECT * FROM (SELECT x FROM v0 )", "SELECT * FROM u"]
     assert outer == "SELECT * FROM v1 , v2 AS w"
+
+
+@pytest.mark.parametrize("alias", ["m", "AS M", ""])
+def test_the_name_of_the_result_may_stand_before_columns(alias: str) -> None:
+    before = "m." if alias else ""
+    query = read_query(
+        f"SELECT {before}k, {before}x AS n FROM r MATCH_RECOGNIZE (PARTITION BY k MEASURES m.x AS x"
+        f" PATTERN (m)) {alias} ORDER BY {before}k, x DESC",
+        "query",
+        "spark",
+    )
+    rows = ROWS.from_pylist([{"k": k, "x": x} for x, k in enumerate("baa", 1)], schema=ROWS.schema)
+    found = file_query(query).answer(rows, 1).to_pylist()
+    assert [tuple(row.items()) for row in found] == [
+        (("k", k), ("n", n)) for k, n in (("a", 3), ("a", 2), ("b", 1))
+    ]
 
 
 def test_names_of_with_are_known_to_the_clauses_behind_them() -> None:
@@ -121,7 +154,21 @@ def test_a_condition_may_be_a_constant() -> None:
     assert found_rows(query.format("NULL"), rows) == []
 
 
-@pytest.mark.parametrize("before", ["", "t,", "FROM t TABLESAMPLE (5 ROWS)", "FROM VALUES (1) AS t(a)"])
+@pytest.mark.parametrize(
+    ("pattern", "counts"), [("A B{,}", [3, 1]), ("A B{,}? C", [2, 2]), ("A B{0,} C", [4])]
+)
+def test_rows_are_counted_whatever_constant_is_named(pattern: str, counts: list[int]) -> None:
+    """And bounds may be left out, both of them."""
+    rows = ROWS.from_pylist([{"x": x} for x in (9, 8, 7, 9)], schema=ROWS.schema)
+    query = f"""SELECT * FROM r MATCH_RECOGNIZE (MEASURES COUNT(*) AS n, COUNT(1) AS o, COUNT() AS p,
+        COUNT('x') AS q PATTERN ({pattern}) DEFINE B AS x < PREV(x) AND COUNT(1) > 1)"""
+    assert [list(row.values()) for row in found_rows(query, rows)] == [[count] * 4 for count in counts]
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "t,", "FROM t TABLESAMPLE (5 ROWS)", "FROM VALUES (1) AS t(a)", "FROM VALUES (1), (2) t(a)"],
+)
 def test_what_is_no_input_is_refused(before: str) -> None:
     query = read_query(f"SELECT * {before} {CLAUSE}", "query", "spark")
     with pytest.raises(ConfigError, match="must follow a table, a view or a subquery"):

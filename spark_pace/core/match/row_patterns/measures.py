@@ -91,6 +91,8 @@ class Frames:
         place, known = self._place(slot)
         first = self.found.first[self.match]
         row = first + place - self.begin + slot.shift
+        if slot.inside:
+            return row, known & (row >= first) & (row < first + self.found.length[self.match])
         partition = np.searchsorted(self.rows.bounds, first, "right") - 1
         bounds = self.rows.bounds
         return row, known & (row >= bounds[partition]) & (row < bounds[partition + 1])
