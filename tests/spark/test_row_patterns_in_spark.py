@@ -202,6 +202,9 @@ def test_what_cannot_be_answered_is_refused_before_it_runs(spark: SparkSession) 
     for clause, told in REFUSED_OVER_STREAMS.items():
         with pytest.raises(ConfigError, match=told):
             spark_pace.sql(spark, f"SELECT * FROM stream MATCH_RECOGNIZE ({clause})")
+    both = """SELECT a.tstamp FROM ticker MATCH_RECOGNIZE (MEASURES tstamp AS tstamp PATTERN (A $)) AS a
+        JOIN stream MATCH_RECOGNIZE (ORDER BY timestamp MEASURES value AS v PATTERN (A)) AS b ON b.v = 1"""
+    assert spark_pace.sql(spark, both).isStreaming
     with pytest.raises(ConfigError, match="dialect — must be a known dialect"):
         spark_pace.sql(spark, "SELECT 1", dialect="sparc")
     with pytest.raises(ConfigError, match="query — must be a text; got int"):

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from spark_pace.core.match.row_patterns.program import may_be_empty
 from spark_pace.core.plan.row_pattern import (
     Alternatives,
+    End,
     Excluded,
     Node,
     Repetition,
@@ -32,8 +33,9 @@ def require_streaming(query: Query, clause: Clause, plan: RowPattern, schema: Ev
         must, do = "must be ONE ROW PER MATCH over a stream", "Leave it out: events of a match are its rows."
         query.fail(clause.rows_word, must, "ALL ROWS PER MATCH", do)
     _require_order(query, clause, plan, schema)
-    end = next((word for word in query.words if word.is_sign("$")), None)
-    if end is not None:
+    if _has_end(plan.pattern):
+        behind = (word for word in query.words if word.start > clause.opening.start)
+        end = next(word for word in behind if word.is_sign("$"))
         must, do = "must not be part of a pattern over a stream", "A stream has no last row: leave it out."
         query.fail(end, must, '"$"', do)
     _require_way_on(query, clause, plan)
@@ -95,6 +97,13 @@ def longest(node: Node) -> int | None:
     if isinstance(node, Excluded):
         return longest(node.part)
     return int(isinstance(node, Variable))
+
+
+def _has_end(node: Node) -> bool:
+    """Tell whether ``$`` stands in a part."""
+    if isinstance(node, Sequence | Alternatives):
+        return any(map(_has_end, node.parts if isinstance(node, Sequence) else node.choices))
+    return _has_end(node.part) if isinstance(node, Repetition | Excluded) else isinstance(node, End)
 
 
 def _always_has(node: Node, variables: Collection[int]) -> bool:
