@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
@@ -17,17 +18,19 @@ from spark_pace.core.expr.time_functions import KERNELS
 from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.core.match.row_patterns.rows import partition_bounds
 from spark_pace.core.plan.meaning import columns_of
-from spark_pace.core.plan.row_pattern import Measure, RowPattern, final_columns, output_columns
+from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
+from spark_pace.rules.row_patterns.clause import Clause
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
-from spark_pace.rules.row_patterns.words import read_query
+from spark_pace.rules.row_patterns.words import Query, read_query
 from spark_pace.spark.frame_columns import UTC
 from spark_pace.spark.one_partition import PIECES, packed, unpacked
 from spark_pace.spark.streamed_rows import streamed
 
 Batches = Iterator[pa.RecordBatch]
+_OF_SEVERAL_ROWS = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_GENERATOR", "WINDOW_FUNCTION")  # Spark's errors
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
 AT_ONCE_ROWS = 1 << 20  # rows of whole partitions that a task searches at a time, about
 _PLAIN: list[tuple[kinds.DataType, pa.DataType]] = [
@@ -60,7 +63,10 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
         _require_usable(frame, plan)
         views.append(f"spark_pace_{uuid4().hex}")
         found = streamed(frame, plan, query, clause) if frame.isStreaming else matched(frame, plan)
-        _named(frame, plan, found).createOrReplaceTempView(views[-1])
+        whole = _typed(frame, plan, found)
+        for measure in plan.outside:
+            _require_of_one_row(whole, measure, query, clause)
+        _named(tuple(frame.columns), plan, whole).createOrReplaceTempView(views[-1])
         return views[-1]
 
     try:
@@ -83,16 +89,43 @@ def _refuse_view(rewriting: Rewriting) -> None:
         rewriting.query.fail(words[named.index("VIEW")], must, "CREATE VIEW", do)
 
 
-def _named(frame: DataFrame, plan: RowPattern, found: DataFrame) -> DataFrame:
-    """The rows of the result with their names and types; in `found` columns are named by their numbers."""
-    names = tuple(frame.columns)
-    columns = output_columns(plan, names)
-    typed = [
-        F.col(str(number)).cast(_type(frame, name, one)).alias(name)
-        for number, (name, one) in enumerate(columns)
-    ]
+def _typed(frame: DataFrame, plan: RowPattern, found: DataFrame) -> DataFrame:
+    """The rows of the result, with names and types, before Spark computes measures; `found` has numbers."""
+    columns = output_columns(plan, tuple(frame.columns))
+    return found.select(
+        *(F.col(str(at)).cast(_type(frame, name, one)).alias(name) for at, (name, one) in enumerate(columns))
+    )
+
+
+def is_of_one_row(frame: DataFrame, sql: str) -> bool:
+    """Tell whether an expression has no aggregate, no window function, and nothing that makes several rows.
+
+    Spark takes none of these in WHERE, and says so at once. What else is wrong is told where it is selected.
+    """
+    try:
+        frame.where(F.expr(sql).isNull())
+    except AnalysisException as error:
+        return not str(error.getCondition()).startswith(_OF_SEVERAL_ROWS)
+    return True
+
+
+def _require_of_one_row(whole: DataFrame, measure: Outside, query: Query, clause: Clause) -> None:
+    """Refuse a measure by which Spark would put matches together, or make several rows of one.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if is_of_one_row(whole, measure.sql):
+        return
+    text = next(named.text for named in clause.measures if named.name.text == measure.name)
+    must = "must be a value of one match: count, sum, avg, min and max are the aggregates of its rows"
+    do = "Compute other aggregates from ALL ROWS PER MATCH, grouped by MATCH_NUMBER() and the partition."
+    query.fail(text.word, must, query.shown(query.words[text.at : text.end]), do)
+
+
+def _named(names: tuple[str, ...], plan: RowPattern, whole: DataFrame) -> DataFrame:
+    """The rows of the result with the measures that Spark computes; `names` are those of the input."""
     final = final_columns(plan, names)
-    whole = found.select(*typed)
     return whole.select(*(F.expr(one.sql if one else quoted(name)).alias(name) for name, one in final))
 
 

@@ -145,6 +145,19 @@ def test_functions_and_types_that_are_sparks_are_computed_by_spark(spark: SparkS
         spark_pace.sql(spark, query.replace("AS parts", "AS TEXT"))
 
 
+def test_what_would_put_matches_together_or_double_them_is_no_measure(spark: SparkSession) -> None:
+    for measure in (
+        "array_agg(price)",
+        "1 + stddev(A.price)",
+        "explode(array(price))",
+        "max_by(symbol, price)",
+    ):
+        query = f"SELECT * FROM ticker MATCH_RECOGNIZE (MEASURES {measure} AS m PATTERN (A B))"
+        with pytest.raises(ConfigError, match=r"query:1:48 — must be a value of one match") as refused:
+            spark_pace.sql(spark, query)
+        assert f'got "{measure}". Compute other aggregates from ALL ROWS PER MATCH' in str(refused.value)
+
+
 @pytest.mark.parametrize("size", [40, 3_000])
 def test_a_task_searches_its_partitions_in_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clause = "PARTITION BY k ORDER BY i MEASURES COUNT(*) AS n PATTERN (A B) DEFINE A AS x < NEXT(x)"
