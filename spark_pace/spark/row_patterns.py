@@ -135,9 +135,9 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
     if plan.partition:
-        return _in_partitions(frame, plan, names, rows).mapInArrow(task(plan, names), schema)
+        return _in_partitions(frame, plan, names, rows).mapInArrow(_telling(task(plan, names)), schema)
     pieces = rows.mapInArrow(packing(plan, names), PIECES)
-    return pieces.repartition(1).mapInArrow(last_task(plan), schema)
+    return pieces.repartition(1).mapInArrow(_telling(last_task(plan)), schema)
 
 
 def _columns_read(frame: DataFrame, plan: RowPattern) -> tuple[tuple[str, ...], DataFrame]:
@@ -245,6 +245,18 @@ def last_task(plan: RowPattern) -> Callable[[Batches], Batches]:
             yield from _numbered(result_of(plan, rows))
 
     return search
+
+
+def _telling(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """The same work; its errors come without the calls that led to them, which Spark would show with them."""
+
+    def told(batches: Batches) -> Batches:
+        try:
+            yield from work(batches)
+        except ConfigError as error:
+            raise error.with_traceback(None) from None
+
+    return told
 
 
 def _numbered(table: pa.Table) -> Batches:
