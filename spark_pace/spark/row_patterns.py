@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,10 +22,10 @@ from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
-from spark_pace.rules.row_patterns.clause import Clause
+from spark_pace.rules.row_patterns.beforehand import Beforehand, beforehand
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
-from spark_pace.rules.row_patterns.words import Query, read_query
+from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.frame_columns import UTC
 from spark_pace.spark.one_partition import PIECES, packed, unpacked
 from spark_pace.spark.streamed_rows import streamed
@@ -58,15 +59,18 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
 
     def view(number: int, of_input: str) -> str:
         frame = spark.sql(of_input)
-        clause = rewriting.occurrences[number].clause
-        plan = plan_of(query, clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
+        names, one = tuple(frame.columns), Beforehand(query, rewriting.occurrences[number].clause, {})
+        if not frame.isStreaming:
+            one = beforehand(query, one.clause, names, partial(_is_sparks, frame))
+            frame = frame.select("*", *(F.expr(sql).alias(name) for name, sql in one.columns.items()))
+        plan = plan_of(one.query, one.clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
         views.append(f"spark_pace_{uuid4().hex}")
-        found = streamed(frame, plan, query, clause) if frame.isStreaming else matched(frame, plan)
+        found = streamed(frame, plan, query, one.clause) if frame.isStreaming else matched(frame, plan)
         whole = _typed(frame, plan, found)
         for measure in plan.outside:
-            _require_of_one_row(whole, measure, query, clause)
-        _named(tuple(frame.columns), plan, whole).createOrReplaceTempView(views[-1])
+            _require_of_one_row(whole, measure, one)
+        _named(names, plan, whole).createOrReplaceTempView(views[-1])
         return views[-1]
 
     try:
@@ -109,7 +113,18 @@ def is_of_one_row(frame: DataFrame, sql: str) -> bool:
     return True
 
 
-def _require_of_one_row(whole: DataFrame, measure: Outside, query: Query, clause: Clause) -> None:
+def _is_sparks(frame: DataFrame, function: str, call: str) -> bool:
+    """Tell whether Spark can compute a call of a function of one row of a DataFrame."""
+    if not frame.sparkSession.catalog.functionExists(function):
+        return False
+    try:
+        frame.select(F.expr(call))
+    except AnalysisException:
+        return False
+    return is_of_one_row(frame, call)
+
+
+def _require_of_one_row(whole: DataFrame, measure: Outside, one: Beforehand) -> None:
     """Refuse a measure by which Spark would put matches together, or make several rows of one.
 
     Raises:
@@ -117,7 +132,8 @@ def _require_of_one_row(whole: DataFrame, measure: Outside, query: Query, clause
     """
     if is_of_one_row(whole, measure.sql):
         return
-    text = next(named.text for named in clause.measures if named.name.text == measure.name)
+    query = one.query
+    text = next(named.text for named in one.clause.measures if named.name.text == measure.name)
     must = "must be a value of one match: count, sum, avg, min and max are the aggregates of its rows"
     do = "Compute other aggregates from ALL ROWS PER MATCH, grouped by MATCH_NUMBER() and the partition."
     query.fail(text.word, must, query.shown(query.words[text.at : text.end]), do)

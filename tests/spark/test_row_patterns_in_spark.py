@@ -145,6 +145,25 @@ def test_functions_and_types_that_are_sparks_are_computed_by_spark(spark: SparkS
         spark_pace.sql(spark, query.replace("AS parts", "AS TEXT"))
 
 
+def test_functions_of_one_row_that_are_sparks_are_computed_before(spark: SparkSession) -> None:
+    """In conditions and inside navigations and aggregates; none is a column of the result."""
+    query = """SELECT * FROM ticker MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY tstamp
+        MEASURES MAX(bin(up.price)) AS most
+        ALL ROWS PER MATCH PATTERN (strt up+)
+        DEFINE up AS bround(up.price, -1) > PREV(bround(price, -1))
+          AND substr(symbol, 1, 2) = 'AC' AND soundex(strt.symbol) = soundex(up.symbol))"""
+    found = spark_pace.sql(spark, query)
+    assert found.columns == ["SYMBOL", "tstamp", "most", "price"]
+    prices = [(row["price"], row["most"]) for row in found.orderBy("tstamp").collect()]
+    assert prices == [
+        *((12, None), (17, "10001")),
+        *((12, None), (15, "1111")),
+        *((14, None), (24, "11000")),
+    ]
+    with pytest.raises(ConfigError, match="must be a known function"):
+        spark_pace.sql(spark, query.replace("soundex(up.symbol)", "array_agg(symbol)"))
+
+
 def test_what_would_put_matches_together_or_double_them_is_no_measure(spark: SparkSession) -> None:
     for measure in (
         "array_agg(price)",

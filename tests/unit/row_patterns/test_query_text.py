@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spark_pace.core.plan.row_pattern import final_columns
 from spark_pace.errors import ConfigError
+from spark_pace.rules.row_patterns.beforehand import beforehand
+from spark_pace.rules.row_patterns.expression_text import expression_text
 from spark_pace.rules.row_patterns.file_query import file_query
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
@@ -143,6 +147,47 @@ def test_what_spark_computes_reads_measures_in_its_place() -> None:
     assert names == ["t", "m", "s`1", "n", "k", "x", "y", "a"]
     with pytest.raises(ConfigError, match='must be a known function; got "soundex"'):
         plan_of(query, one.clause, schema, in_spark=lambda name: False)
+
+
+def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
+    """Of one row, in a condition or inside a navigation; what reads the match stays as it is."""
+    query = read_query(
+        """SELECT soundex(k) FROM r MATCH_RECOGNIZE (ORDER BY t
+        MEASURES SUM(substr(A.k, 1, 2) = 'x') AS a, soundex(k) AS b, CAST(x AS CHAR(3)) AS c
+        PATTERN (A B+) SUBSET u = (A, B)
+        DEFINE A AS k IN ('a', 'b') AND soundex(A."k" || 'q') = 'q',
+          B AS soundex(upper(k)) = PREV(soundex(B.K))
+          AND soundex(PREV(k)) = 'r' AND soundex(A.k || k) = 's' AND other(k) AND uuid() <> soundex(u.k))""",
+        "query",
+        "trino",
+    )
+    (one,) = occurrences_in(query)
+    asked: list[str] = []
+
+    def is_sparks(name: str, call: str) -> bool:
+        asked.append(call)
+        return name != "other"
+
+    found = beforehand(query, one.clause, ROWS.column_names, is_sparks)
+    assert list(found.columns.values()) == [
+        *("substr(k, 1, 2)", "soundex(`k` || 'q')", "soundex(upper(k))", "soundex(K)", "uuid()", "soundex(k)")
+    ]
+    assert [call for call in asked if call not in found.columns] == ["other(k)"]
+    texts = [
+        expression_text(replace(one.text), lambda _: None).text.replace("( ", "(")
+        for one in (*found.clause.measures, *found.clause.definitions)
+    ]
+    assert texts == [
+        "SUM(`A`.`substr(k, 1, 2)` = 'x')",
+        "soundex(k)",
+        "CAST(x AS CHAR(3))",
+        "k IN ('a', 'b') AND `A`.`soundex(``k`` || 'q')` = 'q'",
+        "`soundex(upper(k))` = PREV(`B`.`soundex(K)`) AND soundex(PREV(k)) = 'r' AND "
+        "soundex(`A`.`k` || k) = 's' AND other(k) AND `uuid()` <> `u`.`soundex(k)`",
+    ]
+    place = found.query.place(found.clause.definitions[1].text.word.start)
+    assert (place.line, place.column) == (5, 16)
+    assert beforehand(query, one.clause, ROWS.column_names, lambda *_: False).query is query
 
 
 def test_a_condition_may_be_a_constant() -> None:
