@@ -5,8 +5,9 @@ Python, and one partition would be one task. Here each task hands the rows that 
 them there and packs them as frames. The last task unpacks these, merges them and searches. That takes half
 the processor time, too, because numbers are sorted quicker than rows, and frames are moved quicker.
 
-The plan is lazy, reads its input once, and has no choice that depends on sizes. Rows that are equal in
-``ORDER BY`` come in the order in which tasks read them.
+The plan is lazy and reads its input once. Each task takes some hundredths of a second to begin, so partitions
+of a small input are put together before (`spark_pace.spark.row_patterns.in_few_tasks`), as Spark does it with
+small files. Rows that are equal in ``ORDER BY`` come in the order in which tasks read them.
 """
 
 from __future__ import annotations

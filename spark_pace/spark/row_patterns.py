@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import ceil
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
@@ -34,6 +36,9 @@ Batches = Iterator[pa.RecordBatch]
 _OF_SEVERAL_ROWS = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_GENERATOR", "WINDOW_FUNCTION")  # Spark's errors
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
 AT_ONCE_ROWS = 1 << 20  # rows of whole partitions that a task searches at a time, about
+TASK_BYTES = 4 << 20  # a task is worth that many of its input, at which Spark counts the opening of a file
+_UNITS = ("B", "KiB", "MiB", "GiB")
+_SIZE = re.compile(rf"sizeInBytes=([\d.]+) ({'|'.join(_UNITS)})\b")  # the first one is that of the whole
 _PLAIN: list[tuple[kinds.DataType, pa.DataType]] = [
     (kinds.BooleanType(), pa.bool_()),
     (kinds.ByteType(), pa.int8()),
@@ -65,6 +70,8 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
             frame = frame.select("*", *(F.expr(sql).alias(name) for name, sql in one.columns.items()))
         plan = plan_of(one.query, one.clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
+        if not (plan.partition or frame.isStreaming):
+            frame = in_few_tasks(frame, of_input)
         views.append(f"spark_pace_{uuid4().hex}")
         found = streamed(frame, plan, query, one.clause) if frame.isStreaming else matched(frame, plan)
         whole = _typed(frame, plan, found)
@@ -154,6 +161,24 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
         return _in_partitions(frame, plan, names, rows).mapInArrow(_telling(task(plan, names)), schema)
     pieces = rows.mapInArrow(packing(plan, names), PIECES)
     return pieces.repartition(1).mapInArrow(_telling(last_task(plan)), schema)
+
+
+def in_few_tasks(frame: DataFrame, query: str) -> DataFrame:
+    """The same rows, in no more partitions than there are task slots, and than their size is worth tasks.
+
+    Args:
+        frame: the input.
+        query: the query that it answers, of which Spark estimates the size; without that it stays as it is.
+    """
+    try:
+        slots = frame.sparkSession.sparkContext.defaultParallelism
+    except PySparkException:  # Spark Connect does not tell
+        return frame
+    told = frame.sparkSession.sql(f"EXPLAIN COST {query}").first()
+    size = _SIZE.search(told[0]) if told else None
+    if size is None:
+        return frame
+    return frame.coalesce(max(slots, ceil(float(size[1]) * 1024 ** _UNITS.index(size[2]) / TASK_BYTES)))
 
 
 def _columns_read(frame: DataFrame, plan: RowPattern) -> tuple[tuple[str, ...], DataFrame]:

@@ -18,6 +18,7 @@ from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark import row_patterns
+from spark_pace.spark.row_patterns import TASK_BYTES, in_few_tasks
 from tests.support.examples import tried
 from tests.support.row_pattern_cases import SKIPPED, trial_of
 from tests.support.row_pattern_examples import EXAMPLES, TICKER, V_SHAPE, Example
@@ -175,6 +176,21 @@ def test_what_would_put_matches_together_or_double_them_is_no_measure(spark: Spa
         with pytest.raises(ConfigError, match=r"query:1:48 — must be a value of one match") as refused:
             spark_pace.sql(spark, query)
         assert f'got "{measure}". Compute other aggregates from ALL ROWS PER MATCH' in str(refused.value)
+
+
+def test_small_partitions_are_put_together_for_the_tasks_of_one_search(spark: SparkSession) -> None:
+    """As many as there are slots, or more if Spark estimates much; none where it does not."""
+    spark.range(0, 64, 1, 64).createOrReplaceTempView("many")
+    slots = spark.sparkContext.defaultParallelism
+    rows = {"64": 64, str(10 * TASK_BYTES // 8): 10 * TASK_BYTES // 8, str(10**18): 10**18}
+    found = {}
+    for text, number in rows.items():
+        query = f"SELECT * FROM range(0, {number}, 1, 64)"
+        found[text] = in_few_tasks(spark.sql(query), query).rdd.getNumPartitions()
+    assert list(found.values()) == [slots, max(slots, 10), 64]
+    clause = "MATCH_RECOGNIZE (ORDER BY id MEASURES MATCH_NUMBER() AS n, LAST(id) AS last PATTERN (A A A))"
+    numbers = rows_of(spark_pace.sql(spark, f"SELECT * FROM many {clause}"))
+    assert numbers == [{"n": at + 1, "last": 3 * at + 2} for at in range(21)]
 
 
 @pytest.mark.parametrize("size", [40, 3_000])
