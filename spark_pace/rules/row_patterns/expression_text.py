@@ -73,6 +73,9 @@ def compiled(read: Callable[[Report], Any]) -> Any:
 
 
 def _advised(problem: Problem) -> Problem:
-    """Say of a function that is not known here that Spark may know it."""
-    known = problem.must != UNKNOWN_FUNCTION
-    return problem if known else replace(problem, do=f"{problem.do} {ELSEWHERE}")
+    """Say of a function that is not known here that Spark may know it, and how one of Flink's is written."""
+    if problem.must != UNKNOWN_FUNCTION:
+        return problem
+    if problem.got == '"match_rowtime"':
+        return replace(problem, do="Write LAST of the column by which rows are ordered.")
+    return replace(problem, do=f"{problem.do} {ELSEWHERE}")

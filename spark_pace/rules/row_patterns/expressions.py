@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +21,7 @@ from spark_pace.core.plan.row_pattern import (
     slot_name,
 )
 from spark_pace.errors import ConfigError
-from spark_pace.rules.document.report import quote
+from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.expressions.compile import compile_parts, compile_value
 from spark_pace.rules.row_patterns.clause import Named
 from spark_pace.rules.row_patterns.columns import OPAQUE, Names
@@ -34,6 +36,8 @@ from spark_pace.rules.row_patterns.reader import Reader
 from spark_pace.rules.row_patterns.row_values import plain_column
 from spark_pace.rules.row_patterns.scopes import NOT_READABLE, MatchScope
 from spark_pace.rules.row_patterns.words import Query, Word
+
+_PLACEHOLDER = re.compile(r"`(@\d+)`")
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Expressions:
             return (self._measure(one.name.text, alone, scope),), None
         try:
             self._refuse_opaque(one.text.query, opening, scope)
-            expr: Expr = compiled(lambda report: compile_value(text, scope, report))
+            expr: Expr = _compiled(lambda report: compile_value(text, scope, report), scope)
         except ConfigError:
             found = self._by_spark(one.name.text, text, scope)
             if found is None:
@@ -101,7 +105,7 @@ class Expressions:
         scope, opening = MatchScope(self.names), one.text.word
         text = self._text(replace(one.text), scope, variable)
         self._refuse_opaque(one.text.query, opening, scope)
-        found = compiled(lambda report: compile_parts(text, scope, report))
+        found = _compiled(lambda report: compile_parts(text, scope, report), scope)
         parts = [_computed(expr, scope) for _, expr in found]
         fixed = [all(_is_fixed(slot, variable) for slot in part.slots) for part in parts]
         return Condition(
@@ -115,9 +119,10 @@ class Expressions:
             reader.fail("must be an expression", "Write a condition or a value.")
         calls = Calls(scope, variable, self.variables)
 
-        def placeholder(expr: Expr) -> str:
+        def placeholder(expr: Expr, words: Sequence[Word]) -> str:
             name = f"@{len(scope.placeholders)}"
             scope.placeholders[name] = expr
+            scope.written[name] = reader.query.text[words[0].start : words[-1].end]
             return f"`{name}`"
 
         def replaced(rest: Reader) -> str | None:
@@ -125,9 +130,11 @@ class Expressions:
                 must = "must not stand in MATCH_RECOGNIZE, where the rows of the match are the window"
                 rest.fail(must, "Leave it out, or compute the window function in a subquery.")
             marked = rest.word.upper in ("RUNNING", "FINAL") and rest.at + 1 < rest.end
-            if begins_call(rest, rest.at + marked):
-                return placeholder(calls.read(rest))
-            return placeholder(calls.read_alone(rest)) if is_classifier_alone(rest, self.names) else None
+            begin, called = rest.at, begins_call(rest, rest.at + marked)
+            if not called and not is_classifier_alone(rest, self.names):
+                return None
+            expr = calls.read(rest) if called else calls.read_alone(rest)
+            return placeholder(expr, rest.query.words[begin : rest.at])
 
         plain = plain_column(reader, self.names)
         if plain is None:
@@ -135,8 +142,8 @@ class Expressions:
         slot = scope.slot(Navigation(plain.variables, False, 0, 0, False, plain.expr, plain.expr.type))
 
         def whole(rest: Reader) -> str | None:
-            rest.at = rest.end
-            return placeholder(slot)
+            words, rest.at = rest.query.words[rest.at : rest.end], rest.end
+            return placeholder(slot, words)
 
         return expression_text(reader, whole)
 
@@ -160,6 +167,22 @@ class Expressions:
                 kind = self.names.schema.field(slot.of.attribute).type
                 do = "It can stand alone in MEASURES; else take a part of it in a subquery."
                 query.fail(opening, NOT_READABLE, f"{quote(slot.of.attribute)}, {kind}", do)
+
+
+def _compiled(read: Callable[[Report], Any], scope: MatchScope) -> Any:
+    """What the compiler makes; messages show navigations and aggregates as they are written.
+
+    Raises:
+        ConfigError: something is wrong.
+    """
+    try:
+        return compiled(read)
+    except ConfigError as error:
+        shown = [
+            replace(one, got=_PLACEHOLDER.sub(lambda found: scope.written.get(found[1], found[0]), one.got))
+            for one in error.problems
+        ]
+        raise ConfigError(tuple(shown)) from None
 
 
 def _is_fixed(slot: object, variable: int) -> bool:

@@ -70,10 +70,12 @@ class MatchScope(_Scope):
     Attributes:
         slots: what has been named so far.
         placeholders: what stands for navigations and aggregates, by their names in the text.
+        written: how these are written, for messages.
     """
 
     slots: list[Slot] = field(default_factory=list)
     placeholders: dict[str, Expr] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
 
     def slot(self, slot: Slot) -> Column:
         """The node that reads a slot."""
