@@ -196,7 +196,8 @@ def alone(slots: int, events: int, rounds: int) -> list[tuple[str, str, int, str
             first, last = (events * part // FILES for part in (number, number + 1))
             pq.write_table(table.slice(first, last - first), folder / f"{number}.parquet")
         (folder / "_done").touch()
-    spark = build_session("bench", {"spark.master": f"local[{slots}]"})
+    settings = {"spark.master": f"local[{slots}]", "spark.sql.adaptive.enabled": "true"}  # as Spark's own
+    spark = build_session("bench", settings)
     rows = []
     try:
         spark.read.parquet(str(folder)).createOrReplaceTempView("ticks")

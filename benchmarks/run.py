@@ -52,9 +52,6 @@ MEASUREMENTS = {
     "batches": Measurement("batches", "the fixed cost of a batch"),
     "growth": Measurement("growth", "each stage of a batch as events, carried events and matches grow"),
     "cores": Measurement("cores", "two slots beside one"),
-    "one_partition": Measurement(
-        "one_partition", "MATCH_RECOGNIZE over one partition, beside Spark's sort", FULL
-    ),
     "starts": Measurement("starts", "from the command to the first result"),
     "catchup": Measurement("catchup", "a backlog in Kafka, beside Spark's own reader", FULL),
     "latency": Measurement("latency", "from append to commit at 50,000 and at 100,000 events a second", FULL),

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
 
@@ -19,7 +19,6 @@ from spark_pace.core.expr import Call, Expr, Literal, walk
 from spark_pace.core.expr import Column as ColumnOfExpression
 from spark_pace.core.expr.time_functions import KERNELS
 from spark_pace.core.match.row_patterns.result import result_of
-from spark_pace.core.match.row_patterns.rows import partition_bounds
 from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
@@ -29,13 +28,12 @@ from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.frame_columns import UTC
-from spark_pace.spark.one_partition import PIECES, packed, unpacked
+from spark_pace.spark.packed_rows import AT_ONCE_ROWS, PIECES, PLACES, packed, unpacked
 from spark_pace.spark.streamed_rows import streamed
 
 Batches = Iterator[pa.RecordBatch]
 _OF_SEVERAL_ROWS = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_GENERATOR", "WINDOW_FUNCTION")  # Spark's errors
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
-AT_ONCE_ROWS = 1 << 20  # rows of whole partitions that a task searches at a time, about
 TASK_BYTES = 4 << 20  # a task is worth that many of its input, at which Spark counts the opening of a file
 _UNITS = ("B", "KiB", "MiB", "GiB")
 _SIZE = re.compile(rf"sizeInBytes=([\d.]+) ({'|'.join(_UNITS)})\b")  # the first one is that of the whole
@@ -70,7 +68,7 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
             frame = frame.select("*", *(F.expr(sql).alias(name) for name, sql in one.columns.items()))
         plan = plan_of(one.query, one.clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
-        if not (plan.partition or frame.isStreaming):
+        if not frame.isStreaming:
             frame = in_few_tasks(frame, of_input)
         views.append(f"spark_pace_{uuid4().hex}")
         found = streamed(frame, plan, query, one.clause) if frame.isStreaming else matched(frame, plan)
@@ -157,10 +155,10 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     names, rows = _columns_read(frame, plan)
     types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    if plan.partition:
-        return _in_partitions(frame, plan, names, rows).mapInArrow(_telling(task(plan, names)), schema)
-    pieces = rows.mapInArrow(packing(plan, names), PIECES)
-    return pieces.repartition(1).mapInArrow(_telling(last_task(plan)), schema)
+    buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1) if plan.partition else 1
+    pieces = rows.mapInArrow(packing(plan, names, buckets), PIECES)
+    together = pieces.repartition("bucket") if plan.partition else pieces.repartition(1)
+    return together.sortWithinPartitions(*PLACES).mapInArrow(_telling(searching(plan)), schema)
 
 
 def in_few_tasks(frame: DataFrame, query: str) -> DataFrame:
@@ -197,31 +195,6 @@ def _columns_read(frame: DataFrame, plan: RowPattern) -> tuple[tuple[str, ...], 
     return tuple(names[at] for at in places), numbered.toDF(*map(str, range(len(places))))
 
 
-def _in_partitions(frame: DataFrame, plan: RowPattern, names: tuple[str, ...], rows: DataFrame) -> DataFrame:
-    """The rows of each partition together and sorted."""
-    keys = [F.col(quoted(str(names.index(name)))) for name in plan.partition]
-    by = [
-        _without_sign(key, frame.schema[name].dataType)
-        for key, name in zip(keys, plan.partition, strict=True)
-    ]
-    order = [*(key.asc() for key in keys), *_order(plan, names)]
-    return rows.repartition(*by).sortWithinPartitions(*order)
-
-
-def _order(plan: RowPattern, names: tuple[str, ...]) -> Iterator[Column]:
-    for key in plan.order:
-        column = F.col(quoted(str(names.index(key.column))))
-        if key.descending:
-            yield column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
-        else:
-            yield column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
-
-
-def _without_sign(key: Column, kind: kinds.DataType) -> Column:
-    """A key so that equal ones come to one task: 0.0 and -0.0 do not by themselves."""
-    return key + F.lit(0.0) if isinstance(kind, kinds.FloatType | kinds.DoubleType) else key
-
-
 def _type(frame: DataFrame, name: str, one: Measure | None) -> kinds.DataType:
     column = name if one is None else one.stored
     if one is None or column is not None:
@@ -243,46 +216,22 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     return pa.schema([(field.name, arrow(field.dataType)) for field in frame.schema])
 
 
-def task(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
-    """What a task does with the sorted rows of some partitions: it searches whole ones, many at a time."""
-
-    def searched(batches: Batches) -> Batches:
-        waiting: list[pa.Table] = []
-        rows = enough = 0
-        for batch in batches:
-            waiting.append(pa.Table.from_batches([batch]).rename_columns(list(names)))
-            rows += batch.num_rows
-            if rows < max(enough, AT_ONCE_ROWS):
-                continue
-            table = pa.concat_tables(waiting).combine_chunks()
-            last = int(partition_bounds(table, plan.partition)[-2])
-            if last:
-                yield from _numbered(result_of(plan, table.slice(0, last)))
-            waiting = [table.slice(last)]
-            rows, enough = table.num_rows - last, 2 * (table.num_rows - last)
-        if rows:
-            yield from _numbered(result_of(plan, pa.concat_tables(waiting).combine_chunks()))
-
-    return searched
-
-
-def packing(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
-    """What a task does with the rows that it reads, where all are one partition: it sorts and packs them."""
+def packing(plan: RowPattern, names: tuple[str, ...], buckets: int) -> Callable[[Batches], Batches]:
+    """What a task does with the rows that it reads: it sorts them and packs them in buckets."""
 
     def pack(batches: Batches) -> Batches:
         context = TaskContext.get()
         assert context is not None
-        return packed(plan, names, context.partitionId(), batches)
+        return packed(plan, names, buckets, context.partitionId(), batches)
 
     return pack
 
 
-def last_task(plan: RowPattern) -> Callable[[Batches], Batches]:
-    """What a task does with all rows of one partition, as others have packed them: it searches them."""
+def searching(plan: RowPattern) -> Callable[[Batches], Batches]:
+    """What a task does with all rows of some buckets, as others have packed them: it searches them."""
 
     def search(batches: Batches) -> Batches:
-        rows = unpacked(plan, batches)
-        if rows is not None:
+        for rows in unpacked(plan, batches):
             yield from _numbered(result_of(plan, rows))
 
     return search

@@ -6,7 +6,6 @@ import re
 from random import Random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
@@ -14,10 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_pace
 from spark_pace.errors import ConfigError
-from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import occurrences_in
-from spark_pace.rules.row_patterns.words import read_query
-from spark_pace.spark import row_patterns
 from spark_pace.spark.row_patterns import TASK_BYTES, in_few_tasks
 from tests.support.examples import tried
 from tests.support.row_pattern_cases import SKIPPED, trial_of
@@ -191,23 +186,6 @@ def test_small_partitions_are_put_together_for_the_tasks_of_one_search(spark: Sp
     clause = "MATCH_RECOGNIZE (ORDER BY id MEASURES MATCH_NUMBER() AS n, LAST(id) AS last PATTERN (A A A))"
     numbers = rows_of(spark_pace.sql(spark, f"SELECT * FROM many {clause}"))
     assert numbers == [{"n": at + 1, "last": 3 * at + 2} for at in range(21)]
-
-
-@pytest.mark.parametrize("size", [40, 3_000])
-def test_a_task_searches_its_partitions_in_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    clause = "PARTITION BY k ORDER BY i MEASURES COUNT(*) AS n PATTERN (A B) DEFINE A AS x < NEXT(x)"
-    query = read_query(f"SELECT * FROM r MATCH_RECOGNIZE ({clause})", "query", "spark")
-    numbers = np.arange(3_000)
-    table = pa.table({"k": numbers // size, "i": numbers, "x": numbers % 3})
-    plan = plan_of(query, occurrences_in(query)[0].clause, table.schema)
-    search = row_patterns.task(plan, tuple(table.column_names))
-    (whole,) = search(iter(table.to_batches()))
-    monkeypatch.setattr(row_patterns, "AT_ONCE_ROWS", 50)
-    parts = list(search(iter(table.to_batches(17))))
-    assert pa.Table.from_batches(parts).equals(pa.Table.from_batches([whole]))
-    assert (len(parts) > 20) == (size == 40)
-    assert whole.num_rows > 900
-    assert list(search(iter([]))) == []
 
 
 def test_times_are_read_in_utc_or_refused(spark: SparkSession) -> None:

@@ -79,10 +79,10 @@ ALLOWED = {
     },
     "spark_pace.spark.row_patterns": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
-        *("spark_pace.spark.frame_columns", "spark_pace.spark.one_partition"),
+        *("spark_pace.spark.frame_columns", "spark_pace.spark.packed_rows"),
         *("spark_pace.spark.streamed_rows", *PACKAGES_OF_SPARK),
     },
-    "spark_pace.spark.one_partition": {"spark_pace.core", "pyarrow"},
+    "spark_pace.spark.packed_rows": {"spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.internals", *PACKAGES_OF_SPARK),

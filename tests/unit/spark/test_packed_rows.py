@@ -1,10 +1,12 @@
-"""One partition that many tasks pack is searched as if it had been sorted whole, however it is cut."""
+"""Partitions that many tasks pack are searched as if all rows were sorted at once, however these are cut."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -13,8 +15,8 @@ from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
-from spark_pace.spark import one_partition
-from spark_pace.spark.one_partition import packed, unpacked
+from spark_pace.spark import packed_rows
+from spark_pace.spark.packed_rows import PLACES, packed, unpacked
 from tests.support.row_pattern_cases import SKIPPED, Trial, found_rows, many_rows, trial_of
 
 WHOLE = ("PARTITION BY k ", "")
@@ -28,7 +30,7 @@ def trial_of_one_partition(random: Random) -> Trial:
     return replace(trial, partitions=[rows], sql=trial.sql.replace(*WHOLE), table=shuffled)
 
 
-def rows_of_tasks(sql: str, table: pa.Table, random: Random) -> list[dict[str, object]]:
+def rows_of_tasks(sql: str, table: pa.Table, random: Random, buckets: int = 1) -> list[dict[str, object]]:
     """The rows of the result where several tasks read parts of the table, some of them no row."""
     query = read_query(sql, "query", "spark")
     plan = plan_of(query, occurrences_in(query)[0].clause, table.schema)
@@ -36,18 +38,20 @@ def rows_of_tasks(sql: str, table: pa.Table, random: Random) -> list[dict[str, o
     pieces = []
     for task, (start, end) in enumerate(zip([0, *cuts], [*cuts, table.num_rows], strict=True)):
         batches = table.slice(start, end - start).to_batches(max_chunksize=random.randint(1, 9))
-        pieces += packed(plan, tuple(table.column_names), task, iter(batches))
-    rows = unpacked(plan, iter(random.sample(pieces, len(pieces))))
-    assert rows is not None
-    answer = result_of(plan, rows)
+        pieces += packed(plan, tuple(table.column_names), buckets, task, iter(batches))
+    together = pa.Table.from_batches(random.sample(pieces, len(pieces)))
+    in_order = together.sort_by([(name, "ascending") for name in PLACES])
+    batches = in_order.to_batches(max_chunksize=random.randint(1, 9))
+    answer = pa.concat_tables(result_of(plan, rows) for rows in unpacked(plan, iter(batches)))
     types = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in answer.schema]
     return answer.cast(pa.schema(zip(answer.column_names, types, strict=True))).to_pylist()  # type: ignore[no-any-return]
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_partition, "FRAME_BYTES", 300)
-    monkeypatch.setattr(one_partition, "PIECE_BYTES", 700)
+    monkeypatch.setattr(packed_rows, "FRAME_BYTES", 300)
+    monkeypatch.setattr(packed_rows, "PIECE_BYTES", 700)
+    monkeypatch.setattr(packed_rows, "AT_ONCE_ROWS", 20)
 
 
 def test_random_clauses_give_the_rows_of_the_oracle_however_their_input_is_cut() -> None:
@@ -95,8 +99,51 @@ def test_rows_that_are_equal_in_order_by_stay_in_the_order_of_the_input() -> Non
     assert rows == sorted(range(120), key=lambda number: (number % 3 == 2, number))
 
 
+@pytest.mark.parametrize("buckets", [2, 7])
+def test_partitions_in_buckets_are_searched_whole(buckets: int) -> None:
+    """Each row comes once, however few buckets there are; only the order of partitions is another."""
+    found = 0
+    for seed in range(150):
+        trial = trial_of(Random(seed))
+        expected = trial.found()
+        try:
+            rows = rows_of_tasks(trial.sql, trial.table, Random(seed), buckets)
+        except ConfigError as error:
+            assert SKIPPED in str(error)
+            assert expected == SKIPPED
+            continue
+        assert isinstance(expected, list)
+        assert sorted(rows, key=repr) == sorted(expected, key=repr), trial.sql
+        found += len(rows)
+    assert found > 200
+
+
+def test_keys_that_are_equal_meet_in_one_bucket() -> None:
+    """0.0 and -0.0, what is not a number, and null, wherever they stand."""
+    keys = pa.array([0.0, -0.0, math.nan, -math.nan, None, None, 1.5, 1.5])
+    table = pa.table({"k": keys, "text": ["a", "a", "", "", None, None, "b", "b"], "i": range(8)})
+    clause = "PARTITION BY k, text ORDER BY i MEASURES COUNT(*) AS n PATTERN (a+)"
+    for seed in range(20):
+        rows = rows_of_tasks(
+            f"SELECT * FROM r MATCH_RECOGNIZE ({clause})", table, Random(seed), buckets=1_000
+        )
+        assert [row["n"] for row in rows] == [2, 2, 2, 2]
+
+
+def test_a_task_searches_some_buckets_at_a_time_and_partitions_whole() -> None:
+    table = pa.table({"k": np.arange(900) // 30, "i": range(900)})
+    query = read_query("SELECT * FROM r MATCH_RECOGNIZE (PARTITION BY k PATTERN (A))", "query", "spark")
+    plan = plan_of(query, occurrences_in(query)[0].clause, table.schema)
+    pieces = packed(plan, ("k", "i"), 10, 0, iter(table.to_batches()))
+    parts = [part["k"].to_pylist() for part in unpacked(plan, pieces)]
+    assert len(parts) > 5
+    assert sorted(key for part in parts for key in {*part}) == list(range(30))
+    assert all(part == sorted(part) for part in parts)
+
+
 def test_no_rows_give_none() -> None:
     query = read_query("SELECT * FROM r MATCH_RECOGNIZE (PATTERN (A))", "query", "spark")
     plan = plan_of(query, occurrences_in(query)[0].clause, pa.schema([("x", pa.int64())]))
     empty = pa.RecordBatch.from_pydict({"x": pa.array([], pa.int64())})
-    assert unpacked(plan, packed(plan, ("x",), 0, iter([empty]))) is None
+    assert list(packed(plan, ("x",), 1, 0, iter([empty]))) == []
+    assert list(unpacked(plan, iter([]))) == []

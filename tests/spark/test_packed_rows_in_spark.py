@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE without PARTITION BY: rows that tasks sort come as if Spark had sorted them."""
+"""MATCH_RECOGNIZE: rows that tasks sort come as if Spark had sorted them."""
 
 from __future__ import annotations
 
