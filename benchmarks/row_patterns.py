@@ -2,9 +2,9 @@
 
 Every engine runs the same text, or the same query in its own words where it lacks some, over the same rows,
 with ``PARTITION BY`` and without it. Timed are: in the core, processor seconds from a sorted table to the
-result; on Spark, from Parquet files to a sink that throws the rows away, in a warm session; in Flink, from
-rows in memory to such a sink, behind a round to warm up. What each finds, the first and the last row of every
-match, is compared with what the core finds before a figure is given.
+result; on Spark, from Parquet files to a sink that throws the rows away, in a warm session with a core for
+each slot; in Flink, from rows in memory to such a sink, behind a round to warm up. What each finds, the first
+and the last row of every match, is compared with what the core finds before a figure is given.
 
 The questions are those of others: letters and prices as in Flink's documents, a condition on an average from
 there too, sessions, and the gap pattern of Zhu, Huang and Chaudhuri (PVLDB 2023), over more and more rows.
@@ -13,6 +13,7 @@ there too, sessions, and the gap pattern of Zhu, Huang and Chaudhuri (PVLDB 2023
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -196,6 +197,10 @@ def alone(slots: int, events: int, rounds: int) -> list[tuple[str, str, int, str
             first, last = (events * part // FILES for part in (number, number + 1))
             pq.write_table(table.slice(first, last - first), folder / f"{number}.parquet")
         (folder / "_done").touch()
+    if hasattr(
+        os, "sched_setaffinity"
+    ):  # Linux; one slot alone keeps more than a core busy, the JVM and Python
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:slots])
     settings = {"spark.master": f"local[{slots}]", "spark.sql.adaptive.enabled": "true"}  # as Spark's own
     spark = build_session("bench", settings)
     rows = []
