@@ -14,6 +14,7 @@ from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.members import as_stated, asked_where_it_stands, separate
+from spark_pace.core.plan.rule import Conjunct
 from spark_pace.core.plan.shape import Gap
 from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
@@ -201,11 +202,21 @@ def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | 
         parts = separate(conjunct, pattern.components) if decided_here else []
         for part, said in zip(parts, separate(told, stretch.pattern.components), strict=False):
             if is_false(search, part.expr, rows, walking=walking):
+                if conjunct.is_order:
+                    return _out_of_order(stretch, search, told, rows)
                 columns = search.varied(walking=walking).columns(as_matrix(rows))
                 stated = as_stated(said)
                 text, values = in_values(columns, asked_where_it_stands(part), stated)
                 return Failure("where", text, canonical_text(stated), values)
     return None
+
+
+def _out_of_order(stretch: Stretch, search: Search, told: Conjunct, rows: list[int]) -> Failure:
+    """The failure of two events of a sequence in a conjunction, of which the second came first."""
+    names = [stretch.pattern.components[index].name for index in told.components]
+    first, second = (stretch.member(rows[search.places[name]], name) for name in names)
+    order = ", then ".join(names)
+    return Failure("order", f"{order}: {second} came before {first}", order, by=(second, first))
 
 
 def _forbidden(stretch: Stretch, search: Search, rows: list[int], level: int | None) -> Failure | None:

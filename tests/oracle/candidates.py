@@ -3,7 +3,7 @@
 A component that is not negated is positive. A candidate is found by its anchors: the event of each component
 that stands for one event, the first event of a group in first place, the last event of a group in last place.
 All else that belongs to a group follows from its neighbours. The components of a conjunction are all anchors,
-and stand in any order.
+and stand in any order, but for those of a sequence in it.
 """
 
 from __future__ import annotations
@@ -110,8 +110,14 @@ def optional_last(pattern: Pattern) -> int | None:
 
 
 def beginning(pattern: Pattern) -> list[int]:
-    """The components that a match can begin with: the first, and the next one if that is optional."""
+    """The components that a match can begin with: the first, and the next one if that is optional.
+
+    Of a conjunction all but those that stand behind another one in a sequence.
+    """
     order = positives(pattern)
+    if pattern.order == "conjunction":
+        behind = {one.components[1] for one in pattern.where if one.is_order}
+        return [index for index in order if index not in behind]
     return order[: 1 + (least_of(pattern, order[0]) == 0)]
 
 
@@ -179,7 +185,7 @@ def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
 def anchorings(pattern: Pattern, matching: Matching, size: int) -> Iterator[list[tuple[int, int]]]:
     """Pairs of component and place, in the order of both."""
     order = positives(pattern)
-    for first in beginning(pattern):
+    for first in beginning(pattern) if pattern.order == "sequence" else order[:1]:
         anchored = [
             index
             for index in order
@@ -260,12 +266,21 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
     here = bindings_of(pattern, production)
     of_positives = [
         conjunct
-        for conjunct in pattern.where
+        for conjunct in pattern.conditions
         if not any(pattern.components[index].negated for index in conjunct.components)
     ]
+    if not is_in_order(pattern, production):
+        return False
     return all(is_fulfilled(pattern, conjunct, here) for conjunct in of_positives) and not any(
         is_forbidden(pattern, stream, production, index) for index in inner_negatives(pattern)
     )
+
+
+def is_in_order(pattern: Pattern, production: Production) -> bool:
+    """Whether the events of each sequence in a conjunction stand in its order."""
+    seqs = {bound.component: bound.placed.seq for bound in production}
+    pairs = [one.components for one in pattern.where if one.is_order]
+    return all(seqs[first] < seqs[second] for first, second in pairs)
 
 
 # ---------------------------------------------------------------- negated components

@@ -55,8 +55,8 @@ Selections = tuple[list[Opened], list[Picked]]
 
 
 def initiators(pattern: Pattern, stream: Stream) -> list[Placed]:
-    """The events that match the first component, or the one behind an optional one; any of a conjunction."""
-    first = range(len(pattern.components)) if pattern.order == "conjunction" else beginning(pattern)
+    """The events that match a component that a match can begin with."""
+    first = beginning(pattern)
     return [placed for placed in stream if any(satisfies(pattern, index, placed) for index in first)]
 
 

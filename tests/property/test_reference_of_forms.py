@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous
 from spark_pace.core.plan.rule import Context, EmitField, Pattern, PredicateSpan, Rule, Span
+from spark_pace.core.plan.shape import sequences_of
 from tests.oracle.contexts import CONTEXTS as PICKED_BY
 from tests.oracle.contexts import Event, Selections
 from tests.oracle.expressions import Bindings, holds
@@ -41,13 +42,23 @@ def fits(pattern: Pattern, placed: Placed) -> list[int]:
     return [index for index, one in enumerate(pattern.components) if holds(one.predicate, here)]
 
 
+def opens(pattern: Pattern, placed: Placed) -> bool:
+    """Whether a set may begin with the event: as a component that stands behind no other in a sequence."""
+    return any(index not in dict(before(pattern)).values() for index in fits(pattern, placed))
+
+
+def before(pattern: Pattern) -> list[tuple[int, int]]:
+    """Pairs of components, the first directly before the second in a sequence in the conjunction."""
+    return [pair for one in sequences_of(pattern) for pair in itertools.pairwise(one)]
+
+
 def longer(pattern: Pattern, sets: list[Taken], placed: Placed) -> list[Taken]:
     """The sets that the event makes of those so far, and of nothing."""
     return [
         {**taken, index: placed}
         for taken in [{}, *sets]
         for index in fits(pattern, placed)
-        if index not in taken
+        if index not in taken and all(first in taken for first, second in before(pattern) if second == index)
     ]
 
 
@@ -61,7 +72,7 @@ def split(pattern: Pattern, sets: list[Taken]) -> tuple[list[Taken], list[Taken]
         for taken in whole
         if all(
             holds(one.expr, Bindings(bound={names[index]: placed.row for index, placed in taken.items()}))
-            for one in pattern.where
+            for one in pattern.conditions
         )
     ]
 
@@ -92,7 +103,7 @@ def with_all_open(pattern: Pattern, stream: Stream) -> Found:
     ids: dict[Placed, int] = {}
     closed: set[Placed] = set()
     for placed in stream:
-        if fits(pattern, placed):
+        if opens(pattern, placed):
             ids[placed] = len(ids)
         more, whole = split(pattern, longer(pattern, waiting, placed))
         waiting += more
@@ -113,7 +124,7 @@ def with_one_open(pattern: Pattern, stream: Stream) -> Found:
     while start < len(stream):
         start += 1
         opening = stream[start - 1]
-        if not fits(pattern, opening):
+        if not opens(pattern, opening):
             continue
         selection += 1
         waiting = list[Taken]()
@@ -180,7 +191,9 @@ def rewritten_pattern(pattern: Pattern, opening: dict[str, Any]) -> Pattern:
         components=tuple(
             replace(one, predicate=rewritten(one.predicate, opening)) for one in pattern.components
         ),
-        where=tuple(replace(one, expr=rewritten(one.expr, opening)) for one in pattern.where),
+        where=tuple(
+            one if one.is_order else replace(one, expr=rewritten(one.expr, opening)) for one in pattern.where
+        ),
     )
 
 

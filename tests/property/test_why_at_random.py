@@ -174,7 +174,9 @@ def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: H
 
 
 def check_where(told: Told) -> None:
-    stated = [[one.expr] if one.stated is None else conjuncts_of(one.stated) for one in told.pattern.where]
+    stated = [
+        [one.expr] if one.stated is None else conjuncts_of(one.stated) for one in told.pattern.conditions
+    ]
     (expr,) = {one for parts in stated for one in parts if canonical_text(one) == told.candidate.condition}
     assert not holds(expr, told.bindings())
     check_values(told.candidate.values, expr, told.bindings())
@@ -279,9 +281,22 @@ def check_closed(told: Told) -> None:
 
 
 def check_order(told: Told) -> None:
+    if told.pattern.order == "conjunction":
+        check_inner_order(told)
+        return
     assert told.pattern.context.selection == "next" and told.candidate.condition is not None
     (here,) = [placed for placed in told.home if placed.event.offset == told.answer.offset]
     assert not satisfies(told.pattern, told.found.index(told.candidate.condition), here)
+
+
+def check_inner_order(told: Told) -> None:
+    """Two events of a sequence in the conjunction, of which the second came first."""
+    names = told.candidate.condition.split(", then ")
+    pair = tuple(map(told.found.index, names))
+    assert pair in [one.components for one in told.pattern.where if one.is_order]
+    second, first = told.candidate.by
+    assert {first.event, second.event} <= {one.event for one in told.members}
+    assert second.event.seq < first.event.seq
 
 
 def check_not_chosen(told: Told) -> None:

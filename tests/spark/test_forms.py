@@ -79,6 +79,11 @@ rules:
     within: 9 s
     context: each, selected
     emit: {first: a.x, second: b.x, third: c.x}
+  - name: partly_in_order
+    pattern: {conjunction: [{sequence: [a: kind = 'a', b: kind = 'b']}, c: kind = 'c']}
+    within: 9 s
+    context: earliest, zero
+    emit: {first: a.x, second: b.x, third: c.x}
   - name: any_order_of_keys
     partition_by: [k]
     pattern: {conjunction: [a: kind = 'a', b: kind = 'b']}

@@ -13,6 +13,7 @@ from spark_pace.core.expr import Aggregate, Call, Column, Expr
 from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.members import asked, disjunction, names_in, united
 from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule
+from spark_pace.core.plan.shape import in_turn, sequences_of
 from tests.support.draws import chosen, composite, some
 from tests.support.form_strategies import (
     Spans,
@@ -60,7 +61,7 @@ def with_disjunctions(
         bit += len(components[index].members)
     assume(bit <= MOST_IN_OPENED_SPANS)
     where = []
-    for conjunct in pattern.where:
+    for conjunct in pattern.conditions:
         names = {}
         for old, new in zip(pattern.components, components, strict=True):
             if new.members:
@@ -71,6 +72,7 @@ def with_disjunctions(
             where += of_others(where[-1], components, swapped=draw(st.booleans()))
     if draw(st.booleans()):
         where = united(where, components)
+    where += [one for each in sequences_of(pattern) for one in in_turn(components, each)]
     return replace(pattern, components=tuple(components), where=tuple(where))
 
 

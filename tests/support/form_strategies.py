@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule, Span
+from spark_pace.core.plan.shape import in_turn
 from tests.support.draws import chosen, composite, shuffled, some
 from tests.support.grouped_strategies import grouped_emits, grouped_patterns
 from tests.support.strategies import (
@@ -45,16 +47,27 @@ COMPARISONS = ("=", "=", "<", ">", "<=", ">=", "<>")
 def conjunctive_patterns(
     draw: st.DrawFn, context: Context, *, in_span: bool = False, close_window: bool = False
 ) -> Pattern:
-    """A conjunction of two to four components, with or without conditions over several of them."""
+    """A conjunction of two to four components, by chance with conditions over several, and sequences."""
     close = "window" if close_window else "completion"
     if draw(st.integers(0, 4)) == 0:
         equal = draw(joined_patterns(context, close_window=close_window))
-        return replace(equal, order="conjunction")
+        return with_sequences(draw, replace(equal, order="conjunction"))
     names = tuple("pqrs"[: chosen(draw, [2, 2, 2, 2, 2, 3, 3, 3, 4])])
     components = tuple(Component(name, draw(predicates())) for name in names)
     where = tuple(draw(conjuncts(names)) for _ in range(chosen(draw, [0, 0, 1, 1, 1, 2])))
     length = window_or_none() if in_span else windows()
-    return Pattern(components, where, draw(length), context, close, order="conjunction")
+    return with_sequences(draw, Pattern(components, where, draw(length), context, close, order="conjunction"))
+
+
+def with_sequences(draw: st.DrawFn, pattern: Pattern) -> Pattern:
+    """The conjunction, by chance with sequences in it, of components that are listed one after the other."""
+    if draw(st.booleans()):
+        return pattern
+    count = len(pattern.components)
+    bounds = sorted({0, count, *some(draw, range(1, count), 0)})
+    inside = (range(first, last) for first, last in pairwise(bounds))
+    order = (one for each in inside for one in in_turn(pattern.components, each))
+    return replace(pattern, where=(*pattern.where, *order))
 
 
 @composite

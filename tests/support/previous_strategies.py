@@ -59,7 +59,7 @@ def more_conjuncts(draw: st.DrawFn, pattern: Pattern) -> list[Conjunct]:
 def with_previous(draw: st.DrawFn, pattern: Pattern, *, in_span: bool) -> Pattern:
     """The pattern with ``prev`` in some of its conditions over components."""
     components = pattern.components
-    where = [*pattern.where, *(more_conjuncts(draw, pattern) if draw(st.booleans()) else [])]
+    where = [*pattern.conditions, *(more_conjuncts(draw, pattern) if draw(st.booleans()) else [])]
     names = [name for index in singles(pattern) for name in names_of(components[index])]
     looking = []
     for conjunct in where:
@@ -67,7 +67,8 @@ def with_previous(draw: st.DrawFn, pattern: Pattern, *, in_span: bool) -> Patter
             looks = some(draw, names, 0) if names else []
             backs = [chosen(draw, [1, 1, 1, 2, 3]) for _ in looks]
             looking.append(asked(looked_back(part, looks, backs), components))
-    pattern = replace(pattern, where=tuple(united(looking, components)))
+    order = (one for one in pattern.where if one.is_order)
+    pattern = replace(pattern, where=(*united(looking, components), *order))
     if pattern.within is None and not in_span and needs_window(pattern.context, pattern.where):
         pattern = replace(pattern, within=draw(windows()))
     return pattern

@@ -45,6 +45,7 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Span,
 )
+from spark_pace.core.plan.shape import sequences_of
 from spark_pace.core.plan.time_units import show_length
 
 
@@ -177,13 +178,21 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
         "pattern": "; ".join(
             [*map(_absence_text, pattern.absences), *map(_component_text, pattern.components)]
         ),
-        "order": pattern.order if pattern.order != "sequence" else "",
-        "where": "; ".join(canonical_text(conjunct.stated or conjunct.expr) for conjunct in pattern.where),
+        "order": _order_text(pattern),
+        "where": "; ".join(canonical_text(one.stated or one.expr) for one in pattern.conditions),
         "within": show_length(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",
         "close": pattern.close,
         "contiguity": pattern.contiguity if pattern.contiguity != "relaxed" else "",
     }
+
+
+def _order_text(pattern: Pattern) -> str:
+    if pattern.order == "sequence":
+        return ""
+    names = [component.name for component in pattern.components]
+    inside = (", then ".join(names[index] for index in one) for one in sequences_of(pattern))
+    return "; ".join([pattern.order, *inside])
 
 
 def fold_text(fold: Fold) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from spark_pace.core.expr import STRUCT, Expr, TypeName
+from spark_pace.core.columns import SEQ
+from spark_pace.core.expr import STRUCT, Call, Column, Expr, TypeName
 from spark_pace.core.plan.component import Component, Contiguity, Ending
 from spark_pace.core.plan.fold import Fold, PythonFold, StateMachine
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
@@ -137,6 +138,12 @@ class Conjunct:
     components: tuple[int, ...]
     stated: Expr | None = None
 
+    @property
+    def is_order(self) -> bool:
+        """True if it says that one event stands before another (`spark_pace.core.plan.shape.in_turn`)."""
+        sides = self.expr.arguments if isinstance(self.expr, Call) else ()
+        return any(isinstance(side, Column) and side.attribute == SEQ for side in sides)
+
 
 @dataclass(frozen=True)
 class Absence:
@@ -174,7 +181,8 @@ class Pattern:
 
     With the contiguity "strict" no event of the rule's stream stands between two events of a match. In the
     order "sequence" events of components come one after the other as they are listed, in a "conjunction" in
-    any order. `absences` are the negated components in first place; they are not among `components`.
+    any order, but for the sequences in it (`spark_pace.core.plan.shape.sequences_of`). `absences` are the
+    negated components in first place; they are not among `components`.
     """
 
     components: tuple[Component, ...]
@@ -186,6 +194,11 @@ class Pattern:
     order: Order = "sequence"
     strategy: Strategy | None = None  # the search for *earliest, selected*; None: the program chooses
     absences: tuple[Absence, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Conjunct, ...]:
+        """The conditions of the rule's ``where``, without those of sequences in a conjunction."""
+        return tuple(one for one in self.where if not one.is_order)
 
     @property
     def every(self) -> tuple[Component, ...]:

@@ -9,11 +9,14 @@ ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 
-from spark_pace.core.plan.component import Times
+from spark_pace.core.columns import SEQ
+from spark_pace.core.expr import Call, Column
+from spark_pace.core.plan.component import Component, Times
 from spark_pace.core.plan.rule import Conjunct, Pattern
 
 _ANY = Times(0, None)
@@ -30,10 +33,38 @@ def without_members(pattern: Pattern) -> int:
     return 0xFFFF & ~sum(members)
 
 
+def in_turn(components: Sequence[Component], sequence: Sequence[int]) -> tuple[Conjunct, ...]:
+    """The conditions of a sequence in a conjunction: each component's event stands before the next one's.
+
+    Args:
+        components: the components of the conjunction.
+        sequence: the indices of those of the sequence, ascending.
+    """
+    places = [Column(components[index].name, SEQ, "BIGINT") for index in sequence]
+    before = [Call("<", pair, "BOOLEAN") for pair in pairwise(places)]
+    return tuple(Conjunct(expr, pair) for expr, pair in zip(before, pairwise(sequence), strict=True))
+
+
+def sequences_of(pattern: Pattern) -> tuple[tuple[int, ...], ...]:
+    """The sequences in a conjunction: for each the indices of its components, ascending."""
+    found: list[tuple[int, ...]] = []
+    for first, second in (one.components for one in pattern.where if one.is_order):
+        if found and found[-1][-1] == first:
+            found[-1] = (*found[-1], second)
+        else:
+            found.append((first, second))
+    return tuple(found)
+
+
+def _bits(indices: Iterable[int]) -> int:
+    """The mask with these bits."""
+    return sum(1 << index for index in indices)
+
+
 def initiator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark initiators: an event that can open a selection has at least one."""
     if pattern.order == "conjunction":
-        return component_bits(pattern)
+        return component_bits(pattern) & ~_bits(index for one in sequences_of(pattern) for index in one[1:])
     behind = shape_of(pattern).without_first
     return 1 if behind is None else 1 | 1 << behind
 
@@ -41,7 +72,7 @@ def initiator_bits(pattern: Pattern) -> int:
 def terminator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark terminators: an event that can end a candidate has at least one."""
     if pattern.order == "conjunction":
-        return initiator_bits(pattern)
+        return component_bits(pattern) & ~_bits(index for one in sequences_of(pattern) for index in one[:-1])
     shape = shape_of(pattern)
     behind = 0 if shape.optional_last is None else 1 << shape.optional_last
     return 1 << shape.anchors[-1] | behind

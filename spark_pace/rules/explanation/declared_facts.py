@@ -16,7 +16,7 @@ from spark_pace.core.plan.meaning import used_attributes
 from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.previous_tests import filters_back
 from spark_pace.core.plan.rule import Absence, CountSpan, GridSpan, Pattern, Rule, SessionSpan, Span
-from spark_pace.core.plan.shape import optional_last_of
+from spark_pace.core.plan.shape import optional_last_of, sequences_of
 from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.rules.explanation.facts import (
     CANDIDATES,
@@ -44,7 +44,7 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
     where = [
         ConditionFacts(canonical_text(expr), IN_ORDER if rule.span is None else IN_SPANS) for expr in before
     ]
-    for conjunct in pattern.where:
+    for conjunct in pattern.conditions:
         negated = any(pattern.components[index].negated for index in conjunct.components)
         text = canonical_text(as_stated(conjunct))
         where.append(ConditionFacts(text, FORBIDDING if negated else CANDIDATES))
@@ -55,6 +55,9 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
             *(_component(rule, pattern, index) for index in range(len(pattern.components))),
         ),
         where=tuple(where),
+        sequences=tuple(
+            tuple(pattern.components[index].name for index in one) for one in sequences_of(pattern)
+        ),
         strict=_others(rule) if pattern.contiguity == "strict" else None,
         context=str(pattern.context),
         within=length_in_words(pattern.within) if pattern.within else None,

@@ -71,7 +71,10 @@ class ComponentFacts:
 
 @dataclass(frozen=True)
 class PatternFacts:
-    """A pattern. `strict` says which events count as neighbours; None if contiguity is relaxed."""
+    """A pattern. `strict` says which events count as neighbours; None if contiguity is relaxed.
+
+    `sequences` are those in a conjunction: of each the names of the components whose events come in order.
+    """
 
     order: str
     components: tuple[ComponentFacts, ...]
@@ -80,6 +83,7 @@ class PatternFacts:
     context: str
     within: str | None
     close: str
+    sequences: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,8 @@ def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
             yield label, f"{name}{times}: {_tested(component.parts)}"
     if pattern.order == "conjunction":
         yield "roles", "in any order; an event that matches several may stand for any one of them"
+    for sequence in pattern.sequences:
+        yield "in order", ", then ".join(sequence)
     for component in pattern.components:
         yield from _form(component)
     for condition in pattern.where:

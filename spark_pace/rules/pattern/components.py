@@ -32,6 +32,7 @@ from spark_pace.rules.pattern.disjunction import (
     members_listed,
     with_bits,
 )
+from spark_pace.rules.pattern.inner_sequences import flattened
 from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 from spark_pace.rules.pattern.times import read_times
 
@@ -73,18 +74,20 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     order, node = _listing(fields, opened=opened)
     if node is None:
         return None
+    most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
+    listed, sequences = flattened(node, most, rule.report) if order == "conjunction" else (node, ())
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
-    found = _read_list(node, scope, rule.report)
+    found = None if listed is None else _read_list(listed, scope, rule.report)
     if found is None:
         return None
-    check_members(found, MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS, rule.report)
+    check_members(found, most, rule.report)
     if opened:
         _check_none_is_open(found, rule.report)
     components = with_bits([placed.component for placed in found])
     misspelt = not {*_ORDERS} & {*mapping.entries}
     if order == "conjunction":
         check_plain(found, rule.report)
-        return Listed(order, components, misspelt)
+        return Listed(order, components, misspelt, sequences=sequences)
     check_places(found, node.place, rule.report, walks=walks)
     leading = leading_of(found)
     return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())

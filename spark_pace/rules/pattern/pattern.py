@@ -11,6 +11,7 @@ from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable, names_of
 from spark_pace.core.plan.rule import EventSchema, Pattern, Within
+from spark_pace.core.plan.shape import in_turn
 from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar
 from spark_pace.rules.document.report import Report, nearest, quote
@@ -53,6 +54,7 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
             rule.report.add(rule.place, 'must have the key "within"', "none", do)
     complete, several = assigned(listed.components, conjuncts)
     absences, several = absences_of(listed, complete, several)
+    several = (*several, *(one for each in listed.sequences for one in in_turn(complete, each)))
     value, contiguity = selecting.context.value, selecting.contiguity
     pattern = Pattern(
         complete[first:], several, within, value, selecting.close, contiguity, order, selecting.strategy,

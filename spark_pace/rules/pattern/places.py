@@ -20,12 +20,14 @@ class Listed:
         components: the components in the order of the file.
         misspelt: True if the key ``sequence`` or ``conjunction`` was misspelt; `order` is the one meant.
         leading: the first of them, as long as they are negated, in a sequence.
+        sequences: the sequences in a conjunction: of each the indices of its components.
     """
 
     order: Order
     components: Sequence[Component]
     misspelt: bool
     leading: Sequence[Placed] = ()
+    sequences: Sequence[Sequence[int]] = ()
 
     @property
     def behind(self) -> Sequence[Component]:
@@ -99,7 +101,7 @@ def check_plain(found: Sequence[Placed], report: Report) -> None:
                 placed.place,
                 'must not have "follows: strict" in a conjunction',
                 quote(component.name),
-                "Its events come in any order: write a sequence.",
+                "The event before it may be of any component: leave it out, or write a sequence alone.",
             )
         if component.negated or component.times is not None:
             what = "negated" if component.negated else f"times: {component.times}"

@@ -81,15 +81,15 @@ def with_coalesce(rule: Rule) -> Rule:
     if pattern is None or pattern.strategy is not None or (pattern.within is None and rule.span is None):
         return rule
     places = [k for k, one in enumerate(pattern.components) if not one.negated and one.times is None]
-    if pattern.where:
-        known, places = as_stated(pattern.where[-1]), [*pattern.where[-1].components]
+    if pattern.conditions:
+        known, places = as_stated(pattern.conditions[-1]), [*pattern.conditions[-1].components]
     elif len(places) > 1:
         places = places[:2]
         first, second = (pattern.components[k].name for k in places)
         known = condition("<=", column("x", first), column("y", second))
     else:
         return rule
-    told = Call("coalesce", (known, Literal(not pattern.where, "BOOLEAN")), "BOOLEAN")
+    told = Call("coalesce", (known, Literal(not pattern.conditions, "BOOLEAN")), "BOOLEAN")
     more = replace(asked(told, pattern.components), components=tuple(places))
     return replace(rule, pattern=replace(pattern, where=(*pattern.where, more)))
 
@@ -196,6 +196,7 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
 KINDS_OF_RULES = (
     "sequence",
     "conjunction",
+    "inner sequence",
     "disjunction",
     "where",
     "arithmetic",
@@ -278,6 +279,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
         yield "within both" if time and events else "within time" if time else "within events"
     if pattern.where:
         yield "where"
+    if any(one.is_order for one in pattern.where):
+        yield "inner sequence"
     for one in pattern.where:
         if any(isinstance(node, Previous) for node in walk(one.expr)):
             yield "prev of components"

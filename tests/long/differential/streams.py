@@ -15,6 +15,7 @@ from typing import Any
 from spark_pace.core.expr import Expr
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Conjunct, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.shape import sequences_of
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.matches import evaluate
@@ -131,6 +132,10 @@ class _Maker:
         order = [index for index, one in enumerate(pattern.components) if not one.negated]
         if pattern.order == "conjunction":
             self.random.shuffle(order)
+            for sequence in sequences_of(pattern):
+                places = sorted(map(order.index, sequence))
+                for place, index in zip(places, sequence, strict=True):
+                    order[place] = index
         counts = pattern.within is not None and pattern.within.events
         strict = {pattern.contiguity, *(component.follows for component in pattern.components)}
         near = "strict" in strict or counts
@@ -144,7 +149,7 @@ class _Maker:
                 groups[component.name] = []
             known.add(index)
             conjuncts = [
-                one for one in pattern.where if index in one.components and known >= {*one.components}
+                one for one in pattern.conditions if index in one.components and known >= {*one.components}
             ]
             for number in range(count):
                 whole = conjuncts if number == count - 1 else []

@@ -17,6 +17,7 @@ NOT_SIMPLE = (
     *("repeated", "optional", "until", "run", "further events", "optional first", "optional last"),
     *("negated", "negated last", "strict", "follows strict"),
 )
+ANY_ORDER = ("conjunction", "inner sequence")
 FOLDS = ("moves", "function")
 WITHOUT_PATTERN = ("aggregates", "operator", *FOLDS)
 SPANS = ("opened span", "grid span", "count span", "session span", *WITHOUT_PATTERN)
@@ -45,7 +46,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("is_rid_of_closed",),
-        ("conjunction", "close window", "latest, zero", "earliest, zero", "merge selection"),
+        (*ANY_ORDER, "close window", "latest, zero", "earliest, zero", "merge selection"),
         "it is for sequences whose selections close, and whose matches do not wait",
     ),
     Impossible(
@@ -60,7 +61,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("USING_UP_ROWS",),
-        ("conjunction", *NOT_SIMPLE, *WITHOUT_PATTERN, *ZERO, *ONE_OPEN),
+        (*ANY_ORDER, *NOT_SIMPLE, *WITHOUT_PATTERN, *ZERO, *ONE_OPEN),
         "it is for *earliest, selected* of simple sequences",
     ),
     Impossible(
@@ -70,7 +71,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("FIRST_ROWS",),
-        ("conjunction",),
+        ANY_ORDER,
         "it is for walks, of patterns and to what closes a span, and for sequences",
     ),
     Impossible(
@@ -85,7 +86,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("is_pruned",),
-        ("conjunction", "optional first", *SPANS),
+        (*ANY_ORDER, "optional first", *SPANS),
         "it is for negated components before one event of sequences, and inside spans nothing is kept",
     ),
     Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),

@@ -288,6 +288,9 @@ def test_the_command_writes_one_object(tmp_path: Path) -> None:
 
 OPENED = AB + "\n    span: {open: type = 'a', close: type = 'c' and x > open.x, within: 9 s}"
 ANY = "pattern: {conjunction: [a: type = 'a', b: type = 'b']}\n    within: 5 s"
+IN_ORDER = (
+    "pattern: {conjunction: [{sequence: [a: type = 'a', b: type = 'b']}, c: type = 'c']}\n    within: 5 s"
+)
 EQUAL = ANY + "\n    where: a.x = b.x"
 MORE = OPENED + "\n    where: a.x - b.x > open.x"
 
@@ -298,6 +301,8 @@ MORE = OPENED + "\n    where: a.x - b.x > open.x"
         ("b=1 a=2 b=2", EQUAL, 0, "selection 0, b#0, then a#1: a.x = b.x: 2 = 1 is false"),
         ("b b d d d d d d a", ANY, 1, "selection 1, b#1, then a#2: within 5 s: 7 s"),
         ("b b d", ANY, 1, "selection 1, b#1: waits for a"),
+        ("c b d a", IN_ORDER, 1, "selection 0, c#0 b#1, then a#2: a, then b: b#1 came before a#2"),
+        ("c a d", IN_ORDER, 1, "selection 0, c#0 a#1: waits for b"),
         ("b a a", ANY + "\n    context: earliest, selected", 2,
          "selection 1, nothing, then a#1: #1 was used up by match 0"),
         ("b b a", ANY + "\n    context: latest, zero", 0,

@@ -94,6 +94,19 @@ def test_conditions_go_to_a_component_that_stands_for_one_event_and_to_a_negated
     }
 
 
+def test_checkpoints_compare_the_order_of_a_sequence_in_a_conjunction(tmp_path: Path) -> None:
+    a, b, c = "a: kind = 'a'", "b: kind = 'b'", "c: kind = 'c'"
+    written = [f"{a}, {b}, {c}", f"{{sequence: [{a}, {b}]}}, {c}", f"{{sequence: [{a}, {b}, {c}]}}"]
+    rules = [f"name: r{n}, pattern: {{conjunction: [{one}]}}, within: 1 s" for n, one in enumerate(written)]
+    parts = [rule_parts(rule) for rule in load(tmp_path, *rules)]
+    assert [one["order"] for one in parts] == [
+        "conjunction",
+        "conjunction; a, then b",
+        "conjunction; a, then b, then c",
+    ]
+    assert not any("where" in one for one in parts)
+
+
 def test_a_condition_over_a_group_alone_is_one_on_the_candidate(tmp_path: Path) -> None:
     pattern = load_pattern(tmp_path, f"{ALL}, where: count(g) > 2 and avg(g.x) > 1.5 and last(g.kind) <> 'z'")
     assert conditions(pattern) == [

@@ -16,7 +16,7 @@ from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.row_tables import searched_of
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.plan.shape import component_bits
 
 
 def completing(search: AnyOrder, starts: Ints, end: Ints) -> Ints:
@@ -98,7 +98,7 @@ def _kept_tables(search: AnyOrder) -> Conjunction:
 
 def _tables(search: AnyOrder, *, uses_up: bool) -> Conjunction:
     """The tables of a conjunction."""
-    bits = initiator_bits(search.pattern)
+    bits = component_bits(search.pattern)
     masks = (search.stream.mask & np.uint16(bits)).astype(np.int64)
     searched = searched_of(search, None, np.full(search.stream.rows, NO_ROW) if uses_up else None)
     shared = _shared(masks, search.steps)

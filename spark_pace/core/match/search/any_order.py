@@ -3,7 +3,8 @@
 A candidate has an event for each component, no event twice. Its first event is that of some component, and
 the others stand behind it; so a conjunction of n components takes n searches, one for each component that may
 come first (or last), not one for each order of all. In a search the components follow each other as
-conditions join them, and each takes rows from the whole range that is left.
+conditions join them, and each takes rows from the whole range that is left. That components of a sequence in
+the conjunction come in order is a condition as others are (`spark_pace.core.plan.shape.in_turn`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from functools import reduce
-from itertools import permutations
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.plan.shape import initiator_bits, rearranged
+from spark_pace.core.plan.shape import initiator_bits, rearranged, terminator_bits
 from spark_pace.core.ranges import expand, pieces
 
 
@@ -34,21 +34,25 @@ class AnyOrder(Search):
     """
 
     def __init__(self, stream: Stream, pattern: Pattern) -> None:
-        """Begin with all rows that match a component."""
+        """Begin with all rows that match a component that may come first, or last."""
         super().__init__(stream, pattern)
-        rows = np.flatnonzero(stream.mask & np.uint16(initiator_bits(pattern)))
-        self._firsts = self._lasts = rows
+        begin, end = initiator_bits(pattern), terminator_bits(pattern)
+        self._firsts = self._lasts = np.flatnonzero(stream.mask & np.uint16(begin))
+        if begin != end:
+            self._lasts = np.flatnonzero(stream.mask & np.uint16(end))
+        self._first_roles = [role for role in range(self.steps) if begin >> role & 1]
+        self._last_roles = [role for role in range(self.steps) if end >> role & 1]
         self.limited = False
         self._arranged: dict[tuple[int, ...], Search] = {}
 
     @property
     def initiators(self) -> Ints:
-        """int64[], the rows that match some component, of which one begins a candidate, ascending."""
+        """int64[], the rows that match some component that may come first, ascending."""
         return self._firsts
 
     @property
     def terminators(self) -> Ints:
-        """int64[], the rows that match some component, of which one ends a candidate, ascending."""
+        """int64[], the rows that match some component that may come last, ascending."""
         return self._lasts
 
     def starting(self, rows: Ints) -> AnyOrder:
@@ -85,7 +89,7 @@ class AnyOrder(Search):
         if self.steps == 1:
             return firsts
         mask, fits = self.stream.mask, np.zeros(len(firsts), np.bool_)
-        for first, last in permutations(range(self.steps), 2):
+        for first, last in self._ends():
             place = np.flatnonzero(has_bit(mask[firsts], first) & ~fits)
             ends = lasts[has_bit(mask[lasts], last)]
             holds = np.full(len(place), len(ends) > 0)
@@ -93,6 +97,10 @@ class AnyOrder(Search):
                 holds &= comparison.may_hold(firsts[place], ends)
             fits[place] = holds
         return firsts[fits]
+
+    def _ends(self) -> list[tuple[int, int]]:
+        """The components that may come first and last, in pairs."""
+        return [(first, last) for first in self._first_roles for last in self._last_roles if first != last]
 
     def _of_pair(self, first: int, last: int) -> list[Comparison]:
         """The comparisons of two components, seen from the first one."""
@@ -123,13 +131,13 @@ class AnyOrder(Search):
             for piece in self.ending_with(self._lasts, start):
                 yield piece[np.isin(self.firsts(piece), rows)]
             return
-        for role in range(self.steps):
+        for role in self._first_roles:
             mine = has_bit(self.stream.mask[rows], role)
             yield from self._joined((role,), rows[mine, None], rows[mine], end[mine])
 
     def ending_with(self, rows: Ints, start: Ints) -> Iterator[Ints]:
         """All candidates that end with each of m rows and begin at row `start` or behind it, in pieces."""
-        for role in range(self.steps):
+        for role in self._last_roles:
             mine = has_bit(self.stream.mask[rows], role)
             yield from self._joined((role,), rows[mine, None], start[mine] - 1, rows[mine])
 
@@ -138,7 +146,7 @@ class AnyOrder(Search):
         if self.steps == 1:
             yield firsts[firsts == lasts, None]
         mask = self.stream.mask
-        for first, last in permutations(range(self.steps), 2):
+        for first, last in self._ends():
             mine = has_bit(mask[firsts], first) & has_bit(mask[lasts], last)
             after, end = firsts[mine], lasts[mine]
             yield from self._joined((first, last), np.column_stack([after, end]), after, end)
