@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from spark_pace.core.expr import Column, Previous
 from spark_pace.core.plan.rule import Absence, Conjunct, Pattern
 from tests.oracle.expressions import Bindings, Row, conjuncts_of, holds, nodes_of
+from tests.oracle.inner_sequences import is_in_order
 from tests.oracle.stream import Bound, Placed, Production, Stream, inside
 
 Matching = list[list[bool]]  # by component, then by place in the stream
@@ -110,14 +111,8 @@ def optional_last(pattern: Pattern) -> int | None:
 
 
 def beginning(pattern: Pattern) -> list[int]:
-    """The components that a match can begin with: the first, and the next one if that is optional.
-
-    Of a conjunction all but those that stand behind another one in a sequence.
-    """
+    """The components that a match can begin with: the first, and the next one if that is optional."""
     order = positives(pattern)
-    if pattern.order == "conjunction":
-        behind = {one.components[1] for one in pattern.where if one.is_order}
-        return [index for index in order if index not in behind]
     return order[: 1 + (least_of(pattern, order[0]) == 0)]
 
 
@@ -185,7 +180,7 @@ def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
 def anchorings(pattern: Pattern, matching: Matching, size: int) -> Iterator[list[tuple[int, int]]]:
     """Pairs of component and place, in the order of both."""
     order = positives(pattern)
-    for first in beginning(pattern) if pattern.order == "sequence" else order[:1]:
+    for first in beginning(pattern):
         anchored = [
             index
             for index in order
@@ -252,7 +247,8 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
         if count < least_of(pattern, index) or (most is not None and count > most):
             return False
     places = [bound.placed.seq for bound in production]
-    if not inside(pattern.within, production[0].placed, production[-1].placed):
+    fits = inside(pattern.within, production[0].placed, production[-1].placed)
+    if not fits or not is_in_order(pattern, production):
         return False
     if pattern.contiguity == "strict" and places != list(range(places[0], places[0] + len(places))):
         return False
@@ -269,18 +265,9 @@ def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bo
         for conjunct in pattern.conditions
         if not any(pattern.components[index].negated for index in conjunct.components)
     ]
-    if not is_in_order(pattern, production):
-        return False
     return all(is_fulfilled(pattern, conjunct, here) for conjunct in of_positives) and not any(
         is_forbidden(pattern, stream, production, index) for index in inner_negatives(pattern)
     )
-
-
-def is_in_order(pattern: Pattern, production: Production) -> bool:
-    """Whether the events of each sequence in a conjunction stand in its order."""
-    seqs = {bound.component: bound.placed.seq for bound in production}
-    pairs = [one.components for one in pattern.where if one.is_order]
-    return all(seqs[first] < seqs[second] for first, second in pairs)
 
 
 # ---------------------------------------------------------------- negated components

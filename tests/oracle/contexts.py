@@ -25,6 +25,7 @@ from tests.oracle.candidates import (
     trailing_negatives,
     with_optional_last,
 )
+from tests.oracle.inner_sequences import first_ones
 from tests.oracle.stream import BEGIN, Bound, Placed, Position, Production, Stream, inside, window_end
 from tests.oracle.stream import Event as Event
 from tests.oracle.walk import walk
@@ -56,7 +57,7 @@ Selections = tuple[list[Opened], list[Picked]]
 
 def initiators(pattern: Pattern, stream: Stream) -> list[Placed]:
     """The events that match a component that a match can begin with."""
-    first = beginning(pattern)
+    first = first_ones(pattern) if pattern.order == "conjunction" else beginning(pattern)
     return [placed for placed in stream if any(satisfies(pattern, index, placed) for index in first)]
 
 

@@ -31,7 +31,7 @@ from tests.support.forms import form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.strategies import CONTEXTS, rules
 from tests.support.streams import dense_streams
-from tests.support.told_by_why import Answers, Home, Told, answers
+from tests.support.told_by_why import Answers, Home, Told, answers, check_inner_order
 from tests.support.told_tests import check_before, check_further, check_not_ended, check_tests, check_values
 
 ASKED = 2  # events of a stream
@@ -174,9 +174,8 @@ def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: H
 
 
 def check_where(told: Told) -> None:
-    stated = [
-        [one.expr] if one.stated is None else conjuncts_of(one.stated) for one in told.pattern.conditions
-    ]
+    conditions = told.pattern.conditions
+    stated = [[one.expr] if one.stated is None else conjuncts_of(one.stated) for one in conditions]
     (expr,) = {one for parts in stated for one in parts if canonical_text(one) == told.candidate.condition}
     assert not holds(expr, told.bindings())
     check_values(told.candidate.values, expr, told.bindings())
@@ -287,16 +286,6 @@ def check_order(told: Told) -> None:
     assert told.pattern.context.selection == "next" and told.candidate.condition is not None
     (here,) = [placed for placed in told.home if placed.event.offset == told.answer.offset]
     assert not satisfies(told.pattern, told.found.index(told.candidate.condition), here)
-
-
-def check_inner_order(told: Told) -> None:
-    """Two events of a sequence in the conjunction, of which the second came first."""
-    names = told.candidate.condition.split(", then ")
-    pair = tuple(map(told.found.index, names))
-    assert pair in [one.components for one in told.pattern.where if one.is_order]
-    second, first = told.candidate.by
-    assert {first.event, second.event} <= {one.event for one in told.members}
-    assert second.event.seq < first.event.seq
 
 
 def check_not_chosen(told: Told) -> None:

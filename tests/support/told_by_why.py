@@ -11,6 +11,7 @@ from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer_parts import Candidate, EventRef, Member
 from tests.oracle.candidates import opened_by
 from tests.oracle.expressions import Bindings, Row
+from tests.oracle.inner_sequences import ordered_pairs
 from tests.oracle.matches import seen_inside
 from tests.oracle.rules_stream import in_stream_order, keyed_streams
 from tests.oracle.spans import spans_of
@@ -162,3 +163,13 @@ def answers(rule: Rule, events: list[Event], places: set[int]) -> Answers:
     matches = [] if rule.operator else replay_table([rule], table).matches.to_pylist()  # calls no operator
     told = {place: why([rule], table, rule=rule.name, at=f"table:{place}") for place in places}
     return Answers(rule, events, matches, told)
+
+
+def check_inner_order(told: Told) -> None:
+    """Two events of a sequence in a conjunction, of which the second came first."""
+    assert told.candidate.condition is not None
+    pair = tuple(map(told.found.index, told.candidate.condition.split(", then ")))
+    assert pair in ordered_pairs(told.pattern)
+    second, first = told.candidate.by
+    assert {first.event, second.event} <= {one.event for one in told.members}
+    assert second.event.seq < first.event.seq

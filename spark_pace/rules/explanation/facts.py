@@ -71,10 +71,7 @@ class ComponentFacts:
 
 @dataclass(frozen=True)
 class PatternFacts:
-    """A pattern. `strict` says which events count as neighbours; None if contiguity is relaxed.
-
-    `sequences` are those in a conjunction: of each the names of the components whose events come in order.
-    """
+    """A pattern. `strict` says which events count as neighbours; None if contiguity is relaxed."""
 
     order: str
     components: tuple[ComponentFacts, ...]
@@ -83,7 +80,7 @@ class PatternFacts:
     context: str
     within: str | None
     close: str
-    sequences: tuple[tuple[str, ...], ...] = ()
+    sequences: tuple[tuple[str, ...], ...] = ()  # in a conjunction: which components come in order
 
 
 @dataclass(frozen=True)

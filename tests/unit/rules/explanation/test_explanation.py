@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace.job_file import rules_in
-from spark_pace.rules import explain, explain_as_json, load_rules
+from spark_pace.rules import explain, load_rules
 
 RULES = """
 events: {{schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}}
@@ -191,35 +191,6 @@ NEVER = "{name: n, when: x = 4, not: true}"
 def test_it_says_what_a_group_takes(tmp_path: Path, sequence: str, context: str, line: str) -> None:
     lines = explained_pattern(tmp_path, sequence, f"within: 5 s, context: '{context}'")
     assert [told[15:] for told in lines if told.startswith("  group ")] == [line]
-
-
-def test_it_says_that_the_events_of_a_conjunction_come_in_any_order(tmp_path: Path) -> None:
-    path = tmp_path / "rules.yaml"
-    path.write_text(
-        'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\n'
-        "rules: [{name: r, pattern: {conjunction: [a: x = 1, b: x = 2]}, within: 5 s}]\n",
-        encoding="utf-8",
-    )
-    (rule,) = load_rules(path)
-    assert explain(rule)[1:4] == (
-        "  conjunction  a: x = 1  [intake, on whole columns]",
-        "               b: x = 2  [intake, on whole columns]",
-        "  roles        in any order; an event that matches several may stand for any one of them",
-    )
-
-
-def test_it_says_which_components_of_a_conjunction_come_in_order(tmp_path: Path) -> None:
-    path = tmp_path / "rules.yaml"
-    path.write_text(
-        'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\n'
-        "rules: [{name: r, within: 5 s,"
-        " pattern: {conjunction: [{sequence: [a: x = 1, b: x = 2]}, c: x = 3]}}]\n",
-        encoding="utf-8",
-    )
-    (rule,) = load_rules(path)
-    assert "  in order     a, then b" in explain(rule)
-    pattern = explain_as_json(rule)["pattern"]
-    assert (pattern["sequences"], pattern["where"]) == ([["a", "b"]], [])
 
 
 @pytest.mark.parametrize(
