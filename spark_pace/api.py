@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spark_pace import job_file
 from spark_pace import rules as rule_files
-from spark_pace.arguments import in_python, integer, listed, of_one_stream, require, whole
+from spark_pace.arguments import in_python, integer, listed, of_one_stream, require, require_classic, whole
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError
@@ -125,6 +125,7 @@ def create_views(spark: Any, out: object, rules: object) -> tuple[str, ...]:
     from spark_pace.io.delta_tables import create_views as create
 
     do = "Build one by SparkSession.builder, with Delta's extension and catalog."
+    require_classic("spark", spark)
     require("spark", spark, SparkSession, "a SparkSession", do)
     require("out", out, (str, Path), "a path", _OF_A_SINK)
     return create(spark, str(out), () if rules == () else checked(rules))
@@ -139,6 +140,7 @@ def detect(
     from spark_pace.spark.detect import detect as detect_in
 
     do = "Read one by spark.readStream; for a table in memory there is replay."
+    require_classic("df", df)
     require("df", df, DataFrame, "a streaming DataFrame", do)
     delay_us = whole("delay_us", delay_us, 0, "Give microseconds, such as 60_000_000.")
     require("tie_break", tie_break, (list, tuple), "a list of attributes", "Leave it out to order by all.")
@@ -153,6 +155,7 @@ def sql(spark: Any, query: object, dialect: object, most_steps: object) -> DataF
 
     from spark_pace.spark.row_patterns import sql as sql_in
 
+    require_classic("spark", spark)
     require("spark", spark, SparkSession, "a SparkSession", "Build one by SparkSession.builder.")
     require("query", query, str, "a text", "Give the text of an SQL query.")
     require("dialect", dialect, str, "the name of a dialect", "Leave it out for Spark's.")

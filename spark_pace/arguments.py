@@ -31,6 +31,19 @@ def wrong(name: str, must: str, value: object, do: str) -> ConfigError:
     return ConfigError.of(name, f"must be {must}", type(value).__name__, do)
 
 
+def require_classic(name: str, value: object) -> None:
+    """Refuse a session or a DataFrame of Spark Connect, whose program has no JVM and no SparkContext.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if type(value).__module__.startswith("pyspark.sql.connect."):
+        must = "must be of a session that runs in this program"
+        got = f"a {type(value).__name__} of Spark Connect"
+        do = "Build one by SparkSession.builder without remote, where SPARK_REMOTE is not set."
+        raise ConfigError.of(name, must, got, do)
+
+
 def listed(rules: Any, kinds: tuple[type, ...]) -> list[Any]:
     """Return rules, or their files, as a list with at least one element, each of one of these types.
 

@@ -62,7 +62,7 @@ class Containers:
             (ROOT / name).mkdir(exist_ok=True)
         self._paths = {
             "/opt/spark-pace": ROOT,
-            "/opt/spark": _spark_home(folder / "spark"),
+            "/opt/spark": spark_home(folder / "spark"),
             "/var/lib/kafka/data": folder / "kafka",
         }
         spaces = "--user --map-root-user --net --mount --pid --fork --kill-child --mount-proc"
@@ -166,7 +166,7 @@ def _waits_for(service: dict[str, Any], name: str) -> str | None:
     return needs.get(name, {}).get("condition") if isinstance(needs, dict) else None
 
 
-def _spark_home(home: Path) -> Path:
+def spark_home(home: Path) -> Path:
     """Make a Spark home as in the image: with the jars that `spark_pace.spark.java.jars` fetches.
 
     Left out is Spark's archive of Python modules: the image has PySpark installed.

@@ -124,6 +124,29 @@ def test_wrong_arguments_end_in_our_words(call: Callable[[], object], message: s
     assert str(caught.value) == message
 
 
+class OfConnect:
+    """A class of PySpark's that is known by its module; importing it needs packages that we do without."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("df", lambda: spark_pace.detect(OfConnect(), TEXT)),
+        ("spark", lambda: spark_pace.sql(OfConnect(), "SELECT 1")),
+        ("spark", lambda: spark_pace.create_views(OfConnect(), "out")),
+    ],
+)
+def test_spark_connect_is_refused_in_our_words(name: str, call: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        call()
+    assert str(caught.value) == (
+        f"{name} — must be of a session that runs in this program; got a OfConnect of Spark Connect. "
+        "Build one by SparkSession.builder without remote, where SPARK_REMOTE is not set."
+    )
+
+
 def test_a_seq_may_be_an_integer_of_numpy_as_a_frame_of_matches_has_it() -> None:
     seq = spark_pace.replay(TEXT, EVENTS).to_pandas()["seq"][0]
     assert type(seq) is np.int64
