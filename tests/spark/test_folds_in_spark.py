@@ -43,7 +43,6 @@ CONDITIONS = ("kind = 'a'", "kind = 'b'", "x > 4", "x < prev(x)", "x = prev(x, 2
 NAMES = ("p", "q", "r", "s")
 
 
-@pytest.mark.in_parts
 def stopped_and_resumed(folder: Path, spec: JobSpec, seed: int) -> None:
     """Run the job; its second batch fails first, and later files come when it has ended once."""
     events = random_events(seed, 300)
@@ -56,6 +55,7 @@ def stopped_and_resumed(folder: Path, spec: JobSpec, seed: int) -> None:
     run_job(replace(spec, finish=True))
 
 
+@pytest.mark.in_parts
 def test_a_query_that_fails_and_stops_between_batches_gives_the_cores_matches(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False, rules=FOLDS + OVER_MATCHES)
     stopped_and_resumed(tmp_path, spec, 5)
@@ -67,7 +67,6 @@ def test_a_query_that_fails_and_stops_between_batches_gives_the_cores_matches(tm
     assert not any(row["carry"] for row in table(spec, "metrics").to_pylist())
 
 
-@pytest.mark.in_parts
 def random_folds(seed: int, count: int = 10) -> str:
     """Rules with folds of up to four states."""
     chance = random.Random(seed)
@@ -91,6 +90,7 @@ def random_folds(seed: int, count: int = 10) -> str:
     return EVENTS + "".join(rules)
 
 
+@pytest.mark.in_parts
 def test_random_folds_give_the_cores_matches(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False, rules=random_folds(2), slots=3, buckets=4)
     stopped_and_resumed(tmp_path, replace(spec, latency_bound_us=1), 2)  # as long as nothing takes

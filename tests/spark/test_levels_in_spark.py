@@ -187,6 +187,7 @@ def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(t
         assert [row["out_seq"] for row in found(spec, name)] == list(range(len(found(spec, name))))
 
 
+@pytest.mark.in_parts
 def test_an_unfinished_batch_is_finished_before_a_rule_over_rules_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,6 @@ def event(source: str, second: int, kind: str, x: int) -> Event:
     return {"t": f"2024-01-01T00:{second // 60:02d}:{second % 60:02d}", "k": source, "kind": kind, "x": x}
 
 
-@pytest.mark.in_parts
 def uneven(seed: int) -> list[Event]:
     """Events of three sources, some of which come twice.
 
@@ -76,6 +75,7 @@ def test_every_record_is_accounted_for_and_the_tables_are_those_of_the_core(tmp_
     assert {progress.idle_sources for progress in seen} == {0, 1}
 
 
+@pytest.mark.in_parts
 def test_a_stream_that_waits_for_a_source_says_so_and_goes_on_at_the_end(tmp_path: Path) -> None:
     spec = read_job(make_job(tmp_path, finish=False, slots=1, events=EXPECTED))
     write_files(tmp_path, random_events(41, 60), 3)

@@ -85,6 +85,7 @@ def test_a_job_that_goes_on_may_find_bad_records_only(tmp_path: Path) -> None:
     assert run_job(replace(spec, finish=True)).events == 1
 
 
+@pytest.mark.in_parts
 def test_a_column_that_csv_files_lack_is_told_once(tmp_path: Path) -> None:
     spec = job(tmp_path, rules=ONE_RULE)
     spec = replace(spec, source=replace(spec.files, format="csv"))
@@ -102,6 +103,7 @@ def test_a_column_that_csv_files_lack_is_told_once(tmp_path: Path) -> None:
     assert [batch.absent for batch in seen] == [[], ["x"], ["x"]] and summary.absent == set()
 
 
+@pytest.mark.in_parts
 def test_a_log_that_goes_over_new_year_is_told_once(tmp_path: Path) -> None:
     form = "text: {regex: '(?P<t>\\w+ \\d+) (?P<kind>.*)'}, timestamp_format: '%b %d', year: 2024"
     spec = text_job(tmp_path, ["Dec 31 a", "Jan 1 a"] * 2, 2, ONE_RULE.replace("t}", f"t, {form}}}"))

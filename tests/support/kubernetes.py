@@ -32,46 +32,7 @@ class ApiServer:
         self.objects: dict[tuple[str, str], Manifest] = {}
         self.on_pod = on_pod
         self._lock = threading.Lock()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                address = urlsplit(self.path)
-                asked = {name: values[0] for name, values in parse_qs(address.query).items()}
-                if "Upgrade" in self.headers or "watch" in asked:
-                    self.close_connection = True
-                    self._answer(503, _status(503))  # no news: Spark asks for the list now and then
-                else:
-                    self._answer(*server.read(address.path, asked.get("labelSelector", "")))
-
-            def do_POST(self) -> None:
-                self._answer(201, server.write(self.path, self._sent()))
-
-            def do_PATCH(self) -> None:
-                self._answer(200, server.write(self.path, self._sent()))
-
-            def do_DELETE(self) -> None:
-                self._sent()
-                self._answer(200, _status(200))
-
-            def log_message(self, format: str, *arguments: object) -> None:
-                """Say nothing."""
-
-            def _sent(self) -> Manifest:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                return json.loads(body) if body else {}
-
-            def _answer(self, code: int, content: Manifest) -> None:
-                body = json.dumps(content).encode()
-                self.send_response(code)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        self._http = ThreadingHTTPServer((ADDRESS, 0), Handler)
+        self._http = ThreadingHTTPServer((ADDRESS, 0), type("Handler", (_Handler,), {"api": self}))
         self._http.daemon_threads = True
         self.address = f"http://{ADDRESS}:{self._http.server_port}"
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
@@ -110,6 +71,45 @@ class ApiServer:
             return 404, _status(404)
         of_kind = {"kind": f"{name[:-1].title()}List", "apiVersion": "v1"}
         return 200, {**of_kind, "metadata": {"resourceVersion": "1"}, "items": items}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    api: ApiServer
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        asked = {name: values[0] for name, values in parse_qs(address.query).items()}
+        if "Upgrade" in self.headers or "watch" in asked:
+            self.close_connection = True
+            self._answer(503, _status(503))  # no news: Spark asks for the list now and then
+        else:
+            self._answer(*self.api.read(address.path, asked.get("labelSelector", "")))
+
+    def do_POST(self) -> None:
+        self._answer(201, self.api.write(self.path, self._sent()))
+
+    def do_PATCH(self) -> None:
+        self._answer(200, self.api.write(self.path, self._sent()))
+
+    def do_DELETE(self) -> None:
+        self._sent()
+        self._answer(200, _status(200))
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+    def _sent(self) -> Manifest:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        return json.loads(body) if body else {}
+
+    def _answer(self, code: int, content: Manifest) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
 
 def _status(code: int) -> Manifest:

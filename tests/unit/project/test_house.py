@@ -71,6 +71,18 @@ def test_a_module_of_tests_has_a_name_of_its_own():
     assert {name for name in names if names.count(name) > 1} == set()
 
 
+def test_marks_stand_at_tests_where_alone_they_count():
+    marked = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(decorator).startswith("pytest.mark.") for decorator in node.decorator_list)
+    ]
+    assert len(marked) > 100
+    assert [name for name in marked if not name.split(" ")[1].startswith("test_")] == []
+
+
 def test_the_style_is_clean():
     run("ruff", "check", ".")
 
