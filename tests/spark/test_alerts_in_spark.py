@@ -106,7 +106,7 @@ def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_ma
     with subprocess.Popen(
         [SPARK_PACE, "run", str(tmp_path / "job.yaml")], env=environment(), start_new_session=True
     ) as running:
-        server.wait_for(lambda server: len(server.posts) == 3)
+        server.wait_for(lambda server: len(server.posts) == 3, seconds=300)  # a JVM starts first
         os.killpg(running.pid, signal.SIGKILL)
     before = len(server.posts)
     cursor = read_cursor(Checkpoint(Path(spec.checkpoint_path)).alert_cursor("pager"))
