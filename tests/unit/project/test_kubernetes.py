@@ -90,7 +90,7 @@ def test_the_dockerfile_copies_what_is_there_and_runs_modules_that_exist():
 
 def test_no_process_of_the_image_or_of_the_pods_is_root():
     user = given("USER")[-1]
-    assert int(user) > 0 and f"useradd --system --uid {user} " in DOCKERFILE
+    assert int(user) > 0 and f"useradd --system --uid {user} --gid {user} " in DOCKERFILE
     for pod in (DRIVER, EXECUTOR):
         context = pod["spec"]["securityContext"]
         assert context["runAsNonRoot"] is True
