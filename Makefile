@@ -50,6 +50,10 @@ jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars broker
 	@touch $@
 
+jars/store/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars store
+	@touch $@
+
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
 	$(BIN)/python -m examples.flights.demo
 
@@ -62,15 +66,19 @@ kafka-stop: $(VENV)/.ready  ## Stop it
 demo-kafka: setup jars/kafka/.ready  ## The same through a Kafka broker, live: a producer replays the year (SPEED=800000 times as fast)
 	$(BIN)/python -m examples.flights.demo_kafka --speed $(or $(SPEED),800000)
 
-cluster-demo: setup  ## The same on a cluster: a master and workers on this machine, by spark-submit (KILLS=3: kill some of it in a run more)
+cluster-jars/store/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars store
+	@touch $@
+
+demo: setup  ## The same on a cluster: a master and workers on this machine, by spark-submit (KILLS=3: kill some of it in a run more)
 	$(BIN)/python -m examples.flights.demo_cluster --kills $(or $(KILLS),0)
 
 TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 
-test: setup jars/kafka/.ready  ## Run all tests but the long ones, lint and types included
+test: setup jars/kafka/.ready jars/store/.ready  ## Run all tests but the long ones, lint and types included
 	$(BIN)/python -m pytest -m 'not long' $(TESTING)
 
-test-long: setup jars/kafka/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
+test-long: setup jars/kafka/.ready jars/store/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
 	$(BIN)/python -m pytest -m long $(TESTING)
 
 SPARK_VENV = .venv-spark-$(VERSION)

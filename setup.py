@@ -17,6 +17,7 @@ RUNTIME = [
     "llvmlite>=0.44",
     "numba>=0.61",
     "numpy>=1.26,<2.5",
+    "obstore>=0.11",
     "pandas>=2.2,<3",
     "prometheus-client>=0.21",
     "pyarrow>=18",

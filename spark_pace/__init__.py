@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_pace.core.plan.rule import EventSchema, Rule
+    from spark_pace.io.html.match_frame import Matches
     from spark_pace.io.html.timeline import Timeline
-    from spark_pace.io.match_frame import Matches
     from spark_pace.io.replay import Replay
     from spark_pace.reasons import Why
 
@@ -49,7 +49,7 @@ __all__ = [
 ]  # fmt: skip
 _TYPES = {
     "EventSchema": "spark_pace.core.plan.rule",
-    "Matches": "spark_pace.io.match_frame",
+    "Matches": "spark_pace.io.html.match_frame",
     "Replay": "spark_pace.io.replay",
     "Rule": "spark_pace.core.plan.rule",
     "Timeline": "spark_pace.io.html.timeline",

@@ -109,8 +109,8 @@ def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Tabl
 
 def timeline(matches: Any, title: object) -> Timeline:
     """Do what `spark_pace.timeline` says."""
+    from spark_pace.io.html.match_frame import Matches
     from spark_pace.io.html.timeline import Timeline
-    from spark_pace.io.match_frame import Matches
 
     do = "Give the matches of a replay, or read_table(out, 'matches')."
     require("matches", matches, (Matches, pa.Table), "a table of matches", do)

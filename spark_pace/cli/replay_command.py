@@ -18,8 +18,8 @@ from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import at_position
+from spark_pace.io.html.match_frame import counts_told
 from spark_pace.io.html.template import require_plotly
-from spark_pace.io.match_frame import counts_told
 from spark_pace.io.replay import Replay, replay_files, told_of_ignored
 from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
 from spark_pace.rules import load_rules

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +24,13 @@ from spark_pace.core.plan.structs import json_rows, nested, shown_values
 from spark_pace.errors import EventError, one_line
 from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
 from spark_pace.io.event_times import END_US, timely, with_places
+from spark_pace.io.files.folder import Folder
+from spark_pace.io.files.place import Opened, Place
 from spark_pace.io.text.column_types import inner, not_utf8
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
 from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
-from spark_pace.io.text.name_endings import ARCHIVES, position
+from spark_pace.io.text.name_endings import ARCHIVES, CODECS, position
 from spark_pace.io.text.new_year import told_of_new_year
 from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
 from spark_pace.io.text.regex_lines import text_parser
@@ -69,75 +72,72 @@ class EventsRead:
 def read_events(
     path: str, format: str, schema: EventSchema, source: str, most_bad: int = MOST_BAD_RECORDS
 ) -> EventsRead:
+    """Read a file of this machine, wherever it lies; the rest is as in `read_source_file`."""
+    return _read_file(Folder(path), os.path.basename(path), source, format, schema, most_bad)
+
+
+def read_source_file(
+    place: Place, name: str, format: str, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
+) -> EventsRead:
     """Read a file of events. Records that are no events go to a table of their own, with the reason.
 
-    A damaged archive or Parquet file is one bad record: none of its events counts.
+    A damaged archive or Parquet file is one bad record: none of its events counts. So is a file that must not
+    be opened, see `Place.objection`.
 
     Args:
-        path: a file; text may be compressed (`ARCHIVES`).
+        place: where the source's files are.
+        name: the file's; text may be compressed (`ARCHIVES`). It is the source of the events.
         format: ``json``, ``csv``, ``text`` or ``parquet``.
         schema: the attributes; others are ignored, missing ones are null. If its times lack the year, it is
             taken from the time of the file's last change, see `RecordForm.newest_us`.
-        source: the source of the events, usually the file's path below the source's folder.
         most_bad: how many bad records get a row each.
 
     Raises:
         EventError: the file is not there, or the system cannot read it.
+        SetupError: the store in which it is does not answer.
     """
+    source = source_name(name)
+    wrong = "must have a name in UTF-8; got other bytes" if source != name else place.objection(name)
+    if wrong:
+        return one_bad_record(wrong, schema, source)
+    return _read_file(place, name, source, format, schema, most_bad)
+
+
+def _read_file(
+    place: Place, name: str, source: str, format: str, schema: EventSchema, most_bad: int
+) -> EventsRead:
     bad = BadRecords(most_bad)
     header: list[str] = []
     try:
+        file = place.open(name)
         if schema.form.lacks_year:
-            newest_us = min(os.stat(path).st_mtime_ns // 1000, END_US)
+            newest_us = min(file.changed_ns // 1000, END_US)
             schema = replace(schema, form=replace(schema.form, newest_us=newest_us))
-        if format != "parquet" and path.endswith(ARCHIVES) and not os.path.getsize(path):
+        packed = format != "parquet" and name.endswith(ARCHIVES)
+        if packed and not file.size:
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
-        read = _read_parquet if format == "parquet" else _read_text
-        parts = list(read(path, format, schema, bad, header))
+        if format == "parquet":
+            parts = list(_read_parquet(file, schema, bad))
+        else:
+            codec = CODECS.get(Path(name).suffix)
+            with pa.input_stream(file.content, compression=codec) as stream:
+                parts = list(_read_text(stream, format, schema, bad, header))
         if format == "csv" and not any(part.num_rows for part in parts):
             look_at_header(header, schema, bad)
     except OSError as error:
         if error.errno is None:  # an error of the decoder: what was read before it must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
-        packed = ", compressed," if path.endswith(ARCHIVES) else ""
-        empty = f"an empty {format} file of that name{packed} in its place"
-        do = f"Put it back; if it is gone for good, {empty} lets the job go on."
-        raise EventError(f"{path} — must be a readable {format} file; got: {error}. {do}") from error
+        raise _unreadable(place.shown(name), format, error) from error
     events_read = _events_read(parts, bad, schema, source)
     told = {} if format == "parquet" else told_of_new_year(events_read.events, schema, source)
     return replace(events_read, lacking=told | (lacking_in(header, schema, source) if header else {}))
 
 
-def read_source_file(
-    root: str, name: str, format: str, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
-) -> EventsRead:
-    """Read one file of a source.
-
-    A device, a pipe, or a link that leads out of the source's folder counts as one bad record and is not
-    opened.
-
-    Args:
-        root: the source's folder, or its only file.
-        name: the file, relative to `root`.
-        format: as in `read_events`.
-        schema: as in `read_events`.
-        most_bad: as in `read_events`.
-
-    Raises:
-        EventError: the file is not there, or the system cannot read it.
-    """
-    path = os.path.join(root, name) if os.path.isdir(root) else root
-    source = source_name(name)
-    wrong = None
-    if source != name:
-        wrong = "must have a name in UTF-8; got other bytes"
-    elif os.path.exists(path) and not os.path.isfile(path):
-        wrong = "must be a regular file; got a device, a pipe or a socket"
-    elif path != root and not os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), "")):
-        wrong = "must lie in the source's folder; got a link out of it"
-    if wrong:
-        return one_bad_record(wrong, schema, source)
-    return read_events(path, format, schema, source, most_bad)
+def _unreadable(shown: str, format: str, error: OSError) -> EventError:
+    packed = ", compressed," if shown.endswith(ARCHIVES) else ""
+    empty = f"an empty {format} file of that name{packed} in its place"
+    do = f"Put it back; if it is gone for good, {empty} lets the job go on."
+    return EventError(f"{shown} — must be a readable {format} file; got: {error}. {do}")
 
 
 def source_name(name: str) -> str:
@@ -175,45 +175,44 @@ def _events_read(parts: list[pa.Table], bad: BadRecords, schema: EventSchema, so
 
 
 def _read_text(
-    path: str, format: str, schema: EventSchema, bad: BadRecords, columns: list[str]
+    stream: pa.NativeFile, format: str, schema: EventSchema, bad: BadRecords, columns: list[str]
 ) -> Iterator[pa.Table]:
-    """The events of a file of text; `columns` gets the names in the header of a CSV file that has events."""
+    """The events of text; `columns` gets the names in the header of a CSV file that has events."""
     parser = LINE_PARSERS[format](schema) if format in LINE_PARSERS else None
     first = 0
-    with pa.input_stream(path, compression="detect") as stream:
-        for start, chunk in enumerate(chunks(stream)):
-            if parser is None:
-                start_of_file = chunk.raw if isinstance(chunk, TooLong) else chunk
-                header, more, lines = start_of_file.removeprefix(_BOM).partition(b"\n")
-                names = header_names(header)
-                twice = [field.name for field in schema.fields if names.count(field.name) > 1]
-                if twice:
-                    bad.add_one(0, f"{WHOLE_FILE}must have one column {twice[0]}; got several", b"")
-                    return
-                if schema.event_time not in names:
-                    bad.add_one(0, WHOLE_FILE + no_event_time(schema.event_time, names), header[:KEPT_BYTES])
-                    return
-                columns += names
-                parser = CsvParser(schema, names)
-                if not more:
-                    continue
-            elif isinstance(chunk, TooLong):
-                bad.add_one(first, too_long(chunk.length), chunk.raw)
-                first += 1
+    for start, chunk in enumerate(chunks(stream)):
+        if parser is None:
+            start_of_file = chunk.raw if isinstance(chunk, TooLong) else chunk
+            header, more, lines = start_of_file.removeprefix(_BOM).partition(b"\n")
+            names = header_names(header)
+            twice = [field.name for field in schema.fields if names.count(field.name) > 1]
+            if twice:
+                bad.add_one(0, f"{WHOLE_FILE}must have one column {twice[0]}; got several", b"")
+                return
+            if schema.event_time not in names:
+                bad.add_one(0, WHOLE_FILE + no_event_time(schema.event_time, names), header[:KEPT_BYTES])
+                return
+            columns += names
+            parser = CsvParser(schema, names)
+            if not more:
                 continue
-            else:
-                lines = chunk.removeprefix(_BOM) if start == 0 else chunk
-            for part in parts_of(lines, max(1, _MOST_CELLS // len(schema.fields))):
-                texts = Lines(part)
-                if part.isspace():
-                    first += texts.count
-                    continue
-                parsed = parse_lines(part, parser, bad.most)
-                bad.ignored += parsed.ignored
-                bad.add(first, parsed.refused.rows, parsed.refused.reasons.__getitem__, texts)
-                yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
-                bad.settle()
+        elif isinstance(chunk, TooLong):
+            bad.add_one(first, too_long(chunk.length), chunk.raw)
+            first += 1
+            continue
+        else:
+            lines = chunk.removeprefix(_BOM) if start == 0 else chunk
+        for part in parts_of(lines, max(1, _MOST_CELLS // len(schema.fields))):
+            texts = Lines(part)
+            if part.isspace():
                 first += texts.count
+                continue
+            parsed = parse_lines(part, parser, bad.most)
+            bad.ignored += parsed.ignored
+            bad.add(first, parsed.refused.rows, parsed.refused.reasons.__getitem__, texts)
+            yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
+            bad.settle()
+            first += texts.count
 
 
 class _Rows:
@@ -226,15 +225,13 @@ class _Rows:
         return json_rows(nested(self.table.slice(row, 1), self.schema))[0].encode()
 
 
-def _read_parquet(
-    path: str, format: str, schema: EventSchema, bad: BadRecords, _: list[str]
-) -> Iterator[pa.Table]:
+def _read_parquet(file: Opened, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     """Read the events of a Parquet file. A column of a wrong type makes the whole file one bad record."""
     try:
-        with pa.parquet.ParquetFile(path) as file:
-            there = set(file.schema_arrow.names)
+        with pa.parquet.ParquetFile(file.content) as parquet:
+            there = set(parquet.schema_arrow.names)
             names = [name for name in columns_of(schema) if name in there]
-            stored = file.read(columns=names, use_threads=False)
+            stored = parquet.read(columns=names, use_threads=False)
     except pa.ArrowInvalid as error:
         bad.add_one(0, f"{WHOLE_FILE}must be Parquet; got: {error}", b"")
         return

@@ -24,9 +24,10 @@ from spark_pace.errors import ConfigError, counted
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.data_frames import absent_columns, require_times, table_of
 from spark_pace.io.event_files import EventsRead, first_of, read_source_file, table_events
+from spark_pace.io.files.folder import Folder
+from spark_pace.io.html.match_frame import Matches, counts_told
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
-from spark_pace.io.match_frame import Matches, counts_told
 from spark_pace.io.metrics import null_in_every_record
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import ending
@@ -332,7 +333,7 @@ def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> Ev
         must = "a file that ends in " + ", ".join(FORMATS)
         raise _no_events(file, must, file.suffix or "no ending")
     name = file.relative_to(root if root.is_dir() else root.parent).as_posix()
-    return read_source_file(str(root), name, format, schema, most_bad)
+    return read_source_file(Folder(root), name, format, schema, most_bad)
 
 
 def format_of(file: Path, schema: EventSchema) -> str | None:

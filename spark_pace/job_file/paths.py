@@ -7,6 +7,9 @@ from pathlib import Path
 
 from spark_pace.errors import UnfitError
 
+# S3 and what speaks like it, Google's and Microsoft's stores
+STORES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+
 
 def resolve(text: str, folder: Path) -> str:
     """The absolute path of a path relative to `folder`; addresses such as ``s3://…`` stay as they are."""
@@ -28,3 +31,8 @@ def local_path(path: str, key: str) -> Path:
         do = "Mount it, or choose another place."
         raise UnfitError(f"{key} — must be on a file system that is mounted here; got {path}. {do}")
     return Path(os.path.abspath(local))
+
+
+def in_store(path: str) -> bool:
+    """True if a path is the address of something in an object store whose files jobs can read."""
+    return path.startswith(tuple(f"{scheme}://" for scheme in STORES))

@@ -13,7 +13,7 @@ from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import SetupError
 from spark_pace.job_file.alert_targets import AlertTarget
 from spark_pace.job_file.pace import Admission
-from spark_pace.job_file.paths import local_path
+from spark_pace.job_file.paths import in_store, local_path
 from spark_pace.job_file.secrets import Secrets
 
 HEALTHY_WITHIN_US = 300 * 1_000_000  # of a batch; what ends an unhealthy job makes it do that batch again
@@ -24,11 +24,11 @@ KafkaFormat = Literal["json", "csv", "text", "columns"]
 
 @dataclass(frozen=True)
 class FilesSource:
-    """Files in a folder, read in the order of their names; or one file.
+    """Files in a folder or below a prefix in a store, read in the order of their names; or one file.
 
     Attributes:
         format: of the files.
-        path: of the folder or the file.
+        path: of the folder or the file; or the address of the prefix.
         max_files_per_trigger: the most files of a batch; None: all that are there.
         max_bad_records_per_file: how many bad records of a file get a row each in the table `quarantine`;
             all others of the file share one row.
@@ -47,11 +47,13 @@ class FilesSource:
         return self.path
 
     def resolved(self, secrets: Secrets) -> FilesSource:
-        """Return this source with its absolute path on this machine.
+        """Return this source with its absolute path on this machine, or with its address.
 
         Raises:
-            SetupError: nothing is there.
+            SetupError: it is a path, and nothing is there.
         """
+        if in_store(self.path):
+            return self
         path = local_path(self.path, "source.path")
         if not path.exists():
             must, got = "must be a file or a directory of events", "nothing there"

@@ -156,7 +156,8 @@ def _match(subject: Subject, match: dict[str, Any]) -> dict[str, Any]:
         return {**match, "why": None}
     last = events[-1]
     source = subject.spec.source if subject.spec is not None else None
-    read = os.path.abspath(source.path) if isinstance(source, FilesSource) else "EVENTS"
+    is_here = isinstance(source, FilesSource) and "://" not in source.path
+    read = os.path.abspath(source.path) if isinstance(source, FilesSource) and is_here else "EVENTS"
     job = os.path.abspath(subject.job_file) if subject.job_file is not None else "JOB.yaml"
     at = f"{last['source']}:{last['offset']}"
     asked = ["spark-pace", "why", job, read, "--rule", match["rule"], "--at", at]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ARCHIVES = (".gz", ".bz2", ".lz4", ".zst")  # endings of compressed text, known to pyarrow
+# endings of compressed text, with the names of their codecs in pyarrow
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".lz4": "lz4", ".zst": "zstd"}
+ARCHIVES = tuple(CODECS)
 
 
 def first_line(name: str) -> int:

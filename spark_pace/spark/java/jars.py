@@ -2,8 +2,8 @@
 
 A session uses the jars in `JAR_DIRECTORY` alone, so a job starts without a network too. Ivy, which comes with
 PySpark, fetches them from the repositories that it is configured for. On a machine without a network, copy
-the directory. The jars of a Kafka broker, for the demo and the tests, are in a directory below it, which
-sessions ignore.
+the directory. The jars of a Kafka broker, for the demo and the tests, and those of a server that speaks S3,
+for the tests, are in directories below it, which sessions ignore.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from spark_pace.preflight import java_command, require_java
 
 JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
 BROKER_JARS = JAR_DIRECTORY / "kafka"
+STORE_JARS = JAR_DIRECTORY / "store"
 SCALA = "2.13"
 KAFKA_VERSION = "4.1.1"  # the broker's version; the connector brings its own client
 
@@ -35,6 +36,16 @@ _TOKEN_PROVIDER = (
 
 # without it a broker prints nothing when it fails
 _BROKER_LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
+
+# a server that keeps objects in a folder; and what it needs for that, without clients of other stores
+_STORE = ("org.gaul:s3proxy:4.1.0", "jakarta.servlet:jakarta.servlet-api:6.0.0")
+_OF_OTHER_STORES = (
+    *("azure-core-http-jdk-httpclient", "azure-identity", "azure-storage-blob", "azure-storage-blob-batch"),
+    *("apache-client", "apache5-client", "netty-nio-client", "sts", "url-connection-client"),
+    *("google-cloud-storage", "grpc-context", "openstack4j-core", "openstack4j-okhttp", "sshd-sftp"),
+    *("jcl-over-slf4j", "jetty-ee10-servlet", "jimfs", "opentelemetry-exporter-prometheus"),
+    *("opentelemetry-sdk", "opentelemetry-semconv", "prometheus-metrics-exposition-textformats"),
+)
 
 _IVY_FILE = """<ivy-module version="2.0">
   <info organisation="spark_pace" module="jars"/>
@@ -90,6 +101,15 @@ def fetch_broker() -> list[str]:
     )
 
 
+def fetch_store() -> list[str]:
+    """Fetch the jars of a server that speaks S3; return their paths.
+
+    Raises:
+        SetupError: Java is missing, or Ivy could not reach a repository.
+    """
+    return _fetch(_STORE, STORE_JARS, excluded=_OF_OTHER_STORES)
+
+
 def _fetch(
     coordinates: Sequence[str], directory: Path, types: Iterable[str] = ("jar",), excluded: Iterable[str] = ()
 ) -> list[str]:
@@ -141,14 +161,17 @@ def _first_failure(log: str) -> str:
     return lines[-1] if lines else "no answer"
 
 
+_OTHERS = {"broker": fetch_broker, "store": fetch_store}
+
+
 def main() -> int:
-    """Fetch a job's jars, or a broker's with the argument ``broker``; print a failure as one line."""
-    parser = argparse.ArgumentParser(description="Fetch the jars that jobs need, or those of a Kafka broker.")
-    parser.add_argument("whose", nargs="?", choices=["broker"])
+    """Fetch a job's jars, or those of what the argument names; print a failure as one line."""
+    parser = argparse.ArgumentParser(description="Fetch the jars that jobs, a broker or a store need.")
+    parser.add_argument("whose", nargs="?", choices=list(_OTHERS))
     parser.add_argument("--into", type=Path, default=JAR_DIRECTORY, help="the directory of a job's jars")
     given = parser.parse_args()
     try:
-        jars = fetch(given.into) if given.whose is None else fetch_broker()
+        jars = fetch(given.into) if given.whose is None else _OTHERS[given.whose]()
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -47,7 +46,7 @@ class DeltaInput(FilesByName):
         entries = manifest.entries if read else []
         new = TableCommits(self.source.path, table_id, self.source.from_version, entries, position).new()
         if FINISH in manifest.entries:
-            require_ended(manifest, Path(self.source.path), new)
+            require_ended(manifest, self.source.path, new)
         return {"table": table_id}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:

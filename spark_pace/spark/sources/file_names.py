@@ -1,6 +1,7 @@
 """The streaming source `spark_pace_files`: the names of files in order, and a marker at the end of the input.
 
-The files are those of a folder, or those that the commits of a Delta table have added.
+The files are those of a folder or of a prefix in an object store, or those that the commits of a Delta table
+have added.
 
 Spark's own file source orders files by modification time, silently skips files older than `maxFileAge`, and
 has no end of the input. This source takes names in order from a manifest. Each file is read once, so it must
@@ -12,7 +13,6 @@ Spark runs this module in Python workers, so it imports little: neither pyarrow 
 from __future__ import annotations
 
 import json
-import os
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +23,8 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from spark_pace.io.files.places import place_of
+from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
@@ -36,6 +38,7 @@ from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_p
 from spark_pace.spark.sources.ticks import Ticks
 
 FILE_NAMES = "spark_pace_files"
+STORE = "store_secret"  # Spark shows no option with such a name
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
 # the same as `ARCHIVES` of `spark_pace.io.text.name_endings`, which takes long to import
 _PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
@@ -74,7 +77,8 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     If batches are bounded by bytes, the offset also has the weight of all these files (`READ_BYTES`).
 
-    Options: `root`, `manifest` (paths), `table` (the id of the Delta table there; absent: a folder of files),
+    Options: `root` (a path, or an address of a store), `STORE` (settings of that store), `manifest` (a path),
+    `table` (the id of the Delta table there; absent: a folder of files),
     `position` (the path of the file that says how far its log was read), `from_version` (the first commit to
     read; absent: begin with the table as it is), `tasks` (the most tasks of a batch), `finish` (``true``:
     mark the end of an available-now run), `max_files` (the most files of a batch; absent: all), `first_bytes`
@@ -84,7 +88,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str]) -> None:
         """Open the manifest that the options name."""
-        self._root = Path(options["root"])
+        self._place = place_of(options["root"], StoreSettings.of_text(options.get(STORE, "[]")))
         self._manifest = Manifest(Path(options["manifest"]))
         first = int(options["from_version"]) if "from_version" in options else None
         self._commits: TableCommits | None = None
@@ -92,7 +96,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._position_file = Path(options["position"])
             self._position = read_position(self._position_file)
             known = self._manifest.entries
-            self._commits = TableCommits(self._root, options["table"], first, known, self._position)
+            self._commits = TableCommits(options["root"], options["table"], first, known, self._position)
         self._tasks = int(options["tasks"])
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None
@@ -138,7 +142,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _note_new(self) -> None:
         if self._commits is None:
-            self._manifest.scan(self._root)
+            self._manifest.scan(self._place)
             return
         self._manifest.add(self._commits.new())
         position = self._commits.position(len(self._manifest.entries))
@@ -161,12 +165,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The weight of a file: its bytes as text, and those for opening it; 0 for other entries."""
         if name == FINISH or tick_of(name) is not None:
             return 0
-        name = name if self._commits is None else file_of(name).path
-        path = self._root / name if self._root.is_dir() else self._root
-        try:
-            size = os.stat(path).st_size
-        except OSError:  # the intake reports it
-            size = 0
+        size = self._place.size(name if self._commits is None else file_of(name).path)
         return _OPENING + (_UNPACKED * size if name.endswith(_PACKED) else size)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:

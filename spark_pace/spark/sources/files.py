@@ -1,11 +1,11 @@
-"""The input from a folder of files."""
+"""The input from the files of a folder, or of a prefix in an object store."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -15,6 +15,10 @@ from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.event_files import EventsRead, read_source_file
+from spark_pace.io.files.place import Place
+from spark_pace.io.files.places import place_of
+from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.spark.sources.file_names import STORE
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import require_readable
 
@@ -24,32 +28,42 @@ if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML
 
 @dataclass(frozen=True)
 class FilesInput(FilesByName):
-    """Reads the files of a folder, in the order of their names."""
+    """Reads the files of a place, in the order of their names."""
 
     source: FilesSource
 
     kind: ClassVar[str] = "files"
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
-        """Refuse a manifest that lacks files which were read, and files that came after the end."""
-        read = entries_read(self.checkpoint)
-        require_readable(self.checkpoint.manifest_file, Path(self.source.path), read)
+        """Refuse a place that cannot be listed, a manifest without what was read, files after the end."""
+        place = place_of(self.source.path, self._settings(spark))
+        place.require()
+        require_readable(self.checkpoint.manifest_file, place, entries_read(self.checkpoint))
         return {}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
-        """The rows of the intake, from the files of a folder."""
-        return self.events_of_files(spark, plan, end, {}, self._reading(plan))
+        """The rows of the intake, from the files."""
+        store = {STORE: self._settings(spark).as_text()}
+        return self.events_of_files(spark, plan, end, store, self._reading(spark, plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """The late events in these files, which tasks read again: only now late events are known."""
         told = [(file.entry, file.name, file.frontier_us) for file in files]
-        return late_rows(spark, plan, told, self._reading(plan))
+        return late_rows(spark, plan, told, self._reading(spark, plan))
 
-    def _reading(self, plan: Plan) -> ReadFile:
+    def _settings(self, spark: SparkSession) -> StoreSettings:
+        """What reaches the store, from the settings of Spark and the environment; nothing for a folder."""
+        if "://" not in self.source.path:
+            return StoreSettings()
+        settings = dict(spark.sparkContext.getConf().getAll())
+        return StoreSettings.of(self.source.path, settings, os.environ)
+
+    def _reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
+        place = place_of(self.source.path, self._settings(spark))
         most_bad = self.source.max_bad_records_per_file
-        return partial(_read, self.source.path, self.source.format, plan.schema.own, most_bad)
+        return partial(_read, place, self.source.format, plan.schema.own, most_bad)
 
 
-def _read(root: str, format: Format, schema: EventSchema, most_bad: int, name: str) -> EventsRead:
+def _read(place: Place, format: Format, schema: EventSchema, most_bad: int, name: str) -> EventsRead:
     """In a task: read the file of a name."""
-    return read_source_file(root, name, format, schema, most_bad)
+    return read_source_file(place, name, format, schema, most_bad)

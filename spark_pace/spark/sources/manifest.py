@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spark_pace.errors import StateError, counted
+from spark_pace.io.files.place import Place
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.file_access import RESTORE, digest
-from spark_pace.spark.sources.listing import Listing
 
 FINISH = ""  # no file has this name
 _TICK = "\0"  # begins the entry of a tick; no name of a file has this character
@@ -45,13 +45,13 @@ class Manifest:
             name, self._checksum = _entry(path, number, line, self._checksum)
             self.entries.append(name)
         self._known = {entry for entry in self.entries if tick_of(entry) is None}
-        self._listing = Listing()
+        self._greatest = max(self._known, default="")
         ticks = map(tick_of, reversed(self.entries))
         self._last_tick_us = next((tick for tick in ticks if tick is not None), None)
 
-    def scan(self, root: Path) -> None:
-        """Add the files below `root` that are not in it yet, in name order."""
-        self._append(sorted(set(self._listing.changed(root)) - self._known))
+    def scan(self, place: Place) -> None:
+        """Add the files of `place` that are not in it yet, in name order."""
+        self._append(sorted(set(place.look(self._greatest)) - self._known))
 
     def add(self, names: Iterable[str]) -> None:
         """Add those names that are not in it yet, in their order."""
@@ -95,6 +95,7 @@ class Manifest:
         self.entries += names
         if known:
             self._known.update(names)
+            self._greatest = max(self._greatest, *names)
         self._checksum = checksum
 
 
@@ -119,14 +120,14 @@ def _bytes(name: str) -> bytes:
     return f"{name}\n".encode("utf-8", "surrogatepass")
 
 
-def require_readable(path: Path, root: Path, read: int = 0) -> None:
+def require_readable(path: Path, place: Place, read: int = 0) -> None:
     """Refuse a manifest that has lost entries, or is ended although there are new files. Writes nothing.
 
     Files of lost entries would be read again or never; files after the end would be late.
 
     Args:
         path: the manifest.
-        root: the folder of the files.
+        place: where the files are.
         read: the number of entries that the checkpoint's offsets refer to.
 
     Raises:
@@ -134,7 +135,7 @@ def require_readable(path: Path, root: Path, read: int = 0) -> None:
     """
     manifest = require_known(path, read)
     if FINISH in manifest.entries:
-        require_ended(manifest, root, Listing().changed(root))
+        require_ended(manifest, str(place), place.look(""))
 
 
 def require_known(path: Path, read: int) -> Manifest:
@@ -150,7 +151,7 @@ def require_known(path: Path, read: int) -> Manifest:
     return manifest
 
 
-def require_ended(manifest: Manifest, root: Path, names: Iterable[str]) -> None:
+def require_ended(manifest: Manifest, place: str, names: Iterable[str]) -> None:
     """Refuse names that an ended manifest does not have.
 
     Raises:
@@ -159,4 +160,4 @@ def require_ended(manifest: Manifest, root: Path, names: Iterable[str]) -> None:
     if new := sorted(set(names) - set(manifest.entries)):
         must = "must not go on after its end, which an earlier run with finish: true has marked"
         do = "Start a new checkpoint with a sink of its own, and use finish: false where more may come."
-        raise StateError(f"{root} — {must}; got {counted(len(new), 'new file')}, first {new[0]}. {do}")
+        raise StateError(f"{place} — {must}; got {counted(len(new), 'new file')}, first {new[0]}. {do}")

@@ -42,6 +42,8 @@ ALLOWED = {
         *("spark_pace.core", "spark_pace.machine_code", "numpy"),
     },
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
+    "spark_pace.io.files": {"spark_pace.errors"},
+    "spark_pace.io.files.store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
     "spark_pace.io.text.compiled_reader": {
         "spark_pace.ways",
         "spark_pace.io.text",
@@ -55,7 +57,7 @@ ALLOWED = {
     "spark_pace.io.delta_check": {"spark_pace.errors", "spark_pace.io.sink_owner", "pyarrow", "deltalake"},
     "spark_pace.io.sink_owner": {"spark_pace.errors", "pyarrow", "pyspark", "deltalake"},
     "spark_pace.io.delta_file": {"deltalake", "numpy", "pyarrow"},
-    "spark_pace.io.match_frame": {"spark_pace.errors", "spark_pace.io", "pandas", "pyarrow"},
+    "spark_pace.io.html.match_frame": {"spark_pace.errors", "spark_pace.io", "pandas", "pyarrow"},
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
     "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.folder import Folder
 from spark_pace.spark.sources.file_names import READ_BYTES, FileNamesPartition, FileNamesReader
-from spark_pace.spark.sources.listing import Listing
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable, tick_of
 
 
@@ -33,19 +33,19 @@ def reader(root: Path, **options: str) -> FileNamesReader:
 
 def test_files_stand_in_name_order_and_hidden_ones_not_at_all(root: Path) -> None:
     manifest = Manifest(root.parent / "manifest")
-    manifest.scan(root)
+    manifest.scan(Folder(root))
     (root / "0").write_text("")
-    manifest.scan(root)
+    manifest.scan(Folder(root))
     assert Manifest(root.parent / "manifest").entries == ["a", "b", "sub/c", "0"]
 
 
 def test_a_line_that_a_crash_cut_short_is_dropped(root: Path) -> None:
     path = root.parent / "manifest"
-    Manifest(path).scan(root)
+    Manifest(path).scan(Folder(root))
     lines = path.read_text()
     first, second, _ = lines.splitlines()
     path.write_text(f"{first}\n{second[:-3]}")
-    Manifest(path).scan(root)
+    Manifest(path).scan(Folder(root))
     assert Manifest(path).entries == ["a", "b", "sub/c"]
     assert path.read_text() == lines
 
@@ -99,7 +99,7 @@ def test_a_link_that_leads_nowhere_hides_no_other_file(root: Path) -> None:
         (root / f"file-{number}").write_text("")
     (root / "circle").symlink_to("circle")
     (root / "nowhere").symlink_to("gone")
-    assert sorted(Listing().changed(root)) == sorted(
+    assert sorted(Folder(root).look("")) == sorted(
         ["a", "b", "circle", "nowhere", "sub/c", *(f"file-{number}" for number in range(30))]
     )
 
@@ -120,16 +120,16 @@ def stale(path: Path) -> None:
 
 
 def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -> None:
-    listing = Listing()
-    assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]
+    folder = Folder(root)
+    assert sorted(folder.look("")) == ["a", "b", "sub/c"]
     # it changed just now: perhaps once more, unseen
-    assert sorted(listing.changed(root)) == ["a", "b", "sub/c"]
+    assert sorted(folder.look("")) == ["a", "b", "sub/c"]
     for folder in (root, root / "sub"):
         os.utime(folder, ns=(0, 10**18))
-    listing = Listing()
-    assert [sorted(listing.changed(root)) for _ in range(2)] == [["a", "b", "sub/c"], []]
+    folder = Folder(root)
+    assert [sorted(folder.look("")) for _ in range(2)] == [["a", "b", "sub/c"], []]
     (root / "sub" / "d").write_text("")
-    assert sorted(listing.changed(root)) == ["sub/c", "sub/d"]
+    assert sorted(folder.look("")) == ["sub/c", "sub/d"]
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, [4]), (3, [4]), (2, [2, 4]), (1, [1, 2, 4])])
@@ -238,21 +238,21 @@ def test_neighbours_are_dealt_out_by_their_weight(
 
 def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
     path = root.parent / "manifest"
-    require_readable(path, root)
+    require_readable(path, Folder(root))
     reader(root, finish="true").prepareForTriggerAvailableNow()
-    require_readable(path, root)
+    require_readable(path, Folder(root))
     (root / "late").write_text("")
     with pytest.raises(
         StateError,
         match=r"must not go on after its end, .*; got 1 new file, first late\. Start a new checkpoint",
     ):
-        require_readable(path, root)
+        require_readable(path, Folder(root))
 
 
 def test_a_tick_is_noted_once_and_counts_as_no_file(root: Path) -> None:
     manifest = Manifest(root.parent / "manifest")
     manifest.tick(5)
-    manifest.scan(root)
+    manifest.scan(Folder(root))
     for time_us in (4, 5, 6):
         manifest.tick(time_us)
     again = Manifest(root.parent / "manifest")

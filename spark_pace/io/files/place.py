@@ -1,0 +1,73 @@
+"""The one face of files, whether they lie in a folder or in an object store.
+
+Spark's process for sources lists files by it, so this folder imports neither pyarrow nor the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import RawIOBase
+from typing import Protocol
+
+LOOKED_AT_ALL_S = 60  # a place may leave out what is known or seems unchanged, for so long
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file that is open for reading.
+
+    Attributes:
+        content: what pyarrow opens: the path of a file of this machine, else a file that can be read and
+            sought.
+        size: its bytes.
+        changed_ns: the time of its last change, in nanoseconds since 1970.
+    """
+
+    content: str | RawIOBase
+    size: int
+    changed_ns: int
+
+
+class Place(Protocol):
+    """The files below a folder or a prefix. Each has a name: its path below there, with ``/`` in it.
+
+    Names of which a part begins with ``.`` or ``_`` are left out. Its text is what messages call it. It can
+    be pickled. Errors of reading are an `OSError` with a number, as of the system.
+    """
+
+    def require(self) -> None:
+        """Refuse a place that is not there or cannot be listed.
+
+        Raises:
+            SetupError: it is refused.
+        """
+
+    def look(self, greatest: str) -> Iterator[str]:
+        """Yield names, among them all that have come since the last look.
+
+        A look may leave out what came meanwhile where the place does not tell of it cheaply; the next look
+        after `LOOKED_AT_ALL_S` finds it. The first look finds all.
+
+        Args:
+            greatest: the greatest name that is known; empty if none is.
+
+        Raises:
+            SetupError: the place cannot be listed now.
+        """
+
+    def size(self, name: str) -> int:
+        """The bytes of a file; 0 if it is gone."""
+
+    def shown(self, name: str) -> str:
+        """The whole path or address of a file, for messages."""
+
+    def objection(self, name: str) -> str | None:
+        """Why a file of this name must not be opened; None if it may be."""
+
+    def open(self, name: str) -> Opened:
+        """Open a file.
+
+        Raises:
+            OSError: it is not there, or cannot be read.
+        """

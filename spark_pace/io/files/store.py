@@ -1,0 +1,231 @@
+"""The files below a prefix in an object store: S3 and what speaks like it, Google's and Microsoft's."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import BaseError, PreconditionError
+from obstore.store import from_url
+
+from spark_pace.errors import SetupError, UnfitError, one_line
+from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened
+from spark_pace.io.files.store_settings import StoreSettings
+
+if TYPE_CHECKING:
+    from obstore import GetResult
+    from obstore.store import ObjectStore
+    from typing_extensions import Buffer
+
+FEW_OBJECTS = 5_000  # so many are listed by each look: five requests
+_PAGE = 1_000  # objects that a store lists by one request
+_PIECE_BYTES = 4 << 20
+_AT_START_S, _WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
+_DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
+_TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
+_STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
+_ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
+_OF_THE_MACHINE = "http://169.254.169.254"  # where machines of a cloud are told their credentials
+
+
+class Store:
+    """Implements `Place` for a prefix in a store.
+
+    A store lists names in their order, a thousand by one request, and does not tell what is new. Where there
+    are more than `FEW_OBJECTS`, a look lists those behind the greatest known name, and every minute all.
+    Objects of 0 bytes are left out: they stand for folders, under names that the library does not tell whole.
+    """
+
+    def __init__(self, address: str, settings: StoreSettings) -> None:
+        """Name a prefix by its address; nothing is asked yet."""
+        self._address = address.rstrip("/")
+        self._settings = settings
+        self._objects = 0  # at the last look at all
+        self._all_listed_s = -float("inf")
+        self._sizes: dict[str, int] = {}
+
+    def __str__(self) -> str:
+        """Its address."""
+        return self._address
+
+    def require(self) -> None:
+        """Ask the store for one name."""
+        with _told(self._address):
+            store = _store(self._address, self._settings, _AT_START_S)
+            next(iter(obstore.list(store, chunk_size=1)), None)
+
+    def look(self, greatest: str) -> Iterator[str]:
+        """Yield names: all, or where there are many those behind `greatest`, and every minute all."""
+        began_s = time.monotonic()
+        rested = began_s - self._all_listed_s < LOOKED_AT_ALL_S
+        behind = greatest if rested and self._objects > FEW_OBJECTS else ""
+        if not behind:
+            self._sizes.clear()
+        objects = 0
+        with _told(self._address):
+            for page in obstore.list(self._store, offset=behind or None, chunk_size=_PAGE):
+                objects += len(page)
+                for found in page:
+                    if found["size"] and _is_read(found["path"]):
+                        self._sizes[found["path"]] = found["size"]
+                        yield found["path"]
+        if not behind:
+            self._all_listed_s, self._objects = began_s, objects
+
+    def size(self, name: str) -> int:
+        """The bytes of an object, as it was listed; else the store is asked. 0 if it is gone."""
+        if name not in self._sizes:
+            try:
+                with _told(self.shown(name)):
+                    self._sizes[name] = obstore.head(self._store, name)["size"]
+            except FileNotFoundError:
+                return 0
+        return self._sizes[name]
+
+    def shown(self, name: str) -> str:
+        """The address of an object."""
+        return f"{self._address}/{name}"
+
+    def objection(self, name: str) -> str | None:
+        """None: an object is a file, and lies where it is listed."""
+        return None
+
+    def open(self, name: str) -> Opened:
+        """Ask for an object; its bytes come as they are read."""
+        file = StoreFile(self._store, name, self.shown(name))
+        return Opened(file, file.size, file.changed_ns)
+
+    @property
+    def _store(self) -> ObjectStore:
+        return _store(self._address, self._settings, _WHILE_RUNNING_S)
+
+
+class StoreFile(io.RawIOBase):
+    """An object that is read from its begin by one request; what is read elsewhere, by a request each time.
+
+    All of it is of the object that was there when it was opened.
+    """
+
+    def __init__(self, store: ObjectStore, name: str, shown: str) -> None:
+        """Ask for the object."""
+        super().__init__()
+        self._store, self._name, self._shown = store, name, shown
+        with _told(shown):
+            self._got: GetResult = obstore.get(store, name)
+            meta = self._got.meta
+        self.size = meta["size"]
+        self.changed_ns = int(meta["last_modified"].timestamp() * 1_000_000) * 1_000
+        self._tag = meta["e_tag"]
+        self._pieces: Iterator[bytes] | None = None
+        self._piece = memoryview(b"")  # came by the first request, and begins at `_came`
+        self._came = 0
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always true."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Read on at another place."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Read as many bytes as fit, or as there are."""
+        into = memoryview(buffer).cast("B")
+        into = into[: max(0, self.size - self._at)]
+        with _told(self._shown):
+            if self._at == self._came:
+                self._read_on(into)
+            elif into:
+                into[:] = self._range(len(into))
+        self._at += len(into)
+        return len(into)
+
+    def _read_on(self, into: memoryview) -> None:
+        """Read the next bytes that come by the first request."""
+        if self._pieces is None:
+            self._pieces = iter(self._got.stream(min_chunk_size=_PIECE_BYTES))
+        while into:
+            if not self._piece:
+                self._piece = memoryview(next(self._pieces))
+            part = min(len(into), len(self._piece))
+            into[:part] = self._piece[:part]
+            into, self._piece = into[part:], self._piece[part:]
+            self._came += part
+
+    def _range(self, wanted: int) -> memoryview:
+        """So many bytes by a request of their own."""
+        asked = (self._at, self._at + wanted)
+        got = obstore.get(self._store, self._name, options={"range": asked, "if_match": self._tag})
+        return memoryview(got.bytes())
+
+
+@lru_cache(maxsize=8)  # a process keeps its connections from task to task
+def _store(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
+    made: ObjectStore = from_url(  # type: ignore[call-overload]  # each store has names of its own
+        address,
+        config=dict(settings.given),
+        # a stream lasts as long as its reader takes, and must only not fall silent
+        client_options={"allow_http": settings.is_plain, "timeout": "1 day", "read_timeout": "30 s"},
+        retry_config={
+            "max_retries": 100,
+            "retry_timeout": timedelta(seconds=patience_s),
+            "backoff": {"max_backoff": timedelta(seconds=5)},
+        },
+    )
+    return made
+
+
+def _is_read(name: str) -> bool:
+    """False for names of which a part begins with . or _, as Spark's own files do; and for no name."""
+    return bool(name) and not any(part[:1] in (".", "_") for part in name.split("/"))
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Raise errors of the library as our own; that an object is gone, as an error of the system."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno or 2, "No such object", address) from None
+    except PreconditionError:
+        must, got = "must stay as it is while it is read", "another object of that name"
+        do = "Write each object once; start the job again."
+        raise SetupError(f"{address} — {must}; got {got}. {do}") from None
+    except (BaseError, ValueError) as error:
+        raise _failure(address, str(error).partition(_DEBUG)[0]) from None
+
+
+def _failure(address: str, text: str) -> SetupError:
+    """The error for what the library says of a request that failed."""
+    must = "must be a place in a store that answers and that this job may read"
+    told, status, asked = (pattern.search(text) for pattern in (_TOLD, _STATUS, _ASKED))
+    got = ": ".join(filter(None, told.groups())) if told else status[1] if status else text
+    got = one_line(got.strip()).rstrip(".")
+    if _OF_THE_MACHINE in text:
+        do = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the settings of fs.s3a under `spark`."
+        return UnfitError(f"{address} — {must}; got no credentials. {do}")
+    if status and status[1][:3] in ("401", "403"):
+        do = "Correct the credentials, or the rights that they have."
+        return UnfitError(f"{address} — {must}; got: {got}. {do}")
+    if (status and status[1][0] in "34") or not asked:
+        do = "Correct the address, the region or the endpoint."
+        return UnfitError(f"{address} — {must}; got: {got}. {do}")
+    got = got if status else f"no answer at {asked[1]}"
+    return SetupError(f"{address} — {must}; got: {got}. Start the store, or correct the endpoint.")

@@ -1,0 +1,69 @@
+"""What is needed to reach an object store: endpoint, region and credentials."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_S3 = ("s3", "s3a")
+_OF_SPARK = "spark.hadoop.fs.s3a."
+# for each setting its name in `fs.s3a`, and the variables of the environment, the first one that is set
+_NAMES = {
+    "endpoint": ("endpoint", ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")),
+    "region": ("endpoint.region", ("AWS_REGION", "AWS_DEFAULT_REGION")),
+    "access_key_id": ("access.key", ("AWS_ACCESS_KEY_ID",)),
+    "secret_access_key": ("secret.key", ("AWS_SECRET_ACCESS_KEY",)),
+    "session_token": ("session.token", ("AWS_SESSION_TOKEN",)),
+    "skip_signature": ("", ("AWS_SKIP_SIGNATURE",)),
+}
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """Settings by the names of the library; secrets among them, so its text shows none.
+
+    What is not given here the library takes from the environment of the process that reads: for Google's and
+    Microsoft's stores that is all, for S3 the role of a machine.
+    """
+
+    given: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, address: str, spark: Mapping[str, str], environment: Mapping[str, str]) -> StoreSettings:
+        """The settings for an address, from those of Spark and then from the environment.
+
+        Spark's writers take the same ones, of one bucket (``fs.s3a.bucket.NAME.``) before those of all. Of
+        the environment too they are given on, because executors may have another one.
+        """
+        scheme, _, rest = address.partition("://")
+        if scheme not in _S3:
+            return cls()
+        bucket = rest.partition("/")[0]
+
+        def setting(name: str) -> str:
+            own = spark.get(f"{_OF_SPARK}bucket.{bucket}.{name}")
+            return own or spark.get(f"{_OF_SPARK}{name}", "")
+
+        found = {}
+        for key, (name, variables) in _NAMES.items():
+            named = [setting(name), *(environment.get(variable, "") for variable in variables)]
+            found[key] = next(filter(None, named), "")
+        if found["endpoint"] and "://" not in found["endpoint"]:
+            plain = setting("connection.ssl.enabled").lower() == "false"
+            found["endpoint"] = f"http{'' if plain else 's'}://{found['endpoint']}"
+        return cls(tuple((key, value) for key, value in found.items() if value))
+
+    @classmethod
+    def of_text(cls, text: str) -> StoreSettings:
+        """The settings that `as_text` has written."""
+        return cls(tuple((key, value) for key, value in json.loads(text)))
+
+    def as_text(self) -> str:
+        """All settings as text, secrets too: for the options of a source, which Spark does not show."""
+        return json.dumps(self.given)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if the store is reached without encryption."""
+        return dict(self.given).get("endpoint", "").startswith("http://")
