@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 FEW_OBJECTS = 5_000  # so many are listed by each look: five requests
 _PAGE = 1_000  # objects that a store lists by one request
 _PIECE_BYTES = 4 << 20
-_AT_START_S, _WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
+AT_START_S, _WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
 _TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
 _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
 _ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
-_OF_THE_MACHINE = "http://169.254.169.254"  # where machines of a cloud are told their credentials
+_OF_THE_MACHINE = "/latest/"  # where machines of a cloud are asked for their credentials
 
 
 class Store:
@@ -58,7 +58,7 @@ class Store:
     def require(self) -> None:
         """Ask the store for one name."""
         with _told(self._address):
-            store = _store(self._address, self._settings, _AT_START_S)
+            store = _store(self._address, self._settings, AT_START_S)
             next(iter(obstore.list(store, chunk_size=1)), None)
 
     def look(self, greatest: str) -> Iterator[str]:

@@ -107,7 +107,7 @@ def fetch_store() -> list[str]:
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
-    return _fetch(_STORE, STORE_JARS, excluded=_OF_OTHER_STORES)
+    return _fetch(_STORE, STORE_JARS, ("jar", "bundle"), _OF_OTHER_STORES)
 
 
 def _fetch(

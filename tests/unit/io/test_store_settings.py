@@ -1,0 +1,48 @@
+"""What reaches a store comes from the settings of Spark's own client, then from the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_pace.io.files.store_settings import StoreSettings
+
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "env", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_REGION": "eu-north-1"}
+
+
+def given(spark: dict[str, str], environment: dict[str, str], address: str = "s3a://b/x") -> dict[str, str]:
+    settings = {f"spark.hadoop.fs.s3a.{name}": value for name, value in spark.items()}
+    return dict(StoreSettings.of(address, settings, environment).given)
+
+
+def test_the_environment_is_taken_where_a_job_says_nothing() -> None:
+    expected = {"access_key_id": "env", "secret_access_key": "s3cret", "region": "eu-north-1"}
+    assert given({}, {**ENVIRONMENT, "AWS_PROFILE": "x"}) == expected
+    assert given({"endpoint.region": "us-west-2"}, ENVIRONMENT)["region"] == "us-west-2"
+
+
+def test_settings_of_a_bucket_come_before_those_of_all() -> None:
+    spark = {"access.key": "all", "bucket.b.access.key": "own", "secret.key": "x"}
+    assert given(spark, ENVIRONMENT)["access_key_id"] == "own"
+    assert given(spark, ENVIRONMENT, "s3://c")["access_key_id"] == "all"
+
+
+@pytest.mark.parametrize(
+    ("spark", "expected"),
+    [
+        ({"endpoint": "h:9000"}, "https://h:9000"),
+        ({"endpoint": "h:9000", "connection.ssl.enabled": "false"}, "http://h:9000"),
+        ({"endpoint": "http://h:9000"}, "http://h:9000"),
+    ],
+)
+def test_an_endpoint_has_a_scheme(spark: dict[str, str], expected: str) -> None:
+    assert given(spark, {}) == {"endpoint": expected}
+
+
+def test_other_stores_are_reached_by_the_environment_alone() -> None:
+    assert given({"access.key": "x"}, ENVIRONMENT, "gs://b/x") == {}
+
+
+def test_settings_show_no_secret_and_come_back_from_their_text() -> None:
+    settings = StoreSettings.of("s3://b", {}, ENVIRONMENT)
+    assert str(settings) == "StoreSettings()"
+    assert StoreSettings.of_text(settings.as_text()) == settings
