@@ -260,11 +260,19 @@ def flat(both: Both) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_job_over_parquet_in_a_store_and_one_over_no_bucket(both: Both, tmp_path: Path) -> None:
+def test_a_job_over_parquet_stops_where_an_object_is_gone_and_goes_on_when_it_is_back(
+    both: Both, tmp_path: Path
+) -> None:
     local = read_job(make_job(tmp_path, slots=1, buckets=1))
-    local = replace(local, source=replace(local.files, format="parquet", max_files_per_trigger=None))
+    local = replace(local, source=replace(local.files, format="parquet"))
     spec = on_store(local, both)
-    both.put("a.parquet", in_form(random_events(6), "parquet", tmp_path))
+    first, second = (in_form(random_events(seed), "parquet", tmp_path) for seed in (6, 7))
+    both.put("a.parquet", first)
+    both.put("b.parquet", second)
+    told = rf"{both.address}/b\.parquet — must be a readable parquet file; got: \[Errno 2\] No such object"
+    with pytest.raises(EventError, match=told):
+        run_job(spec, on_progress=lambda _: both.remove("b.parquet"))
+    both.put("b.parquet", second)
     run_job(spec)
     assert matches(spec) == in_core(local).matches.to_pylist() != []
     with pytest.raises(UnfitError, match=r"s3a://no-such-bucket/x — must be a place .* NoSuchBucket"):

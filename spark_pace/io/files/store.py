@@ -32,6 +32,7 @@ _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its wo
 _TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
 _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
 _ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
+_BROKEN = "HTTP error"  # the library's words for what fails below the store's own answers
 _OF_THE_MACHINE = "/latest/"  # where machines of a cloud are asked for their credentials
 
 
@@ -224,8 +225,9 @@ def _failure(address: str, text: str) -> SetupError:
     if status and status[1][:3] in ("401", "403"):
         do = "Correct the credentials, or the rights that they have."
         return UnfitError(f"{address} — {must}; got: {got}. {do}")
-    if (status and status[1][0] in "34") or not asked:
+    if (status and status[1][0] in "34") or (not status and _BROKEN not in text):
         do = "Correct the address, the region or the endpoint."
         return UnfitError(f"{address} — {must}; got: {got}. {do}")
-    got = got if status else f"no answer at {asked[1]}"
+    if not status:
+        got = f"no answer at {asked[1]}" if asked else "an answer that breaks off"
     return SetupError(f"{address} — {must}; got: {got}. Start the store, or correct the endpoint.")
