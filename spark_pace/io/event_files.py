@@ -228,7 +228,8 @@ class _Rows:
 def _read_parquet(file: Opened, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     """Read the events of a Parquet file. A column of a wrong type makes the whole file one bad record."""
     try:
-        with pa.parquet.ParquetFile(file.content) as parquet:
+        far = not isinstance(file.content, str)  # then what is read of it is put together first
+        with pa.parquet.ParquetFile(file.content, pre_buffer=far) as parquet:
             there = set(parquet.schema_arrow.names)
             names = [name for name in columns_of(schema) if name in there]
             stored = parquet.read(columns=names, use_threads=False)

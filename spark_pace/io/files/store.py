@@ -111,7 +111,8 @@ class Store:
 class StoreFile(io.RawIOBase):
     """An object that is read from its begin by one request; what is read elsewhere, by a request each time.
 
-    All of it is of the object that was there when it was opened.
+    A small object is read whole by the first one. All bytes are of the object that was there when it was
+    opened.
     """
 
     def __init__(self, store: ObjectStore, name: str, shown: str) -> None:
@@ -124,6 +125,7 @@ class StoreFile(io.RawIOBase):
         self.size = meta["size"]
         self.changed_ns = int(meta["last_modified"].timestamp() * 1_000_000) * 1_000
         self._tag = meta["e_tag"]
+        self._whole: memoryview | None = None  # of a small object
         self._pieces: Iterator[bytes] | None = None
         self._piece = memoryview(b"")  # came by the first request, and begins at `_came`
         self._came = 0
@@ -151,7 +153,11 @@ class StoreFile(io.RawIOBase):
         into = memoryview(buffer).cast("B")
         into = into[: max(0, self.size - self._at)]
         with _told(self._shown):
-            if self._at == self._came:
+            if self.size <= _PIECE_BYTES:
+                if self._whole is None:
+                    self._whole = memoryview(self._got.bytes())
+                into[:] = self._whole[self._at : self._at + len(into)]
+            elif self._at == self._came:
                 self._read_on(into)
             elif into:
                 into[:] = self._range(len(into))
