@@ -8,7 +8,7 @@ from pathlib import Path
 from spark_pace.errors import UnfitError
 
 # S3 and what speaks like it, Google's and Microsoft's stores
-STORES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+STORES = ("s3", "s3a", "gs", "abfs", "abfss")
 
 
 def resolve(text: str, folder: Path) -> str:
