@@ -39,7 +39,7 @@ _DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 _NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
 # modules that every worker imports; modules that an operator imports may be missing for other reasons
 _NO_MODULE = re.compile(
-    r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|pandas|pyarrow)[^'\n]*'"
+    r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|obstore|pandas|pyarrow)[^'\n]*'"
 )
 _NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
 # Spark reads from a Python process, or writes to it, after that has ended
