@@ -6,8 +6,10 @@ import gzip
 import json
 import pickle
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +226,49 @@ def test_a_store_that_cannot_be_read_is_told_in_one_line(
     with pytest.raises(kind, match=rf"^{address} — {must}; {message}") as caught:
         Store(address, settings).require()
     assert type(caught.value) is kind and "\n" not in str(caught.value)
+
+
+class Failing(BaseHTTPRequestHandler):
+    """A server that is busy when it is asked for names, and breaks off where an object is read on."""
+
+    def do_GET(self) -> None:
+        if "list-type" in self.path:
+            self.send_error(503, "Slow Down")
+            return
+        self.send_response(206 if "Range" in self.headers else 200)
+        for name, value in {
+            "Content-Length": "9000000",
+            "ETag": f'"{self.headers.get("Range")}"',
+            "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT",
+            **({"Content-Range": "bytes 0-8999999/9000000"} if "Range" in self.headers else {}),
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(bytes(1_000_000))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_a_store_that_fails_may_answer_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_store, "AT_START_S", 1)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Failing)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    given = {"endpoint": endpoint, "access_key_id": "a", "secret_access_key": "b"}
+    store = Store("s3://bucket", StoreSettings(tuple(given.items())))
+    file = store.open("x").content
+    for failing, got in (
+        (store.require, "503 Service Unavailable"),
+        (lambda: file.read(9_000_000), "an answer that breaks off"),  # type: ignore[union-attr]
+    ):
+        with pytest.raises(SetupError, match=rf"got: {got}\. Start the store, or correct") as caught:
+            failing()
+        assert caught.value.may_pass
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 def on_store(spec: JobSpec, both: Both) -> JobSpec:

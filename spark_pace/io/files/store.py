@@ -32,6 +32,7 @@ _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its wo
 _TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
 _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
 _ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
+_PASSING = re.compile("408|409|429|5")  # a busy store, or one that fails itself
 _BROKEN = "HTTP error"  # the library's words for what fails below the store's own answers
 _OF_THE_MACHINE = "/latest/"  # where machines of a cloud are asked for their credentials
 
@@ -231,7 +232,8 @@ def _failure(address: str, text: str) -> SetupError:
     if status and status[1][:3] in ("401", "403"):
         do = "Correct the credentials, or the rights that they have."
         return UnfitError(f"{address} — {must}; got: {got}. {do}")
-    if (status and status[1][0] in "34") or (not status and _BROKEN not in text):
+    passes = _PASSING.match(status[1]) if status else _BROKEN in text
+    if not passes:
         do = "Correct the address, the region or the endpoint."
         return UnfitError(f"{address} — {must}; got: {got}. {do}")
     if not status:
