@@ -66,11 +66,7 @@ kafka-stop: $(VENV)/.ready  ## Stop it
 demo-kafka: setup jars/kafka/.ready  ## The same through a Kafka broker, live: a producer replays the year (SPEED=800000 times as fast)
 	$(BIN)/python -m examples.flights.demo_kafka --speed $(or $(SPEED),800000)
 
-cluster-jars/store/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.java.jars store
-	@touch $@
-
-demo: setup  ## The same on a cluster: a master and workers on this machine, by spark-submit (KILLS=3: kill some of it in a run more)
+cluster-demo: setup  ## The same on a cluster: a master and workers on this machine, by spark-submit (KILLS=3: kill some of it in a run more)
 	$(BIN)/python -m examples.flights.demo_cluster --kills $(or $(KILLS),0)
 
 TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
