@@ -90,7 +90,7 @@ def _buckets(rows: pa.Table, partition: Sequence[str], buckets: int) -> Ints:
         of_values = np.zeros(rows.num_rows, np.uint64)  # null is a value too
         of_values[bools(column.is_valid())] = hash_values(column.drop_null())
         hashes = hashes * np.uint64(31) + of_values
-    return (hashes % np.uint64(buckets)).astype(np.min_scalar_type(buckets))
+    return (hashes % np.uint64(buckets)).astype(np.min_scalar_type(buckets))  # type: ignore[no-any-return]
 
 
 def unpacked(plan: RowPattern, batches: Batches) -> Iterator[pa.Table]:
