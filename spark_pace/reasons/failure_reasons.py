@@ -78,7 +78,7 @@ def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | N
         between = between or _count(stretch, search, rows)
         if between is not None:
             return between
-    return _conditions(stretch, search, rows) or _forbidden(stretch, search, rows, len(rows) - 1)
+    return false_condition(stretch, search, rows) or _forbidden(stretch, search, rows, len(rows) - 1)
 
 
 def forbidden_walk(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
@@ -193,11 +193,15 @@ def ending_row(search: Search, rows: list[int]) -> int | None:
     return end if end <= rows[-1] else None
 
 
-def _conditions(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
-    """The failure by the first condition of `where` that is decided at the last row and is false."""
+def false_condition(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
+    """The failure by the first condition of `where` that is decided at the last row and is false.
+
+    The search may be the `follower` of one.
+    """
     pattern, shape, walking = search.pattern, search.between.shape, stretch.walks
     negated = {index for index, component in enumerate(pattern.components) if component.negated}
-    for conjunct, told in zip(pattern.where, stretch.pattern.where, strict=True):
+    every = (*stretch.pattern.where, *stretch.pattern.taking)
+    for conjunct, told in zip(pattern.where, every, strict=False):
         decided_here = shape.level(conjunct) == len(rows) - 1 and negated.isdisjoint(conjunct.components)
         parts = separate(conjunct, pattern.components) if decided_here else []
         for part, said in zip(parts, separate(told, stretch.pattern.components), strict=False):

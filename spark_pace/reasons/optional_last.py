@@ -6,7 +6,13 @@ import numpy as np
 
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.shape import runs
-from spark_pace.reasons.failure_reasons import Failure, not_joined_to, not_strict, too_late
+from spark_pace.reasons.failure_reasons import (
+    Failure,
+    false_condition,
+    not_joined_to,
+    not_strict,
+    too_late,
+)
 from spark_pace.reasons.stretch import Stretch, events_behind
 
 
@@ -20,7 +26,7 @@ def not_behind(stretch: Stretch, search: Search, rows: list[int], event: int) ->
         event: the row.
     """
     component = search.between.shape.optional_last
-    own = events_behind(search, rows)
+    own = events_behind(search, rows, walking=stretch.walks)
     if component is None or event in own:
         return None
     late = too_late(stretch, rows[0], event)
@@ -38,4 +44,6 @@ def not_behind(stretch: Stretch, search: Search, rows: list[int], event: int) ->
     last = int(before[-1]) if len(before) else rows[-1]
     if runs(search.pattern, component) and event > last + 1:
         return not_strict(stretch, range(last + 1, event))
+    if search.pattern.taking:
+        return false_condition(stretch, search.follower, [*rows, event])
     return not_joined_to(stretch, search, component, before, event)

@@ -13,6 +13,7 @@ from spark_pace.core.expr.nodes import Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.search.optional_last import behind
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
@@ -133,16 +134,17 @@ def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[i
             _, members = search.between.events_of(gap.group, matrix[:, : place + 2], capped=walking)
             found.update((gap.group, int(row)) for row in members)
     if shape.optional_last is not None and len(rows) == search.steps:
-        found.update((shape.optional_last, row) for row in events_behind(search, rows).tolist())
+        after = events_behind(search, rows, walking=walking).tolist()
+        found.update((shape.optional_last, row) for row in after)
     return sorted(found, key=lambda member: (member[1], member[0]))
 
 
-def events_behind(search: Search, rows: list[int]) -> Ints:
+def events_behind(search: Search, rows: list[int], *, walking: bool) -> Ints:
     """int64[k], the events of an optional component in last place behind a whole candidate."""
-    component = search.between.shape.optional_last
-    if component is None:
+    if search.between.shape.optional_last is None:
         return np.zeros(0, np.int64)
-    return search.between.events_of(component, as_matrix(rows), capped=True)[1]
+    events, lo, hi = behind(search.varied(walking=walking), as_matrix(rows))
+    return events[lo[0] : hi[0]]
 
 
 def begins_with_first(search: Search, rows: list[int]) -> bool:

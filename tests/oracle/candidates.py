@@ -304,37 +304,6 @@ def survives(pattern: Pattern, stream: Stream, production: Production) -> bool:
     return not any(is_forbidden(pattern, stream, production, index) for index in trailing_negatives(pattern))
 
 
-# ---------------------------------------------------------------- an optional component in last place
-
-
-def with_optional_last(pattern: Pattern, stream: Stream, production: Production) -> Production:
-    """The production set with the events of an optional component in last place, as many as there are.
-
-    These are the first that match it behind the last event, up to the end of the window.
-    """
-    index = optional_last(pattern)
-    if index is None:
-        return production
-    component, last, taken = pattern.components[index], production[-1].placed, list[Placed]()
-    neighbours = "strict" in (component.follows, pattern.contiguity)
-    for placed in (one for one in stream if one.seq > last.seq):
-        if is_full(pattern, len(taken)) or not inside(pattern.within, production[0].placed, placed):
-            break
-        joins = satisfies(pattern, index, placed) and may_join(pattern, index, taken, placed)
-        directly = placed.seq == (taken[-1] if taken else last).seq + 1
-        if ends_the_group(pattern, index, placed) or (neighbours and not (joins and directly)):
-            break
-        if joins:
-            taken.append(placed)
-    return (*production, *(Bound(placed, index) for placed in taken))
-
-
-def is_full(pattern: Pattern, events: int) -> bool:
-    """Whether an optional component in last place that has so many events takes no more."""
-    index = optional_last(pattern)
-    return index is not None and events == most_of(pattern, index)
-
-
 # ---------------------------------------------------------------- comparison
 
 

@@ -17,15 +17,14 @@ from tests.oracle.candidates import (
     beginning,
     candidates,
     forwards,
-    is_full,
     optional_last,
     positives,
     satisfies,
     survives,
     trailing_negatives,
-    with_optional_last,
 )
 from tests.oracle.inner_sequences import first_ones
+from tests.oracle.optional_last import is_full, reads_others, with_optional_last
 from tests.oracle.stream import BEGIN, Bound, Placed, Position, Production, Stream, inside, window_end
 from tests.oracle.stream import Event as Event
 from tests.oracle.walk import walk
@@ -111,7 +110,9 @@ def picked_with_optional_last(pattern: Pattern, stream: Stream, picked: Picked) 
     if optional_last(pattern) is None:
         return picked
     production = with_optional_last(pattern, stream, picked.production)
-    several = str(pattern.context) in ("latest, zero", "earliest, zero")
+    several = str(pattern.context) in ("latest, zero", "earliest, zero") or (
+        str(pattern.context) == "each, zero" and reads_others(pattern)
+    )
     if not several and is_full(pattern, len(production) - len(picked.production)):
         return Picked(picked.selection, production, last_of(production).position)
     ended = window_end(pattern.within, stream, first_of(production))

@@ -81,7 +81,7 @@ def counts_events(pattern: Pattern) -> bool:
         or any(component.follows == "strict" for component in pattern.components)
         or (pattern.within is not None and pattern.within.events is not None)
         or any(has_previous(component.predicate) for component in all_components(pattern))
-        or any(has_previous(conjunct.expr) for conjunct in pattern.where)
+        or any(has_previous(conjunct.expr) for conjunct in (*pattern.where, *pattern.taking))
         or any(one.further is not None and has_previous(one.further) for one in pattern.components)
         or any(has_previous(ending.predicate) for ending in pattern.endings)
     )

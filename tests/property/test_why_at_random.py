@@ -174,8 +174,8 @@ def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: H
 
 
 def check_where(told: Told) -> None:
-    conditions = told.pattern.conditions
-    stated = [[one.expr] if one.stated is None else conjuncts_of(one.stated) for one in conditions]
+    every = (*told.pattern.conditions, *told.pattern.taking)
+    stated = [[one.expr] if one.stated is None else conjuncts_of(one.stated) for one in every]
     (expr,) = {one for parts in stated for one in parts if canonical_text(one) == told.candidate.condition}
     assert not holds(expr, told.bindings())
     check_values(told.candidate.values, expr, told.bindings())

@@ -9,7 +9,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from spark_pace.core.columns import MOST_IN_OPENED_SPANS
-from spark_pace.core.expr import Aggregate, Call, Column, Expr
+from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous
 from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.members import asked, disjunction, names_in, united
 from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule
@@ -28,7 +28,7 @@ from tests.support.strategies import CONTEXTS, column, predicates
 
 def called_by(expr: Expr, names: dict[str, str]) -> Expr:
     """The expression with other names of components."""
-    if isinstance(expr, Column) and expr.component in names:
+    if isinstance(expr, Column | Previous) and expr.component in names:
         return replace(expr, component=names[expr.component])
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(called_by(one, names) for one in expr.arguments))
@@ -60,20 +60,32 @@ def with_disjunctions(
         components[index] = members(draw, pattern.components[index], bit, changes)
         bit += len(components[index].members)
     assume(bit <= MOST_IN_OPENED_SPANS)
-    where = []
-    for conjunct in pattern.conditions:
+    where = _named_anew(draw, pattern.conditions, pattern.components, components)
+    if draw(st.booleans()):
+        where = united(where, components)
+    where += [one for each in sequences_of(pattern) for one in in_turn(components, each)]
+    taking = _named_anew(draw, pattern.taking, pattern.components, components) if pattern.taking else ()
+    return replace(pattern, components=tuple(components), where=tuple(where), taking=tuple(taking))
+
+
+def _named_anew(
+    draw: st.DrawFn,
+    conjuncts: Sequence[Conjunct],
+    before: Sequence[Component],
+    components: Sequence[Component],
+) -> list[Conjunct]:
+    """The conditions as they are of disjunctions in place of some components, and of some members more."""
+    where = list[Conjunct]()
+    for conjunct in conjuncts:
         names = {}
-        for old, new in zip(pattern.components, components, strict=True):
+        for old, new in zip(before, components, strict=True):
             if new.members:
                 own = [new.name, *(member.name for member in new.members), new.members[0].name]
                 names[old.name] = chosen(draw, own)
         where.append(asked(called_by(conjunct.expr, names), components))
         if draw(st.booleans()):
             where += of_others(where[-1], components, swapped=draw(st.booleans()))
-    if draw(st.booleans()):
-        where = united(where, components)
-    where += [one for each in sequences_of(pattern) for one in in_turn(components, each)]
-    return replace(pattern, components=tuple(components), where=tuple(where))
+    return where
 
 
 def of_others(conjunct: Conjunct, components: Sequence[Component], *, swapped: bool) -> list[Conjunct]:

@@ -74,7 +74,9 @@ FORMS: dict[str, Form] = {
     "optional_first": optional_first_rules,
     "optional_first_in_span": lambda contexts: optional_first_rules(contexts, spans()),
     "optional_last": optional_last_rules,
-    "optional_last_in_span": lambda contexts: optional_last_rules(contexts, spans()),
+    "optional_last_in_span": lambda contexts: st.one_of(
+        optional_last_rules(contexts, spans()), optional_last_rules(contexts, predicate_spans(), opened=True)
+    ),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

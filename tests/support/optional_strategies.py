@@ -7,17 +7,25 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from spark_pace.core.expr import Previous
 from spark_pace.core.match.contexts import CONTEXTS as NAMED
 from spark_pace.core.match.contexts.context import takes_optional_last
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Context, Pattern, Rule
+from spark_pace.core.plan.component import Component, Times
+from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Rule
 from tests.support.disjunction_strategies import with_disjunctions
-from tests.support.draws import chosen, composite
+from tests.support.draws import chosen, composite, some
 from tests.support.ending_strategies import with_endings
-from tests.support.form_strategies import Spans, rules_of
+from tests.support.form_strategies import Spans, opening, rules_of
 from tests.support.further_strategies import with_further
-from tests.support.grouped_strategies import OPTIONAL, grouped_patterns
-from tests.support.strategies import CONTEXTS, predicates
+from tests.support.grouped_strategies import (
+    OPTIONAL,
+    Named,
+    group_conjuncts,
+    grouped_patterns,
+    shared_conjuncts,
+    value,
+)
+from tests.support.strategies import CONTEXTS, condition, predicates
 
 WITH_OPTIONAL_LAST = [one for one in CONTEXTS if takes_optional_last(NAMED[str(one)].way)]
 
@@ -61,7 +69,7 @@ def optional_first_rules(
     return rules_of(draw, with_another_form(draw, pattern), spans)
 
 
-def with_optional_last(draw: st.DrawFn, pattern: Pattern) -> Pattern:
+def with_optional_last(draw: st.DrawFn, pattern: Pattern, *, opened: bool = False) -> Pattern:
     """The pattern with an optional component more in last place, behind one for one event."""
     kept = list(pattern.components)
     while kept[-1].negated:
@@ -71,8 +79,10 @@ def with_optional_last(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     elif kept[-1].times is not None:
         kept.pop()
     follows = pattern.contiguity == "relaxed" and draw(st.integers(0, 3)) == 0
-    last = Component("l", draw(predicates()), chosen(draw, OPTIONAL))
+    last = Component("l", draw(predicates()), chosen(draw, (*OPTIONAL, Times(0, 1))))
     kept.append(replace(last, follows="strict") if follows else last)
+    if last.times == Times(0, 1) and draw(st.integers(0, 3)):
+        pattern = replace(pattern, taking=conditions_of_last(draw, kept, opened=opened))
     named = range(len(kept) - 1)
     where = tuple(
         one
@@ -88,12 +98,48 @@ def with_optional_last(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     return replace(pattern, components=tuple(kept), where=where, within=within)
 
 
+def conditions_of_last(
+    draw: st.DrawFn, components: Sequence[Component], *, opened: bool
+) -> tuple[Conjunct, ...]:
+    """One or two conditions that say which event the last component takes.
+
+    `opened`: some read the event that opened the span.
+    """
+    *others, last = (
+        Named(index, one.name, "one" if one.times is None else "group")
+        for index, one in enumerate(components)
+        if not one.negated
+    )
+    found = list[Conjunct]()
+    for _ in range(chosen(draw, [1, 1, 2])):
+        kind = chosen(draw, ["shared", "shared", "shared", "alone", "prev", *["open"] * opened * 2])
+        own, before = value(draw, last), others[-1]
+        if kind == "alone":
+            found.append(group_conjuncts(draw, last))
+        elif kind == "open":
+            compared = chosen(draw, ["=", "<=", "<>"])
+            found.append(Conjunct(condition(compared, own, opening("x")), (last.index,)))
+        elif kind == "prev" and before.kind == "one":
+            earlier = Previous("x", draw(st.integers(1, 2)), "BIGINT", before.name)
+            compared = chosen(draw, ["=", "<=", ">"])
+            found.append(Conjunct(condition(compared, own, earlier), (before.index, last.index)))
+        else:
+            named = some(draw, others, 1, min(2, len(others)))
+            found.append(shared_conjuncts(draw, (*named, last)))
+    return tuple(found)
+
+
 @composite
-def optional_last_rules(draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None) -> Rule:
-    """A rule with an optional component in last place; by chance with other forms of groups."""
+def optional_last_rules(
+    draw: st.DrawFn, contexts: Sequence[Context] = CONTEXTS, spans: Spans = None, opened: bool = False
+) -> Rule:
+    """A rule with an optional component in last place; by chance with other forms of groups.
+
+    `opened`: some conditions read the event that opened the span.
+    """
     context = chosen(draw, [one for one in contexts if one in WITH_OPTIONAL_LAST])
     pattern = draw(grouped_patterns(context, in_span=spans is not None))
     if draw(st.integers(0, 3)) == 0:
         pattern = with_optional_first(draw, pattern)
-    pattern = with_optional_last(draw, pattern)
+    pattern = with_optional_last(draw, pattern, opened=opened)
     return rules_of(draw, with_another_form(draw, pattern), spans)

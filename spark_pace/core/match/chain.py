@@ -137,7 +137,10 @@ def if_no_more_come(search: Search, closing: Closing, horizon: Horizon) -> tuple
 
 def _of_matches(search: Search, initiators: Ints, matches: Ints) -> Ints:
     """For each initiator the row at the end of whose window its match is decided: its own; see `Chain`."""
-    return np.where(matches[:, 0] < 0, initiators, search.deciding(matches))
+    deciding: Ints = initiators.copy()
+    found = matches[:, 0] >= 0
+    deciding[found] = search.varied(walking=True).deciding(matches[found])
+    return deciding
 
 
 def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints:

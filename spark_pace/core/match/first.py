@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace import ways
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, candidates_ending
 from spark_pace.core.match.compiled_search import searches_of, sequence_search
 from spark_pace.core.match.search.choose import best
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.ranges import expand, pieces
-from spark_pace.core.ranks import segments_of
+from spark_pace.core.match.search.step import step
 
 
 def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
@@ -162,30 +160,7 @@ def _step_by_step(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     found = np.arange(len(ranges.anchors))
     matrix, after = ranges.anchors[:, None], ranges.after
     for level in range(1, search.steps):
-        index, rows = _step(search, level, matrix, after, ranges.end[found])
+        index, rows = step(search, level, matrix, after, ranges.end[found])
         matrix = np.column_stack([matrix[index], rows])
         found, after = found[index], rows
     return found, matrix
-
-
-def _step(search: Search, level: int, matrix: Ints, after: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Which walks go on at `level`, and with which row. Ever larger blocks are tested until a row fits."""
-    pool, lo, hi = search.reach(level, matrix, after, end)
-    taken = np.full(len(matrix), -1, np.int64)
-    waiting = np.flatnonzero(lo < hi)
-    if search.levels[level].looked_up:
-        return waiting, pool[lo[waiting]]
-    block = ways.FIRST_ROWS
-    while len(waiting):
-        stop = np.minimum(hi[waiting], lo[waiting] + block)
-        for piece in pieces(stop - lo[waiting]):
-            owner, index = expand(lo[waiting[piece]], stop[piece])
-            grown = np.column_stack([matrix[waiting[piece][owner]], pool[index]])
-            fits = np.flatnonzero(search.passes(level, grown))
-            fits = fits[segments_of(owner[fits])]  # the first of each walk
-            taken[waiting[piece][owner[fits]]] = grown[fits, -1]
-        lo[waiting] = stop
-        waiting = waiting[(taken[waiting] < 0) & (stop < hi[waiting])]
-        block *= 4
-    kept = np.flatnonzero(taken >= 0)
-    return kept, taken[kept]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
-from spark_pace.core.plan.rule import CountSpan, Pattern, Rule, SessionSpan
+from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule, SessionSpan
 from spark_pace.core.plan.shape import asks_for_neighbours
 
 OPENING_EVENT = "open"  # the component in columns of the opening event
@@ -71,15 +71,23 @@ def opening_attributes(pattern: Pattern) -> set[str]:
 
 def with_opening_columns(pattern: Pattern) -> Pattern:
     """The pattern with conditions that read attributes of the opening event as columns of any event."""
-    where = []
-    for one in pattern.where:
-        stated = None if one.stated is None else _from_columns(one.stated)
-        where.append(replace(one, expr=_from_columns(one.expr), stated=stated))
+
+    def changed(conjuncts: Iterable[Conjunct]) -> tuple[Conjunct, ...]:
+        return tuple(
+            replace(
+                one,
+                expr=_from_columns(one.expr),
+                stated=None if one.stated is None else _from_columns(one.stated),
+            )
+            for one in conjuncts
+        )
+
     components = tuple(
         one if one.further is None else replace(one, further=_from_columns(one.further))
         for one in pattern.components
     )
-    return replace(pattern, components=components, where=tuple(where))
+    where, taking = changed(pattern.where), changed(pattern.taking)
+    return replace(pattern, components=components, where=where, taking=taking)
 
 
 def _from_columns(expr: Expr) -> Expr:

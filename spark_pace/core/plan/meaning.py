@@ -179,7 +179,9 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
             [*map(_absence_text, pattern.absences), *map(_component_text, pattern.components)]
         ),
         "order": _order_text(pattern),
-        "where": "; ".join(canonical_text(one.stated or one.expr) for one in pattern.conditions),
+        "where": "; ".join(
+            canonical_text(one.stated or one.expr) for one in (*pattern.conditions, *pattern.taking)
+        ),
         "within": show_length(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",
         "close": pattern.close,

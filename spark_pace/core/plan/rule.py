@@ -183,6 +183,8 @@ class Pattern:
     order "sequence" events of components come one after the other as they are listed, in a "conjunction" in
     any order, but for the sequences in it (`spark_pace.core.plan.shape.sequences_of`). `absences` are the
     negated components in first place; they are not among `components`.
+    `taking` are the conditions of `where` that name an optional component in last place: they say which event
+    it takes, and nothing about whether there is a match. They are not among those in the attribute `where`.
     """
 
     components: tuple[Component, ...]
@@ -194,6 +196,7 @@ class Pattern:
     order: Order = "sequence"
     strategy: Strategy | None = None  # the search for *earliest, selected*; None: the program chooses
     absences: tuple[Absence, ...] = ()
+    taking: tuple[Conjunct, ...] = ()
 
     @property
     def conditions(self) -> tuple[Conjunct, ...]:
@@ -219,7 +222,7 @@ class Pattern:
     def over_several(self) -> tuple[Expr, ...]:
         """The conditions over several events: of `where`, and on further events of groups."""
         further = (one.further for one in self.components if one.further is not None)
-        return (*(conjunct.expr for conjunct in self.where), *further)
+        return (*(conjunct.expr for conjunct in (*self.where, *self.taking)), *further)
 
     @property
     def endings(self) -> tuple[Ending, ...]:

@@ -232,6 +232,17 @@ def optional_last_of(pattern: Pattern) -> int | None:
     return last if there else None
 
 
+def may_differ_behind(pattern: Pattern) -> bool:
+    """True if candidates with the same first and last event may take different events behind these.
+
+    They may if a condition on an optional component in last place reads other events of theirs.
+    """
+    anchors = shape_of(pattern).anchors
+    same = {one for one in (anchors[0], anchors[-1]) if pattern.components[one].times is None}
+    same.add(len(pattern.components) - 1)
+    return any(not same.issuperset(one.components) for one in pattern.taking)
+
+
 def runs(pattern: Pattern, component: int) -> bool:
     """True for a group whose events directly follow each other, whatever its anchors say."""
     strict = component == optional_last_of(pattern) and pattern.contiguity == "strict"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, walks
+from spark_pace.core.match.contexts.context import waits_for_its_window, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
@@ -25,6 +25,7 @@ from spark_pace.rules.explanation.facts import (
     IN_SPANS,
     INTAKE,
     ON_SPANS,
+    TAKING,
     AggregateFacts,
     ComponentFacts,
     ConditionFacts,
@@ -48,6 +49,7 @@ def pattern_facts(rule: Rule, pattern: Pattern) -> PatternFacts:
         negated = any(pattern.components[index].negated for index in conjunct.components)
         text = canonical_text(as_stated(conjunct))
         where.append(ConditionFacts(text, FORBIDDING if negated else CANDIDATES))
+    where += [ConditionFacts(canonical_text(as_stated(one)), TAKING) for one in pattern.taking]
     return PatternFacts(
         order=pattern.order,
         components=(
@@ -108,7 +110,7 @@ def _component(rule: Rule, pattern: Pattern, index: int) -> ComponentFacts:
     if index == optional_last_of(pattern):
         takes = _group(pattern, component, before, f"to the end of {_end(rule, pattern)}")
         decided_by = _decided_by(rule, pattern)
-        if component.times is not None and not isinstance(context_of(pattern).way, Backwards):
+        if component.times is not None and not waits_for_its_window(pattern, context_of(pattern).way):
             full = "; sooner at the event after which it takes no more"
             decided_by += "" if component.times.most is None else full
     elif component.times is not None:
@@ -220,6 +222,8 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
     number = f"{times.least} or more" if times.most is None else f"{times.least} to {times.most}"
     if times.least == times.most:
         number = f"{times.most}"
+    if is_behind and pattern.taking:
+        where += f", only with {' and '.join(canonical_text(as_stated(one)) for one in pattern.taking)}"
     if is_behind:
         return f"the first events that match it {where}; {number}"
     if not walks(context_of(pattern).way):

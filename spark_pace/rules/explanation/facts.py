@@ -15,6 +15,7 @@ IN_ORDER = "splitter, in stream order"  # decided on whole columns, when events 
 IN_SPANS = "operators, in each span"
 CANDIDATES = "candidates"
 FORBIDDING = "candidates and what may forbid them"
+TAKING = "events behind a match"
 ON_SPANS = "spans"
 
 

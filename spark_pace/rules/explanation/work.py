@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, walks
+from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, waits_for_its_window, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.absence_tests import AbsenceTest, absence_tests
 from spark_pace.core.plan.fold import PythonFold
@@ -114,8 +114,8 @@ def _end_of_wait(rule: Rule) -> str:
     assert rule.pattern is not None
     component = optional_last_of(rule.pattern)
     times = None if component is None else rule.pattern.components[component].times
-    sooner = not isinstance(context_of(rule.pattern).way, Backwards)
-    if component is None or times is None or times.most is None or not sooner:
+    later = waits_for_its_window(rule.pattern, context_of(rule.pattern).way)
+    if component is None or times is None or times.most is None or later:
         return "its window has ended"
     return f"its window has ended, or it takes no more {rule.pattern.components[component].name}"
 

@@ -178,7 +178,10 @@ class MatchScope:
             return component
         if component.times is not None:
             got, do = quote(f"{prefix}.{attribute}"), f"{quote(component.name)} stands for several events"
-            return Wrong("must be inside an aggregate", got, f"{do}: {USE_AGGREGATES}")
+            do = f"{do}: {USE_AGGREGATES}"
+            if component.times.most == 1:
+                do = f"{quote(component.name)} may have no event: write first({prefix}.{attribute})."
+            return Wrong("must be inside an aggregate", got, do)
         return _bind(self.schema, prefix, attribute)
 
     def stands_for_several(self, prefix: str | None) -> bool:

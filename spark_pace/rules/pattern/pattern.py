@@ -21,7 +21,7 @@ from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
 from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.pattern.strategy import check_strategy
-from spark_pace.rules.pattern.where_conditions import absences_of, assigned, read_where
+from spark_pace.rules.pattern.where_conditions import absences_of, assigned, of_optional_last, read_where
 from spark_pace.rules.span import opens_span
 
 
@@ -56,9 +56,10 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     absences, several = absences_of(listed, complete, several)
     several = (*several, *(one for each in listed.sequences for one in in_turn(complete, each)))
     value, contiguity = selecting.context.value, selecting.contiguity
+    several, taking = of_optional_last(complete[first:], several)
     pattern = Pattern(
         complete[first:], several, within, value, selecting.close, contiguity, order, selecting.strategy,
-        absences,
+        absences, taking,
     )  # fmt: skip
     check_strategy(rule, pattern)
     return pattern

@@ -87,16 +87,41 @@ def _check_members(conjunct: Conjunct, components: Sequence[Component], place: P
 
 
 def _check_optional_last(listed: Listed, conjunct: Conjunct, place: Place, report: Report) -> None:
-    """Report a condition that names an optional component in last place, whose events decide no match."""
+    """Report a condition that cannot say which event an optional component in last place takes."""
     last = listed.components[-1]
-    if len(listed.components) - 1 in conjunct.components and last.times is not None and last.times.least == 0:
+    if not _names_optional_last(conjunct, listed.components) or last.times is None:
+        return
+    negated = [one.name for one in listed.behind if one.negated and one.name in names_in(conjunct.expr)]
+    if last.times.most != 1:
         report.add(
             place,
-            "must not name a component that is optional in last place",
-            quote(last.name),
-            "There is a match with and without its events: say in its when which are taken, or let its times "
-            "begin at 1.",
+            "must not name a component that is optional in last place, unless its times is 0..1",
+            f"{quote(last.name)}, times: {last.times}",
+            "There is a match with and without its events, and such a condition says which one event it "
+            "takes: write times: 0..1, say in its when which events are taken, or let its times begin at 1.",
         )
+    elif negated:
+        report.add(
+            place,
+            "must not name a negated component together with one that is optional in last place",
+            f"{quote(negated[0])} and {quote(last.name)}",
+            "What forbids a match is known before that event comes: write a condition for each of them.",
+        )
+
+
+def _names_optional_last(conjunct: Conjunct, components: Sequence[Component]) -> bool:
+    """True if a condition names an optional component in last place."""
+    times = components[-1].times
+    named = conjunct.components[-1] == len(components) - 1
+    return named and len(components) > 1 and times is not None and times.least == 0
+
+
+def of_optional_last(
+    components: Sequence[Component], conjuncts: Sequence[Conjunct]
+) -> tuple[tuple[Conjunct, ...], tuple[Conjunct, ...]]:
+    """The conditions that decide about matches; and those that name an optional component in last place."""
+    taking = tuple(one for one in conjuncts if _names_optional_last(one, components))
+    return tuple(one for one in conjuncts if one not in taking), taking
 
 
 def _check_leading(rule: Section, listed: Listed, expr: Expr, where: tuple[Sequence[int], Place]) -> None:

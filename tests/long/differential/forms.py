@@ -190,7 +190,8 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
     for context in WITH_OPTIONAL_LAST:
         found += [optional_last_rules((context,)), optional_last_rules((context,), spans())]
     found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
-    return [*found, further_rules().flatmap(forgetful)]
+    found += [further_rules().flatmap(forgetful)]
+    return [*found, optional_last_rules(spans=predicate_spans(), opened=True)]
 
 
 KINDS_OF_RULES = (

@@ -149,7 +149,9 @@ class _Maker:
                 groups[component.name] = []
             known.add(index)
             conjuncts = [
-                one for one in pattern.conditions if index in one.components and known >= {*one.components}
+                one
+                for one in (*pattern.conditions, *pattern.taking)
+                if index in one.components and known >= {*one.components}
             ]
             for number in range(count):
                 whole = conjuncts if number == count - 1 else []

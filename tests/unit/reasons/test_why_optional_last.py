@@ -42,6 +42,20 @@ def test_it_says_why_an_event_does_not_belong_to_it(
     assert shown in lines
 
 
+@pytest.mark.parametrize("context", ["each, zero", "latest, zero", "next, selected"])
+def test_it_says_which_condition_is_false_of_an_event(tmp_path: Path, context: str) -> None:
+    rule = RULE.format(when="type = 'b'", times="0..1", context=context)
+    rule += "\n    where: first(b.x) = a.x"
+    for at, shown in [
+        (1, "a#0, then b#1: first(b.x) = a.x: 2 = 1 is false"),
+        (2, "a#0, then b#2: first(b.x) = a.x: 3 = 1 is false"),
+        (3, "Z: a#0 b#3"),
+        (4, "a#0 b#3, then b#4: b 0..1: there were 1 before"),
+    ]:
+        lines = lines_of(told(tmp_path, "a=1 b=2 b=3 b=1 b=1", rule, f"events.json:{at}"))
+        assert shown in "\n".join(lines)
+
+
 def test_a_walk_that_waits_for_it_says_so_of_other_events(tmp_path: Path) -> None:
     rule = RULE.format(when="type = 'b'", times="0..1", context="next, selected")
     assert "a#0, then a#1: the walk sought b when #1 came" in "\n".join(

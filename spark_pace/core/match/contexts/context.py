@@ -21,6 +21,7 @@ from spark_pace.core.match.search.technique import Technique, Techniques
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Context, Pattern
+from spark_pace.core.plan.shape import may_differ_behind
 
 # The matches of the initiators (Forwards) or terminators (Backwards) in a range of rows.
 FreeKernel: TypeAlias = Callable[[Stream, Pattern, Search, tuple[int, int]], Found]
@@ -119,6 +120,15 @@ def takes_optional_last(way: Way) -> bool:
     It may not where other candidates decide what is used up, and when.
     """
     return isinstance(way, Forwards | Backwards) or walks(way)
+
+
+def waits_for_its_window(pattern: Pattern, way: Way) -> bool:
+    """Tell whether a match with an optional component in last place is decided at its window's end alone.
+
+    Its selection may have other matches then, and only that end tells in which order they end.
+    """
+    several = isinstance(way, Forwards) and not way.in_turn and may_differ_behind(pattern)
+    return isinstance(way, Backwards) or several
 
 
 def match_bounded(way: Way, stream: Stream, pattern: Pattern, horizon: Horizon) -> Found:

@@ -12,6 +12,7 @@ from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Context, Pattern
+from spark_pace.core.plan.shape import may_differ_behind
 
 
 def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int, int]) -> Found:
@@ -34,7 +35,9 @@ def each_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
             return search.found(openings, closes, np.flatnonzero(done), matrix)
         ranges = Ranges(openings[done], openings[done], closes[done] + 1, closes[done])
         matrix = stacked(candidates(search, ranges), search.steps)
-    return search.found(openings, closes, np.searchsorted(openings, search.firsts(matrix)), matrix)
+    selection = np.searchsorted(openings, search.firsts(matrix))
+    deciding = search.firsts(matrix) if may_differ_behind(pattern) else None  # tells in which order they end
+    return search.found(openings, closes, selection, matrix, deciding)
 
 
 EACH_ZERO = ParameterContext(

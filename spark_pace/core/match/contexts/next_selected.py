@@ -20,9 +20,10 @@ def closed_by_walk(stream: Stream, search: Search, initiators: Ints, end: Ints) 
     Sources: semantics, section 4; SQL's and Flink's "skip past last".
     """
     matrix = np.full((len(initiators), search.steps), -1, np.int64)
+    walker = search.varied(walking=True)
     found, matches = walk(search, Ranges(initiators, initiators, end))
     closes = np.full(len(initiators), -1, np.int64)
-    matrix[found], closes[found] = matches, last_events(search.between, matches)
+    matrix[found], closes[found] = matches, last_events(walker, matches)
     return closes, matrix
 
 

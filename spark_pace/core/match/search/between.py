@@ -331,6 +331,10 @@ class CandidateColumns:
     def aggregate(self, one: Aggregate) -> pa.Array:
         """An aggregate over the group of a component of each candidate, made in pieces."""
         between, matrix = self.between, self.matrix
+        if one.component in between.places:  # of the event of an optional component in last place
+            rows = pa.array(matrix[:, between.places[one.component]])
+            values = None if one.attribute is None else between.stream.attribute(one.attribute).take(rows)
+            return aggregated(one, values, np.arange(len(matrix)), len(matrix))
         index = next(k for k, c in enumerate(between.pattern.components) if c.name == one.component)
         lo, hi = between.group(index, matrix, capped=self.capped)
         if one.attribute is None:

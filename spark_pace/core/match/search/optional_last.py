@@ -1,21 +1,30 @@
 """The events of an optional component in last place: the first that come behind a candidate's other events.
 
-They do not decide whether there is a candidate, so no search looks at them.
+They do not decide whether there is a candidate, so no search for candidates looks at them. Where conditions
+of `where` say which event the component takes, it is sought as the next step of each candidate.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.expr import Aggregate, Call, Column, Expr
 from spark_pace.core.match.search.choose import Sets
+from spark_pace.core.match.search.step import step
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.component import Times
+from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.ranges import expand
 
 if TYPE_CHECKING:
     from spark_pace.core.match.search.between import Between
+    from spark_pace.core.match.search.search import Search
+
+_OWN_VALUE = ("first", "last", "min", "max")  # of one event they are its attribute
 
 
 def times_of(between: Between, component: int) -> Times:
@@ -30,36 +39,78 @@ def ends(between: Between, matrix: Ints) -> Ints:
     return window_end(between.stream, matrix[:, 0], between.pattern.within)
 
 
-def full(between: Between, matrix: Ints) -> Bools:
+def for_one_event(pattern: Pattern) -> Pattern:
+    """The pattern whose last component, an optional one, stands for one event; see `Pattern.taking`."""
+    last = pattern.components[-1]
+    one = replace(last, times=None, until=None, further=None)
+    taking = (replace(each, expr=_of_event(each.expr, last.name)) for each in pattern.taking)
+    return replace(
+        pattern, components=(*pattern.components[:-1], one), where=(*pattern.where, *taking), taking=()
+    )
+
+
+def _of_event(expr: Expr, component: str) -> Expr:
+    """The expression with attributes of the one event for the aggregates that are these."""
+    if isinstance(expr, Aggregate) and expr.component == component and expr.function in _OWN_VALUE:
+        assert expr.attribute is not None
+        return Column(component, expr.attribute, expr.type)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(_of_event(one, component) for one in expr.arguments))
+    return expr
+
+
+def behind(search: Search, matrix: Ints) -> tuple[Ints, Ints, Ints]:
+    """The events of the component behind each of m candidates: ``rows[lo[i]:hi[i]]``.
+
+    Returns:
+        rows, lo, hi: int64[k], int64[m], int64[m].
+    """
+    between, component = search.between, search.between.shape.optional_last
+    assert component is not None
+    if not search.pattern.taking:
+        lo, hi = between.group(component, matrix, capped=True)
+        return between.members(component), lo, hi
+    until, last = ends(between, matrix), matrix[:, -1]
+    if component in between.ends:
+        until = np.minimum(until, between.ended(component, last))
+    follower = search.follower.varied(walking=search.walking)
+    index, rows = step(follower, search.steps, matrix, last, until)
+    lo, there = np.zeros(len(matrix), np.int64), np.zeros(len(matrix), np.int64)
+    lo[index], there[index] = np.arange(len(index)), 1
+    return rows, lo, lo + there
+
+
+def full(search: Search, matrix: Ints) -> Bools:
     """bool[m], which candidates have as many events of the component as it takes."""
-    component = between.shape.optional_last
-    most = None if component is None else times_of(between, component).most
+    component = search.between.shape.optional_last
+    most = None if component is None else times_of(search.between, component).most
     if component is None or most is None:
         return np.zeros(len(matrix), np.bool_)
-    lo, hi = between.group(component, matrix, capped=True)
+    _, lo, hi = behind(search, matrix)
     is_full: Bools = hi - lo == most
     return is_full
 
 
-def last_events(between: Between, matrix: Ints) -> Ints:
+def last_events(search: Search, matrix: Ints) -> Ints:
     """int64[m], the last row of each candidate, that of the component if it has one."""
-    component = between.shape.optional_last
-    if component is None:
+    if search.between.shape.optional_last is None:
         return matrix[:, -1]
-    lo, hi = between.group(component, matrix, capped=True)
-    rows = np.append(between.members(component), -1)  # an empty group may point here, but is not looked at
+    rows, lo, hi = behind(search, matrix)
+    rows = np.append(rows, -1)  # an empty group may point here, but is not looked at
     return np.where(lo < hi, rows[hi - 1], matrix[:, -1])
 
 
-def with_events(between: Between, matrix: Ints, sets: Sets) -> Sets:
+def with_events(search: Search, matrix: Ints, sets: Sets) -> Sets:
     """The production sets of candidates with the events of the component, which come last."""
-    component = between.shape.optional_last
+    component = search.between.shape.optional_last
     if component is None:
         return sets
     offsets, members, roles = sets
-    behind, rows = between.events_of(component, matrix, capped=True)
-    owner = np.append(np.repeat(np.arange(len(matrix)), np.diff(offsets)), behind)
+    rows, lo, hi = behind(search, matrix)
+    owner_behind, index = expand(lo, hi)
+    owner = np.append(np.repeat(np.arange(len(matrix)), np.diff(offsets)), owner_behind)
     order = np.argsort(owner, kind="stable")
-    all_roles = np.append(roles, np.full(len(rows), component, np.int8))
+    all_members = np.append(members, rows[index])
+    all_roles = np.append(roles, np.full(len(index), component, np.int8))
     sizes = np.bincount(owner, minlength=len(matrix))
-    return np.append(0, np.cumsum(sizes)), np.append(members, rows)[order], all_roles[order]
+    return np.append(0, np.cumsum(sizes)), all_members[order], all_roles[order]

@@ -27,7 +27,7 @@ from spark_pace.core.match.search.comparison import (
 )
 from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.search.members import with_members
-from spark_pace.core.match.search.optional_last import full, with_events
+from spark_pace.core.match.search.optional_last import for_one_event, full, with_events
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import columns_of
@@ -170,6 +170,11 @@ class Search:
         """This search for walks, which take a row that fits, whatever follows."""
         return self._with("levels", "fitting", foresees=False)
 
+    @cached_property
+    def follower(self) -> Search:
+        """The search that goes on to the event of an optional component in last place."""
+        return Search(self.stream, for_one_event(self.pattern))
+
     def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
         """The comparisons of two components among some conditions."""
         found = [expr for expr in exprs if is_comparison(expr, self.places)]
@@ -255,12 +260,8 @@ class Search:
         for expr in decided.others:
             self._narrow(keep, matrix, lambda rest, expr=expr: evaluate_mask(expr, self.columns(rest)))  # type: ignore[misc]
         if decided.bound and not self.walking:
-            trailing = not self.structural
-            self._narrow(
-                keep,
-                matrix,
-                lambda rest: self.between.allowed(level, rest, capped=False, trailing=trailing),
-            )
+            trailing, allowed = not self.structural, self.between.allowed
+            self._narrow(keep, matrix, lambda rest: allowed(level, rest, capped=False, trailing=trailing))
         return keep
 
     def _narrow(self, keep: Bools, matrix: Ints, test: Callable[[Ints], Bools]) -> None:
@@ -284,10 +285,10 @@ class Search:
             return found_of(openings, closes, selection, matrix)
         if deciding is None and self.trailing:
             deciding = self.deciding(matrix)
-        offsets, members, roles = with_events(self.between, matrix, self.production_sets(matrix))
+        offsets, members, roles = with_events(self, matrix, self.production_sets(matrix))
         if self.between.shape.optional_last is not None and len(matrix):
             closes = closes.copy()
-            closes[selection] = np.where(closes[selection] < 0, -1, members[offsets[1:] - 1])
+            np.maximum.at(closes, selection, np.where(closes[selection] < 0, -1, members[offsets[1:] - 1]))
         return Found(openings, closes, selection, offsets, members, roles, deciding)
 
     def deciding(self, matrix: Ints) -> Ints:
@@ -295,7 +296,7 @@ class Search:
 
         -1 where as many events of an optional component in last place are there as it takes.
         """
-        return np.where(full(self.between, matrix), -1, matrix[:, 0])
+        return np.where(full(self, matrix), -1, matrix[:, 0])
 
     def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
         """The matches of a matrix, in selections that nothing closes before their window's end."""

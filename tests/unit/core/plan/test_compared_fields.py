@@ -188,6 +188,7 @@ SAMPLES = (
     replace(RULE, pattern=EITHER),
     replace(RULE, pattern=GROUPED, forget_key_after_us=90_000_000),
     replace(RULE, pattern=BEHIND),
+    replace(RULE, pattern=replace(PATTERN, taking=(Conjunct(BOTH, (0, 1)),))),
     replace(RULE, pattern=replace(PATTERN, within=Within(events=10))),
     replace(RULE, span=GridSpan(1_000_000, 2_000_000)),
     replace(RULE, pattern=replace(PATTERN, strategy="queues")),

@@ -75,3 +75,38 @@ def test_an_optional_component_in_last_place_is_told_with_how_long_a_match_waits
         "ended",
         "inside": f"{resolved} and its span has ended",
     }
+
+
+TAKING = """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
+rules:
+  - name: of_its_ends
+    pattern: {sequence: [a: type = 'a', b: type = 'b', {name: c, when: type = 'c', times: 0..1}]}
+    where: b.x > a.x and first(c.x) = a.x and last(c.x) > b.x
+    within: 5 s
+  - name: of_others
+    pattern:
+      sequence: [a: type = 'a', b: type = 'b', d: type = 'd', {name: c, when: type = 'c', times: 0..1}]
+    where: first(c.x) = b.x
+    within: 5 s
+"""
+
+
+def test_conditions_that_say_which_event_it_takes_are_told() -> None:
+    told = {rule.name: rule for rule in load_rules(TAKING)}
+    pattern = explain_as_json(told["of_its_ends"])["pattern"]
+    assert pattern["where"] == [
+        {"condition": "b.x > a.x", "decided": "candidates"},
+        {"condition": "first(c.x) = a.x", "decided": "events behind a match"},
+        {"condition": "last(c.x) > b.x", "decided": "events behind a match"},
+    ]
+    assert pattern["components"][2]["takes"] == (
+        "the first events that match it after b, to the end of the window that starts at the first event, "
+        "only with first(c.x) = a.x and last(c.x) > b.x; 0 to 1"
+    )
+    alone = "by the frontier alone, so no event has to come"
+    sooner = f"{alone}; sooner at the event after which it takes no more"
+    decided = [explain_as_json(one)["pattern"]["components"][-1]["decided_by"] for one in told.values()]
+    assert decided == [sooner, alone]
+    waits = [next(line for line in explain(one) if "  order " in line) for one in told.values()]
+    assert [one.endswith("its window has ended, or it takes no more c") for one in waits] == [True, False]
