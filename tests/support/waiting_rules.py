@@ -94,7 +94,18 @@ def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
     most = random.choice([None, None, None, random.randint(2, 8)])
     within = None if in_span and random.random() < 0.3 else Within(length_us, most)
     order = "conjunction" if shape == "conjunction" else "sequence"
-    return Pattern(tuple(components), (Conjunct(fits, (0, last)),), within, context, close, order=order)  # type: ignore[arg-type]
+    taking = conditions_of_last(random, components) if extra == "optional" else ()
+    where = (Conjunct(fits, (0, last)),)
+    return Pattern(tuple(components), where, within, context, close, order=order, taking=taking)  # type: ignore[arg-type]
+
+
+def conditions_of_last(random: Random, components: list[Component]) -> tuple[Conjunct, ...]:
+    """By chance a condition that says which event the last component takes, if it takes one."""
+    place, last = random.randrange(len(components) - 1), components[-1]
+    if last.times != Times(0, 1) or random.random() < 0.5:
+        return ()
+    own, other = Aggregate("first", last.name, "x", "BIGINT"), column("x", components[place].name)
+    return (Conjunct(condition(random.choice(["=", "<=", ">"]), own, other), (place, len(components) - 1)),)
 
 
 def optional_last(random: Random) -> Component:
