@@ -235,7 +235,7 @@ def optional_last_of(pattern: Pattern) -> int | None:
 def may_differ_behind(pattern: Pattern) -> bool:
     """True if candidates with the same first and last event may take different events behind these.
 
-    They may if a condition on an optional component in last place reads other events of theirs.
+    They may if a condition that names an optional component in last place reads other events of theirs.
     """
     anchors = shape_of(pattern).anchors
     same = {one for one in (anchors[0], anchors[-1]) if pattern.components[one].times is None}
