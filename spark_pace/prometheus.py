@@ -56,6 +56,7 @@ class Offered(Collector):
         self._matches = Counter(dict.fromkeys(rules, 0))
         self._batches = 0
         self._operator_seconds = 0.0
+        self._stages = dict[str, float]()
         self._newest_us: int | None = None
         self._last: BatchReport | None = None
         self._written_at = 0.0
@@ -70,6 +71,8 @@ class Offered(Collector):
             self._matches.update(batch.matches)
             self._batches += 1
             self._operator_seconds += batch.operator_seconds
+            for stage, seconds in batch.stage_seconds.items():
+                self._stages[stage] = self._stages.get(stage, 0.0) + seconds
             times = [time for time in (self._newest_us, batch.max_time_us) if time is not None]
             self._newest_us = max(times, default=None)
             self._last, self._written_at = batch, now
@@ -99,12 +102,15 @@ class Offered(Collector):
             values[counter.name] = (getattr(self._counts, counter.name), _COUNTED[counter.name])
         values["operator_seconds"] = (self._operator_seconds, "Seconds of operators, added over all lanes.")
         yield from self._families(CounterMetricFamily, values)
-        matches = CounterMetricFamily(
-            "spark_pace_matches", "Matches of each rule.", labels=["job_name", "rule"]
-        )
-        for rule, count in self._matches.items():
-            matches.add_metric([self._job, rule], count)
-        yield matches
+        told = "Seconds of batches: until tasks have found all, it is in order, and tables are written."
+        yield self._by("stage", "stage_seconds", told, self._stages)
+        yield self._by("rule", "matches", "Matches of each rule.", self._matches)
+
+    def _by(self, label: str, name: str, told: str, values: Mapping[str, float]) -> Metric:
+        family = CounterMetricFamily(f"spark_pace_{name}", told, labels=["job_name", label])
+        for value, count in values.items():
+            family.add_metric([self._job, value], count)
+        return family
 
     def _of_alerts(self) -> Iterator[Metric]:
         for name, (kind, told) in _ALERTS.items():

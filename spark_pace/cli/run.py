@@ -243,7 +243,7 @@ def frontier(batch: BatchReport) -> str:
         return "end"
     if batch.frontier_us is None:
         return "none yet"
-    at = f"{time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S}"
+    at = f"{time_of(batch.frontier_us):%Y-%m-%d %H:%M:%SZ}"
     if batch.newest_us is None:
         return at
     return f"{at}, {shown_length((batch.newest_us - batch.frontier_us) / 1e6)} behind the newest event"

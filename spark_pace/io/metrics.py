@@ -84,6 +84,8 @@ class BatchReport(Counts):
     absent: list[str] | None = None
     # for each attribute that the header of a CSV file lacks, the message about it
     lacking: dict[str, str] = field(default_factory=dict)
+    # of `batch_seconds`: until tasks have found all (`tasks`), until it is in order (`merger`), and `tables`
+    stage_seconds: dict[str, float] = field(default_factory=dict)
     newest_us: int | None = None  # greatest event time of the run until then; of `Summary.add`
     # messages about attributes that records lack, which no earlier batch of the run gave; of `Summary.add`
     warnings: list[str] = field(default_factory=list)
@@ -159,6 +161,7 @@ _OTHERS = {
     "waiting_for": {},
     "absent": {"absent": pa.list_(pa.string())},
     "lacking": {},
+    "stage_seconds": {},
     "newest_us": {},
     "warnings": {},
     "lookups": {"lookups": pa.map_(pa.string(), pa.string())},

@@ -54,6 +54,7 @@ def batch(number: int, **changed: object) -> BatchReport:
         "longest_lane_predicted": None,
         "over_bound": None,
         "lookups": {},
+        "stage_seconds": {"tasks": 1.0, "merger": 0.375, "tables": 0.125},
     }
     return BatchReport(**(values | changed))  # type: ignore[arg-type]
 
@@ -65,7 +66,7 @@ def free_port() -> int:
 
 
 def read(offered: Offered) -> dict[str, float]:
-    """What a running server answers: the value of each sample, its rule behind its name."""
+    """What a running server answers: the value of each sample, its rule, target or stage behind its name."""
     port = free_port()
     with served(offered, HOST, port), urlopen(f"http://{HOST}:{port}/metrics", timeout=10) as answer:
         text = answer.read().decode()
@@ -73,7 +74,7 @@ def read(offered: Offered) -> dict[str, float]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             assert sample.labels["job_name"] == "flights"
-            of = sample.labels.get("rule") or sample.labels.get("target")
+            (of,) = [of for label, of in sample.labels.items() if label != "job_name"] or [None]
             found[" ".join([sample.name, *filter(None, [of])])] = sample.value
     return found
 
@@ -88,6 +89,8 @@ def test_counters_are_summed_over_batches_and_gauges_are_of_the_last_one() -> No
     assert found["spark_pace_late_total"] == 2
     assert found["spark_pace_quarantined_total"] == 4
     assert found["spark_pace_operator_seconds_total"] == 0.5
+    assert found["spark_pace_stage_seconds_total tasks"] == 2
+    assert found["spark_pace_stage_seconds_total merger"] == 0.75
     assert found["spark_pace_matches_total rise"] == 3
     assert found["spark_pace_matches_total fall"] == 1
     assert found["spark_pace_pending_events"] == 40

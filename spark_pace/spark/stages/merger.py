@@ -95,6 +95,7 @@ class MergerHost:
     def __post_init__(self) -> None:
         """Make what the batches share."""
         self._rows = BatchRows(self.plan)
+        self._found_at = self.began
         self._prices = Prices(self.plan)
         self._sides = self.side_tables or SideTables(self.plan.schema, self.checkpoint)
         self._levels = LevelStates(self.plan, self.checkpoint)
@@ -123,6 +124,7 @@ class MergerHost:
 
     def _read(self, rows: DataFrame) -> pa.Table:
         collected = self._rows.collect(rows)
+        self._found_at = time.monotonic()
         self.require_same()  # only now, when all is read, does the answer hold for what was read
         return collected
 
@@ -169,6 +171,7 @@ class MergerHost:
 
         The row of `metrics` comes last, and says how long all the others took too.
         """
+        merged_at = time.monotonic()
         if self.history is not None:
             self.history.append(self.tables, report.batch_id, datetime.now(timezone.utc))
         for name, table in tables.items():
@@ -177,6 +180,8 @@ class MergerHost:
             report.quarantined = report.bad_records + self.tables.failed_selections(report.batch_id)
         now = time.monotonic()
         report.batch_seconds = self._own_seconds(report.batch_id, now)
+        stages = {"merger": merged_at - self._found_at, "tables": now - merged_at}
+        report.stage_seconds = {"tasks": report.batch_seconds - sum(stages.values()), **stages}
         report.seconds, self._since = now - self._since, now
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), report.batch_id)
 

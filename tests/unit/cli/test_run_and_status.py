@@ -55,10 +55,10 @@ def progress(**changes: object) -> BatchReport:
 
 def test_a_batch_is_one_line_in_a_log():
     told = line(progress(newest_us=int(time.time() * 1e6) - 5_400_000_000))
-    frontier = r"frontier 2013-01-02 00:00:00, \d{4} days, [\d:]+ behind the newest event"
+    frontier = r"frontier 2013-01-02 00:00:00Z, \d{4} days, [\d:]+ behind the newest event"
     batch, rest = "batch 7: 3,000 events, 1,500/s", "late 1; carry 58; matches: knock_on 4"
     assert re.fullmatch(rf"{batch}; {frontier}; lag 1:30:0\d; {rest}", told)
-    assert "; frontier 2013-01-02 00:00:00; lag none; " in line(progress(newest_us=None))
+    assert "; frontier 2013-01-02 00:00:00Z; lag none; " in line(progress(newest_us=None))
 
 
 def test_the_line_says_where_there_is_no_frontier():
@@ -124,7 +124,7 @@ def test_the_live_table_sums_up_batches():
     shown = " ".join(text_file.getvalue().split())
     for text in (
         "flights batch 8 6,000 events 1,500 events/s",
-        "frontier 2013-01-02 00:00:00",
+        "frontier 2013-01-02 00:00:00Z",
         "1:30:00 behind the newest event lag",
         "carry 58 events",
         "knock_on │ 8 │ 4",

@@ -22,6 +22,7 @@ from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
+from spark_pace.io.metrics import BatchReport
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.rows import RESULT, STATS, to_batches
@@ -144,6 +145,8 @@ def test_a_selection_that_fails_in_one_try_only_is_in_some_table(
 def test_a_batch_takes_from_when_spark_began_it_in_this_run(
     plan: Plan, host: MergerHost, tmp_path: Path
 ) -> None:
+    reports: list[BatchReport] = []
+    host.on_report = reports.append
     host._since -= 100.0  # nothing came for so long
     began = tmp_path / "offsets" / "0"
     os.utime(began, (time.time() - 40.0,) * 2)
@@ -153,6 +156,9 @@ def test_a_batch_takes_from_when_spark_began_it_in_this_run(
     host(batch(plan, [2]), 1)
     (first, again) = stored(tmp_path, "metrics", "batch_id", "seconds", "batch_seconds")
     assert first[1] >= 100.0 and 40.0 <= first[2] < 100.0
+    assert [*reports[0].stage_seconds] == ["tasks", "merger", "tables"]
+    assert min(reports[0].stage_seconds.values()) > 0.0
+    assert sum(reports[0].stage_seconds.values()) == pytest.approx(first[2])
     assert again[1] >= 100.0 and 0.0 < again[2] < 40.0
 
 
