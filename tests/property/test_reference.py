@@ -76,7 +76,7 @@ def is_match(pattern: Pattern, stream: list[Placed], roles: Roles) -> bool:
     taken = [(place, role) for place, role in enumerate(roles) if role is not None]
     if not taken:
         return False
-    if pattern.order == "sequence" and [role for _, role in taken] != sorted(role for _, role in taken):
+    if not stand_in_order(pattern, [role for _, role in taken]):
         return False
     first, last = taken[0][0], taken[-1][0]
     if pattern.contiguity == "strict" and last - first + 1 != len(taken):
@@ -103,9 +103,19 @@ def is_match(pattern: Pattern, stream: list[Placed], roles: Roles) -> bool:
     negated = {index for index, component in enumerate(pattern.components) if component.negated}
     here = bound_by(pattern, stream, roles)
     return all(
-        holds(one.expr, here) for one in pattern.where if not negated & set(one.components)
+        holds(one.expr, here) for one in pattern.conditions if not negated & set(one.components)
     ) and not any(
         forbids(pattern, stream, roles, index, place) for index in negated for place in range(len(stream))
+    )
+
+
+def stand_in_order(pattern: Pattern, taken: list[int]) -> bool:
+    """Whether the components of a sequence follow each other, and those of each sequence in a conjunction."""
+    if pattern.order == "sequence":
+        return taken == sorted(taken)
+    pairs = (one.components for one in pattern.where if one.is_order)
+    return not any(
+        first in taken[at:] and second in taken[:at] for first, second in pairs for at in range(len(taken))
     )
 
 

@@ -127,8 +127,8 @@ class _Maker:
         elif span is not None and self.rule.pattern is None:
             self._add(self._noise(), self.random.choice(pace))
 
-    def _of_pattern(self, pattern: Pattern, opening: dict[str, Row], pace: tuple[int, ...]) -> None:
-        singles, groups = dict(opening), dict[str, list[Row]]()
+    def _order(self, pattern: Pattern) -> list[int]:
+        """The components that take events, in an order in which events make a match."""
         order = [index for index, one in enumerate(pattern.components) if not one.negated]
         if pattern.order == "conjunction":
             self.random.shuffle(order)
@@ -136,11 +136,15 @@ class _Maker:
                 places = sorted(map(order.index, sequence))
                 for place, index in zip(places, sequence, strict=True):
                     order[place] = index
+        return order
+
+    def _of_pattern(self, pattern: Pattern, opening: dict[str, Row], pace: tuple[int, ...]) -> None:
+        singles, groups = dict(opening), dict[str, list[Row]]()
         counts = pattern.within is not None and pattern.within.events
         strict = {pattern.contiguity, *(component.follows for component in pattern.components)}
         near = "strict" in strict or counts
         known: set[int] = set()
-        for index in order:
+        for index in self._order(pattern):
             component = pattern.components[index]
             count = 1
             if component.times is not None:
