@@ -1,4 +1,4 @@
-"""The job of kills: contexts, keys, spans, folds, an operator that may fail, a long wait, levels."""
+"""The job of kills: contexts, keys, spans, folds, a row pattern, a failing operator, a wait, levels."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ rules:
     filter: id % 10 = 1
     fold: tests.long.chaos.job:summed
     emit: {{total: BIGINT}}
+  - name: dips
+    match_recognize: |
+      PARTITION BY k ORDER BY t
+      MEASURES FIRST(x) AS top, LAST(down.x) AS bottom, COUNT(*) AS taken
+      PATTERN (strt down{{1,4}} up)
+      DEFINE down AS x < PREV(x), up AS x > AVG(down.x)
   - name: found_again
     from: [keyed, events]
     partition_by: [k]
