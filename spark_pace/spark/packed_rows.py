@@ -23,6 +23,8 @@ from spark_pace.core.match.row_patterns.rows import sorted_table, typed
 from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.tables import bools, in_chunks
 
+_ENOUGH_BUCKETS = 512  # more would make frames small where rows are few
+_BUCKETS_OF_TASK = 8
 AT_ONCE_ROWS = 1 << 20  # rows of whole buckets that a task searches at a time, about
 FRAME_BYTES = 32 << 20  # of the rows that are sorted and packed at a time, about
 # Spark bounds what it hands to Python at a time by rows, 10,000 unless it is told otherwise
@@ -32,6 +34,14 @@ PIECES = ", ".join([*(f"{name} INT" for name in PLACES), "bytes BINARY"])
 _SCHEMA = pa.schema([*((name, pa.int32()) for name in PLACES), ("bytes", pa.binary())])
 
 Batches = Iterator[pa.RecordBatch]
+
+
+def buckets_for(tasks: int) -> int:
+    """How many buckets spread the partitions over so many tasks.
+
+    Spark gives a bucket to a task by a hash: of as many buckets as tasks, few tasks would get nearly all.
+    """
+    return max(tasks, min(_BUCKETS_OF_TASK * tasks, _ENOUGH_BUCKETS))
 
 
 def packed(plan: RowPattern, names: Sequence[str], buckets: int, task: int, batches: Batches) -> Batches:

@@ -28,7 +28,7 @@ from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.frame_columns import UTC
-from spark_pace.spark.packed_rows import AT_ONCE_ROWS, PIECES, PLACES, packed, unpacked
+from spark_pace.spark.packed_rows import AT_ONCE_ROWS, PIECES, PLACES, buckets_for, packed, unpacked
 from spark_pace.spark.streamed_rows import streamed
 
 Batches = Iterator[pa.RecordBatch]
@@ -155,7 +155,8 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     names, rows = _columns_read(frame, plan)
     types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1) if plan.partition else 1
+    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    buckets = buckets_for(partitions) if plan.partition else 1
     pieces = rows.mapInArrow(packing(plan, names, buckets), PIECES)
     together = pieces.repartition("bucket") if plan.partition else pieces.repartition(1)
     return together.sortWithinPartitions(*PLACES).mapInArrow(_telling(searching(plan)), schema)

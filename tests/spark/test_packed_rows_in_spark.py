@@ -106,6 +106,26 @@ def test_columns_that_a_query_does_not_read_are_not_computed(spark: SparkSession
         spark_pace.sql(spark, query.format("", "ALL ROWS PER MATCH")).collect()
 
 
+def test_partitions_are_spread_over_all_tasks_that_search(
+    spark: SparkSession,
+) -> None:
+    """Spark's hash would put two buckets, or three of four, into one of as many tasks."""
+    query = """SELECT n, spark_partition_id() AS task FROM (SELECT id, id % 400 AS k FROM range(4000))
+               MATCH_RECOGNIZE (PARTITION BY k ORDER BY id MEASURES COUNT(*) AS n PATTERN (a+))"""
+    changed = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    before = {name: str(spark.conf.get(name)) for name in changed}
+    try:
+        for tasks in (2, 4):
+            for name, value in (changed | {"spark.sql.shuffle.partitions": str(tasks)}).items():
+                spark.conf.set(name, value)
+            found = [row.task for row in spark_pace.sql(spark, query).collect()]
+            assert len(found) == 400
+            assert min(map(found.count, range(tasks))) > 400 / tasks / 2
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
 def test_a_match_that_cannot_be_skipped_ends_the_query_with_its_reason(spark: SparkSession) -> None:
     query = """SELECT * FROM range(9) MATCH_RECOGNIZE (ORDER BY id AFTER MATCH SKIP TO b PATTERN (a b?)
                DEFINE b AS id < 5)"""
