@@ -34,7 +34,8 @@ _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
 _ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
 _PASSING = re.compile("408|409|429|5")  # a busy store, or one that fails itself
 _BROKEN = "HTTP error"  # the library's words for what fails below the store's own answers
-_OF_THE_MACHINE = "/latest/"  # where machines of a cloud are asked for their credentials
+# where machines of a cloud are asked for their credentials; an object may have a folder of that name
+_OF_THE_MACHINE = re.compile(r"performing \w+ [a-z]+://[^/\s]+/latest/(?:api|meta-data)/")
 
 
 class Store:
@@ -226,7 +227,7 @@ def _failure(address: str, text: str) -> SetupError:
     told, status, asked = (pattern.search(text) for pattern in (_TOLD, _STATUS, _ASKED))
     got = ": ".join(filter(None, told.groups())) if told else status[1] if status else text
     got = one_line(got.strip()).rstrip(".")
-    if _OF_THE_MACHINE in text:
+    if _OF_THE_MACHINE.search(text):
         do = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the settings of fs.s3a under `spark`."
         return UnfitError(f"{address} — {must}; got no credentials. {do}")
     if status and status[1][:3] in ("401", "403"):
