@@ -154,6 +154,8 @@ def _behind(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
     for row in rows.select(_OF_LAG).slice(max(0, rows.num_rows - MOST_SEEN)).to_pylist():
         if row["max_event_time"] is not None:
             newest = max(newest, row["max_event_time"].timestamp())
+        if newest == float("-inf"):  # what came until then could not be read
+            continue
         took = row["seconds"] if row["batch_seconds"] is None else row["batch_seconds"]
         reached.append(Reached(row["written_at"].timestamp(), newest, row["seconds"], took))
     is_of_now = reached and now.timestamp() - reached[-1].at <= LATELY_SECONDS

@@ -116,3 +116,14 @@ def test_a_job_that_falls_behind_says_so_while_it_runs(tmp_path: Path) -> None:
         ]
         later = facts(Subject.of(watched.spec), Seen(watched.spec.sink_path), SOON + timedelta(minutes=1))
     assert "falls behind" not in " ".join(later["troubles"] + told_of(watched)["troubles"])
+
+
+def test_a_batch_without_an_event_says_nothing_of_the_lag(tmp_path: Path) -> None:
+    """Else the job would have caught up at once, however far it is behind."""
+    watched, at = watched_job(tmp_path, 1), int(BEGAN.timestamp() * 1e6)
+    watched.batch({}, max_time_us=None, frontier_us=None, late=0, bad_records=0, pending=0)
+    for number in range(1, 16):
+        times = {"max_time_us": at - 3_600_000_000 + number * 2_000_000, "frontier_us": at - 3_700_000_000}
+        watched.batch({}, **times, late=0, bad_records=0, pending=0)
+    with checkpoint_lock(Checkpoint(watched.spec.checkpoint_folder)):
+        assert told_of(watched)["troubles"] == []
