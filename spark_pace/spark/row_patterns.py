@@ -36,7 +36,8 @@ _OF_SEVERAL_ROWS = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_GENERATOR", "WINDOW_
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
 TASK_BYTES = 4 << 20  # a task is worth that many of its input, at which Spark counts the opening of a file
 _UNITS = ("B", "KiB", "MiB", "GiB")
-_SIZE = re.compile(rf"sizeInBytes=([\d.]+) ({'|'.join(_UNITS)})\b")  # the first one is that of the whole
+# the first one is that of the whole; what is larger has other units, and no groups
+_SIZE = re.compile(rf"sizeInBytes=(?:([\d.]+) ({'|'.join(_UNITS)})\b)?")
 _PLAIN: list[tuple[kinds.DataType, pa.DataType]] = [
     (kinds.BooleanType(), pa.bool_()),
     (kinds.ByteType(), pa.int8()),
@@ -175,7 +176,7 @@ def in_few_tasks(frame: DataFrame, query: str) -> DataFrame:
         return frame
     told = frame.sparkSession.sql(f"EXPLAIN COST {query}").first()
     size = _SIZE.search(told[0]) if told else None
-    if size is None:
+    if size is None or size[1] is None:
         return frame
     return frame.coalesce(max(slots, ceil(float(size[1]) * 1024 ** _UNITS.index(size[2]) / TASK_BYTES)))
 

@@ -183,6 +183,10 @@ def test_small_partitions_are_put_together_for_the_tasks_of_one_search(spark: Sp
         query = f"SELECT * FROM range(0, {number}, 1, 64)"
         found[text] = in_few_tasks(spark.sql(query), query).rdd.getNumPartitions()
     assert list(found.values()) == [slots, max(slots, 10), 64]
+    query = (
+        f"SELECT a.id FROM range(0, {10**18}, 1, 64) AS a CROSS JOIN range(1)"  # is much, but not all of it
+    )
+    assert in_few_tasks(spark.sql(query), query).rdd.getNumPartitions() == 64
     clause = "MATCH_RECOGNIZE (ORDER BY id MEASURES MATCH_NUMBER() AS n, LAST(id) AS last PATTERN (A A A))"
     numbers = rows_of(spark_pace.sql(spark, f"SELECT * FROM many {clause}"))
     assert numbers == [{"n": at + 1, "last": 3 * at + 2} for at in range(21)]
