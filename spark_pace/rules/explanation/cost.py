@@ -20,6 +20,7 @@ from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import is_comparison, is_equality
+from spark_pace.core.match.search.optional_last import for_one_event
 from spark_pace.core.match.search.row_tables import names_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.technique import Begin, How
@@ -72,7 +73,7 @@ def cost_of(rule: Rule) -> Cost:
     search = _search_cost(rule, rule.pattern)
     growth_of = _growth_of_conjunction if rule.pattern.order == "conjunction" else _growth
     dominant, growth = growth_of(rule.pattern, search)
-    growth += _spans_of_an_event(rule)
+    growth += _taken_along(rule, rule.pattern) + _spans_of_an_event(rule)
     return Cost(predicates, _looked_at(rule), search, len(rule.emit), dominant, growth)
 
 
@@ -223,6 +224,17 @@ def _growth(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
     if search.method == "walk":
         return "tests", f"{every} × ({' + '.join(one_by_one)}), at most: until one fits"
     return "candidates", f"{' × '.join([every, *pools])}, at most"
+
+
+def _taken_along(rule: Rule, pattern: Pattern) -> str:
+    """How the event is sought that an optional component in last place takes, if conditions say which."""
+    if not pattern.taking:
+        return ""
+    follower = search_of(_no_events(rule), for_one_event(pattern))
+    step = _steps(follower, [*range(follower.steps)])[-1]
+    if not (step.ranked or step.evaluated or step.between):
+        return f"; a binary search for {step.component} for each match"
+    return f"; for each match {_pool(step, 'in its window')}, at most: until one fits"
 
 
 def _pool(step: StepCost, where: str) -> str:

@@ -110,3 +110,8 @@ def test_conditions_that_say_which_event_it_takes_are_told() -> None:
     assert decided == [sooner, alone]
     waits = [next(line for line in explain(one) if "  order " in line) for one in told.values()]
     assert [one.endswith("its window has ended, or it takes no more c") for one in waits] == [True, False]
+    grows = [explain_as_json(one)["cost"]["growth"] for one in told.values()]
+    assert grows[0].endswith(
+        "; for each match events of c in its window with c.x = a.x, at most: until one fits"
+    )
+    assert grows[1].endswith("; a binary search for c for each match")
