@@ -35,15 +35,28 @@ class Standstill:
         self._is_ahead = False
         self._reached = deque[Reached](maxlen=MOST_SEEN)
         self._kind: str | None = None  # of the lag that was told last
+        self._lock = threading.Lock()  # batches end in a thread of Spark's, the run in the main one
+        self._stopped = False
 
     def begin(self, _: JobSpec) -> None:
         """Say that the job waits for events, and later that none has come."""
         self._say(f"started, waiting for events in {self._source}")
-        if not self._batches:
-            self._wait(self.least_seconds, self._silence(self.least_seconds))
+        with self._lock:
+            if not self._batches:
+                self._wait(self.least_seconds, self._silence(self.least_seconds))
 
     def after(self, batch: BatchReport) -> None:
         """Look at a batch, and wait anew from its end on."""
+        with self._lock:
+            self._after(batch)
+
+    def stop(self) -> None:
+        """Say nothing any more."""
+        with self._lock:
+            self._stopped = True
+            self._timer.cancel()
+
+    def _after(self, batch: BatchReport) -> None:
         self._look_ahead(batch.newest_us)
         if batch.records:
             self._last = time.time()
@@ -51,21 +64,18 @@ class Standstill:
             self._batches += 1
             self._look_behind(batch)
         if batch.finished:
-            self.stop()
+            self._timer.cancel()
         elif batch.records:  # a tick of the clock ends no silence, nor does Spark's first batch without any
             seconds = max(self.least_seconds, unusual_seconds(self._first, self._last, self._batches))
             self._wait(seconds, self._silence(seconds) if self._has_clock else standing(batch, seconds))
 
-    def stop(self) -> None:
-        """Say nothing any more."""
-        self._timer.cancel()
-
     def _wait(self, seconds: float, told: str) -> None:
         """Say something after so long, unless it is called again before."""
-        self.stop()
-        self._timer = threading.Timer(seconds, self._say, [told])
-        self._timer.daemon = True
-        self._timer.start()
+        self._timer.cancel()
+        if not self._stopped:
+            self._timer = threading.Timer(seconds, self._say, [told])
+            self._timer.daemon = True
+            self._timer.start()
 
     def _silence(self, seconds: float) -> str:
         told = f"waiting: nothing has come for {seconds:.0f} s from {self._source}"
