@@ -184,7 +184,7 @@ def end_jvm() -> None:
 def is_gone(error: BaseException | None) -> bool:
     """True if this error, or one that caused it, says that the JVM does not answer."""
     while error is not None:
-        if isinstance(error, Py4JNetworkError):
+        if isinstance(error, Py4JNetworkError) or str(error) == "org does not exist in the JVM":
             return True
         if isinstance(error, ConnectionError) and _raised_in_py4j(error):
             return True

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from spark_pace.errors import one_line
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import write_json
+from spark_pace.spark.internals import is_gone
 from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka_client import Offsets, client, offsets_noted
 from spark_pace.spark.sources.ticks import Ticks
@@ -61,12 +62,12 @@ class KafkaClock:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def tick(self) -> None:
-        """Note ticks until it is stopped. Where that fails, say so and try again."""
+        """Note ticks until it is stopped. Where that fails, say so, but for the JVM's end, and try again."""
         while not self.stopped.is_set():
             try:
                 self.note()
             except Exception as error:  # nobody else notices the end of this thread
-                if not self.stopped.is_set():
+                if not (self.stopped.is_set() or is_gone(error)):
                     got = one_line(str(error))[:200]
                     _LOG.warning("clock — must learn from Kafka where topics end; got: %s. It stands.", got)
             self.stopped.wait(self.ticks.seconds_to_next())
