@@ -22,7 +22,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.stages.memory import keep_freed
 from spark_pace.spark.summary import Summary
-from spark_pace.watching.words import shown_length
+from spark_pace.watching.words import shown_length, shown_time
 
 
 def run_command(job: Path, reset_rules: Collection[str] = ()) -> int:
@@ -243,7 +243,7 @@ def frontier(batch: BatchReport) -> str:
         return "end"
     if batch.frontier_us is None:
         return "none yet"
-    at = f"{time_of(batch.frontier_us):%Y-%m-%d %H:%M:%SZ}"
+    at = shown_time(time_of(batch.frontier_us))
     if batch.newest_us is None:
         return at
     return f"{at}, {shown_length((batch.newest_us - batch.frontier_us) / 1e6)} behind the newest event"

@@ -5,8 +5,9 @@ Python. So each task hands the rows that it reads to Python, sorts them there an
 for each bucket of partitions; a task that searches unpacks and merges the frames of its buckets. Numbers are
 sorted quicker than rows, and frames are moved quicker. Without ``PARTITION BY`` there is one bucket.
 
-The plan is lazy, reads its input once, and has no choice that depends on sizes. Rows that are equal in
-``ORDER BY`` come in the order in which tasks read them.
+The plan is lazy and reads its input once. Each task takes some hundredths of a second to begin, so partitions
+of a small input are put together before (`spark_pace.spark.row_patterns.in_few_tasks`), as Spark does it with
+small files. Rows that are equal in ``ORDER BY`` come in the order in which tasks read them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from spark_pace.core.frames import decode, encode
 from spark_pace.core.hashes import hash_values
 from spark_pace.core.match.row_patterns.rows import sorted_table, typed
 from spark_pace.core.plan.row_pattern import RowPattern
-from spark_pace.core.tables import bools, in_chunks
+from spark_pace.core.tables import bools, concat
 
 _ENOUGH_BUCKETS = 512  # more would make frames small where rows are few
 _BUCKETS_OF_TASK = 8
@@ -123,7 +124,7 @@ def unpacked(plan: RowPattern, batches: Batches) -> Iterator[pa.Table]:
 
 
 def _merged(plan: RowPattern, frames: list[pa.Table]) -> pa.Table:
-    rows = in_chunks(frames).combine_chunks()
+    rows = concat(frames)
     frames.clear()  # frees their memory
     return sorted_table(rows, plan.partition, plan.order)
 

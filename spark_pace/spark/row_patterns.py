@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
@@ -160,7 +160,7 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     buckets = buckets_for(partitions) if plan.partition else 1
     pieces = rows.mapInArrow(packing(plan, names, buckets), PIECES)
     together = pieces.repartition("bucket") if plan.partition else pieces.repartition(1)
-    return together.sortWithinPartitions(*PLACES).mapInArrow(_telling(searching(plan)), schema)
+    return together.sortWithinPartitions(*PLACES).mapInArrow(searching(plan), schema)
 
 
 def in_few_tasks(frame: DataFrame, query: str) -> DataFrame:
@@ -170,10 +170,7 @@ def in_few_tasks(frame: DataFrame, query: str) -> DataFrame:
         frame: the input.
         query: the query that it answers, of which Spark estimates the size; without that it stays as it is.
     """
-    try:
-        slots = frame.sparkSession.sparkContext.defaultParallelism
-    except PySparkException:  # Spark Connect does not tell
-        return frame
+    slots = frame.sparkSession.sparkContext.defaultParallelism
     told = frame.sparkSession.sql(f"EXPLAIN COST {query}").first()
     size = _SIZE.search(told[0]) if told else None
     if size is None or size[1] is None:
@@ -230,25 +227,19 @@ def packing(plan: RowPattern, names: tuple[str, ...], buckets: int) -> Callable[
 
 
 def searching(plan: RowPattern) -> Callable[[Batches], Batches]:
-    """What a task does with all rows of some buckets, as others have packed them: it searches them."""
+    """What a task does with all rows of some buckets, as others have packed them: it searches them.
+
+    Errors come without the calls that led to them, which Spark would show with them.
+    """
 
     def search(batches: Batches) -> Batches:
-        for rows in unpacked(plan, batches):
-            yield from _numbered(result_of(plan, rows))
-
-    return search
-
-
-def _telling(work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """The same work; its errors come without the calls that led to them, which Spark would show with them."""
-
-    def told(batches: Batches) -> Batches:
         try:
-            yield from work(batches)
+            for rows in unpacked(plan, batches):
+                yield from _numbered(result_of(plan, rows))
         except ConfigError as error:
             raise error.with_traceback(None) from None
 
-    return told
+    return search
 
 
 def _numbered(table: pa.Table) -> Batches:
