@@ -15,6 +15,7 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.columns import Ints
 from spark_pace.core.ranks import float_orders
+from spark_pace.core.tables import bools
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
@@ -32,6 +33,14 @@ def hash_values(values: pa.Array) -> Hashes:
         return _mixed(float_orders(values.to_numpy()).view(np.uint64))
     whole = values.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
     return _mixed(whole.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
+
+
+def hash_nullable(values: pa.Array) -> Hashes:
+    """uint64[n], a hash of each value as `hash_values` makes it; 0 of null."""
+    known = bools(values.is_valid())
+    hashes = np.zeros(len(values), np.uint64)
+    hashes[known] = hash_values(values.drop_null())
+    return hashes
 
 
 def hash_texts(texts: pa.Array) -> Hashes:

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.frames import decode, encode
-from spark_pace.core.hashes import hash_values
+from spark_pace.core.hashes import hash_nullable
 from spark_pace.core.match.row_patterns.rows import sorted_table, typed
 from spark_pace.core.plan.row_pattern import RowPattern
-from spark_pace.core.tables import bools, concat
+from spark_pace.core.tables import concat
 
 _ENOUGH_BUCKETS = 512  # more would make frames small where rows are few
 _BUCKETS_OF_TASK = 8
@@ -97,10 +97,7 @@ def _buckets(rows: pa.Table, partition: Sequence[str], buckets: int) -> Ints:
     """The bucket of each row, one for all rows of a partition, in the least type, which is sorted fastest."""
     hashes = np.zeros(rows.num_rows, np.uint64)
     for name in partition:
-        column = typed(rows, name)
-        of_values = np.zeros(rows.num_rows, np.uint64)  # null is a value too
-        of_values[bools(column.is_valid())] = hash_values(column.drop_null())
-        hashes = hashes * np.uint64(31) + of_values
+        hashes = hashes * np.uint64(31) + hash_nullable(typed(rows, name))  # null is a key too
     return (hashes % np.uint64(buckets)).astype(np.min_scalar_type(buckets))  # type: ignore[no-any-return]
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.hashes import hash_values
+from spark_pace.core.hashes import hash_nullable
 from spark_pace.core.ranges import expand, pieces
 from spark_pace.core.tables import bools
 
@@ -38,9 +38,7 @@ def registers_of(values: pa.Array, start: Ints, end: Ints) -> Registers:
         start: int64[s], the first row of each range.
         end: int64[s], the row behind its last one.
     """
-    known = bools(pc.is_valid(values))
-    hashes = np.zeros(len(values), np.uint64)
-    hashes[known] = hash_values(values.filter(pa.array(known)))
+    known, hashes = bools(pc.is_valid(values)), hash_nullable(values)
     place = (hashes & np.uint64(SIZE - 1)).astype(np.int64)
     rest = (hashes >> np.uint64(_INDEX_BITS)) | np.uint64(1 << _RANK_BITS)
     lowest = rest & (~rest + np.uint64(1))
