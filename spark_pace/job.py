@@ -24,6 +24,8 @@ from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.claims import mend_notes
+from spark_pace.spark.checkpoint.file_access import join_appended
 from spark_pace.spark.checkpoint.files_note import FilesNote, remove_note, write_note
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (
@@ -33,6 +35,7 @@ from spark_pace.spark.checkpoint.layout import (
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
+from spark_pace.spark.java.store_settings import require_store_jars, store_settings
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.query_end import Stop, in_our_words, wait
 from spark_pace.spark.session import job_session
@@ -48,6 +51,7 @@ from spark_pace.watching.answering import Heard, answering
 
 if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
     from spark_pace.alerts.targets import Alerts
+    from spark_pace.spark.checkpoint.lease import Lease
 
 RunningQuery = tuple[StreamingQuery, MergerHost, bool]  # True: it only finishes the batch that was planned
 
@@ -170,17 +174,22 @@ def _run(
     job_input = inputs(spec)
     settings = secrets.resolve_all(spec.spark, "spark")
     stop = Stop()
-    with checkpoint_lock(checkpoint):
+    with checkpoint_lock(checkpoint) as lease:
+        if lease is not None:
+            stop.require_held = lease.require
+        mend_notes(checkpoint)
+        join_appended(checkpoint.manifest_file)
         remove_note(checkpoint)
         side_tables = SideTables(spec.events.schema, checkpoint)
         side_tables.read()
         change = known_change(spec, job_input, reset_rules)
-        with _session(spec, settings, job_input, stop) as spark:
+        with _session(spec, settings, job_input, stop, lease) as spark:
             change = change or new_change(spec, spark, checkpoint)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
             running = with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as require:
+                require = partial(_require_all, require, stop.require_held)
                 host = partial(MergerHost, checkpoint=checkpoint, on_report=heard.batch, require_same=require)
                 accepted = partial(require_accepted, spark, job_input)
                 on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
@@ -197,14 +206,25 @@ def _run(
 
 
 @contextmanager
-def _session(spec: JobSpec, settings: dict[str, str], job_input: Input, stop: Stop) -> Iterator[SparkSession]:
+def _session(
+    spec: JobSpec, settings: dict[str, str], job_input: Input, stop: Stop, lease: Lease | None
+) -> Iterator[SparkSession]:
     """Give a session of Spark whose JVM holds the checkpoint; `settings` are those of the job, resolved."""
+    place = job_input.checkpoint.path
+    plain, secret = store_settings(place, settings)
+    every, written = {**plain, **secret, **settings}, {**plain, **dict.fromkeys(secret, ""), **spec.spark}
     with (
         survived_in_words(stop.event.is_set),
-        job_session(spec.name, settings, spec.spark, quick=not job_input.reads_in_jvm) as spark,
-        held_by_jvm(spark, job_input.checkpoint),
+        job_session(spec.name, every, written, quick=not job_input.reads_in_jvm) as spark,
+        held_by_jvm(spark, job_input.checkpoint, lease),
     ):
+        require_store_jars(spark, place)
         yield spark
+
+
+def _require_all(*required: Callable[[], None]) -> None:
+    for require in required:
+        require()
 
 
 def _note(checkpoint: Checkpoint, heard: Heard, rules: str, keys: tuple[str, ...]) -> None:

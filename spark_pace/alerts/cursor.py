@@ -7,10 +7,10 @@ So after a crash it is known which rows may have been sent already: those of the
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint.file_access import read_json, write_json
 
 
@@ -67,7 +67,7 @@ class Cursor:
         return replace(self, places={**self.places, table: place})
 
 
-def read_cursor(path: Path) -> Cursor | None:
+def read_cursor(path: AnyPath) -> Cursor | None:
     """The cursor in a file; None if there is none.
 
     Raises:
@@ -81,7 +81,7 @@ def read_cursor(path: Path) -> Cursor | None:
         raise StateError(f"{path} — must be as this program wrote it; got another content. {do}") from error
 
 
-def write_cursor(path: Path, cursor: Cursor) -> None:
+def write_cursor(path: AnyPath, cursor: Cursor) -> None:
     """Write a cursor to its file."""
     write_json(path, asdict(cursor))
 

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from spark_pace.alerts.cursor import Cursor, Failure, Place, Sending, write_cursor
@@ -23,6 +22,7 @@ from spark_pace.alerts.refused_table import RefusedTable
 from spark_pace.alerts.sender import Pauses, Refusal, Sender, SendError
 from spark_pace.alerts.table_rows import Piece, TableRows
 from spark_pace.errors import SparkPaceError, one_line
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.io.metrics import AlertCounts
 
 _LOG = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Target:
     name: str
     sender: Sender
     tables: tuple[TableRows, ...]
-    cursor_file: Path
+    cursor_file: AnyPath
     refused: RefusedTable
     origin: Origin
     masked: Callable[[str], str]

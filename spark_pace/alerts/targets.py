@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from spark_pace.alerts.cursor import Cursor, Place, read_cursor, write_cursor
 from spark_pace.alerts.forwarder import Forwarder, Target
@@ -18,6 +17,7 @@ from spark_pace.alerts.sender import Sender
 from spark_pace.alerts.table_rows import TableRows
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, UnfitError
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.io.metrics import AlertCounts
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import JobSpec
@@ -43,7 +43,7 @@ class Queue:
     """
 
     path: Callable[[str], str]
-    cursor_file: Callable[[str], Path]
+    cursor_file: Callable[[str], AnyPath]
     checkpoint_id: str
     next_out_seq: Mapping[str, int]
 
@@ -116,7 +116,7 @@ class Alerts:
         )
 
 
-def _cursor_of(file: Path, tables: Sequence[TableRows], next_out_seq: Mapping[str, int]) -> Cursor:
+def _cursor_of(file: AnyPath, tables: Sequence[TableRows], next_out_seq: Mapping[str, int]) -> Cursor:
     """The stored cursor; tables that are new in it begin with the rows that are written from now on."""
     stored = read_cursor(file)
     known = {} if stored is None else stored.places

@@ -11,11 +11,13 @@ from typing import Any, Literal, TypeGuard
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.alerts import read_alerts
+from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.endpoints import read_metrics, read_page
 from spark_pace.job_file.events import declared_schema, open_events, read_events
-from spark_pace.job_file.paths import local_path, resolve
+from spark_pace.job_file.paths import STORES, in_store, resolve
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
 from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
@@ -96,8 +98,8 @@ def sources_of(path: str | Path) -> RuleSources:
     return RuleSources()
 
 
-def places_of(path: str | Path) -> tuple[str | None, Path | None]:
-    """(the sink, the folder of the checkpoint) of a job file, whatever else is wrong with it or its rules.
+def places_of(path: str | Path) -> tuple[str | None, AnyPath | None]:
+    """(the sink, the place of the checkpoint) of a job file, whatever else is wrong with it or its rules.
 
     Each is None if it is not to be found.
     """
@@ -107,7 +109,8 @@ def places_of(path: str | Path) -> tuple[str | None, Path | None]:
         if isinstance(document, Mapping):
             fields, folder = Section(document, report, _JOB_KEYS), Path(path).parent
             sink, checkpoint = _read_sink(fields, folder), _read_checkpoint(fields, folder)
-            return sink, None if checkpoint is None else local_path(checkpoint, "checkpoint")
+            place = None if checkpoint is None else checkpoint_at(checkpoint, _read_settings(fields))
+            return sink, place
     return None, None
 
 
@@ -260,8 +263,9 @@ def _read_sink(fields: Section, folder: Path) -> str | None:
 
 def _read_checkpoint(fields: Section, folder: Path) -> str | None:
     path = fields.text("checkpoint", _REQUIRED["checkpoint"])
-    if path is not None and "://" in path.text.removeprefix("file://"):
-        must, do = "must be on a file system that is mounted", "Mount it, or choose another place."
+    if path is not None and "://" in path.text.removeprefix("file://") and not in_store(path.text):
+        must = "must be on a file system that is mounted, or in an object store"
+        do = f"Mount it, or choose another place: a folder, or {', '.join(f'{name}://' for name in STORES)}."
         fields.report.add(path.place, must, quote(path.text), do)
     return resolve(path.text, folder) if path else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from spark_pace.core.expr import Expr
@@ -11,7 +10,9 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import SetupError
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.job_file.alert_targets import AlertTarget
+from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.paths import in_store, local_path
 from spark_pace.job_file.secrets import Secrets
@@ -261,9 +262,13 @@ class JobSpec:
     paused: tuple[str, ...] = ()  # names of the rules that do not run
 
     @property
-    def checkpoint_folder(self) -> Path:
-        """The folder of the checkpoint on this machine."""
-        return local_path(self.checkpoint_path, "checkpoint")
+    def checkpoint_folder(self) -> AnyPath:
+        """The folder of the checkpoint on this machine, or its prefix in a store.
+
+        Raises:
+            SetupError: a variable of the environment that the job's settings name is missing.
+        """
+        return checkpoint_at(self.checkpoint_path, self.spark)
 
     @property
     def reading(self) -> dict[str, Any]:

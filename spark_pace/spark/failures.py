@@ -20,6 +20,7 @@ from spark_pace.errors import (
     StateError,
     UnfitError,
 )
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
@@ -60,7 +61,7 @@ _CLASSES = (EventError, OperatorError, SetupError, StateError, UnfitError)
 
 
 def as_our_error(
-    error: Exception, checkpoint: Path, failure: Exception | None = None, at: str | None = None
+    error: Exception, checkpoint: AnyPath, failure: Exception | None = None, at: str | None = None
 ) -> SparkPaceError:
     """Turn the error that stopped a query into one of ours.
 
@@ -139,7 +140,7 @@ def _of_kafka(texts: list[str]) -> SparkPaceError | None:
     return None
 
 
-def _place(texts: list[str], checkpoint: Path, at: str | None) -> str:
+def _place(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:
     """Which disk it may be that cannot be written to: Java does not always name the file."""
     found = next(filter(None, map(_PLACE.search, texts)), None)
     if at is None and found is not None:

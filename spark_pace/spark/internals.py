@@ -54,8 +54,13 @@ _STREAMING = "org.apache.spark.sql.execution.streaming"
 _IN = ("", "") if pyspark_version() == (4, 0) else (".checkpointing", ".runtime")  # folders that 4.1 made
 _CHECKPOINTING, _RUNTIME = (f"{_STREAMING}{folder}" for folder in _IN)
 FILE_MANAGER = f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
+# For checkpoints in other file systems. The second, of spark-hadoop-cloud, is for S3, where to rename is to
+# copy: a file is there once its upload ends.
+RENAMING_FILE_MANAGER = f"{_CHECKPOINTING}.FileContextBasedCheckpointFileManager"
+STORE_FILE_MANAGER = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 STATE_STORE = f"{_STREAMING}.state.RocksDBStateStoreProvider"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 # The modules that Spark runs as Python processes; `spark_pace.spark.stages.daemon` replaces the first.
@@ -253,6 +258,21 @@ def offsets_in(note: str) -> list[Any]:
     if form != "v1" or not offsets:
         raise ValueError("too few lines")
     return [json.loads(offset) for offset in offsets]
+
+
+def planned_offsets(spark: SparkSession, batch_id: int) -> bytes | None:
+    """Spark's note of what a batch reads, from the memory of the query that runs; None if it has none there.
+
+    Others may have written over the file meanwhile, where the checkpoint is in a store.
+    """
+    for query in spark.streams.active:
+        log = query._jsq.streamingQuery().offsetLog()
+        offsets = log.get(batch_id)
+        if offsets.isDefined():
+            text = jvm_of(spark).java.io.ByteArrayOutputStream()
+            log.serialize(offsets.get(), text)
+            return bytes(text.toByteArray())
+    return None
 
 
 def is_commit(note: bytes) -> bool:

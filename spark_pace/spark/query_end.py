@@ -21,10 +21,17 @@ _POLL_SECONDS = 1
 
 @dataclass
 class Stop:
-    """The request to stop the job, once a signal has made it."""
+    """The request to stop the job, once a signal has made it.
+
+    Attributes:
+        event: set with the request.
+        signal: which one it was.
+        require_held: raises if another job has taken the checkpoint over.
+    """
 
     event: threading.Event = field(default_factory=threading.Event)
     signal: signal.Signals | None = None
+    require_held: Callable[[], None] = lambda: None
 
     @property
     def ended_spark(self) -> bool:
@@ -84,7 +91,7 @@ def wait(
     """
     try:
         while not (stop.event.is_set() or enough() or query.awaitTermination(_POLL_SECONDS)):
-            pass
+            stop.require_held()
         if failure := query.exception():
             raise failure
     except Exception as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Literal
 
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files_note import FilesNote, read_note
@@ -38,7 +38,7 @@ class Running:
     note: FilesNote | None = None
 
 
-def running(folder: Path) -> Running:
+def running(folder: AnyPath) -> Running:
     """The state of the checkpoint in a folder.
 
     Raises:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_pace.errors import ConfigError, one_line
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.job_file.reader import known_of, places_of
 from spark_pace.spark.checkpoint.layout import checkpoint_in
@@ -30,7 +30,7 @@ class Subject:
     sink: str
     job_file: str | None = None
     spec: JobSpec | None = None
-    checkpoint: Path | None = None
+    checkpoint: AnyPath | None = None
     wrong: str | None = None
 
     @staticmethod

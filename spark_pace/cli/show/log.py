@@ -63,5 +63,5 @@ def _named(job: Path) -> str:
     from spark_pace.job_file.reader import places_of  # late: `--keep-running` needs little memory
 
     _, checkpoint = places_of(job)
-    of = "" if checkpoint is None else f" (checkpoint {os.path.abspath(checkpoint)})"
+    of = "" if checkpoint is None else f" (checkpoint {checkpoint.absolute()})"
     return f"{os.path.abspath(job)}{of}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FEW_OBJECTS = 5_000  # so many are listed by each look: five requests
 _PAGE = 1_000  # objects that a store lists by one request
 _PIECE_BYTES = 4 << 20
-AT_START_S, _WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
+AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
 _TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
 _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
@@ -60,8 +60,8 @@ class Store:
 
     def require(self) -> None:
         """Ask the store for one name."""
-        with _told(self._address):
-            store = _store(self._address, self._settings, AT_START_S)
+        with told(self._address):
+            store = client(self._address, self._settings, AT_START_S)
             next(iter(obstore.list(store, chunk_size=1)), None)
 
     def look(self, greatest: str) -> Iterator[str]:
@@ -72,7 +72,7 @@ class Store:
         if not behind:
             self._sizes.clear()
         objects = 0
-        with _told(self._address):
+        with told(self._address):
             for page in obstore.list(self._store, offset=behind or None, chunk_size=_PAGE):
                 objects += len(page)
                 for found in page:
@@ -86,7 +86,7 @@ class Store:
         """The bytes of an object, as it was listed; else the store is asked. 0 if it is gone."""
         if name not in self._sizes:
             try:
-                with _told(self.shown(name)):
+                with told(self.shown(name)):
                     self._sizes[name] = obstore.head(self._store, name)["size"]
             except FileNotFoundError:
                 return 0
@@ -107,7 +107,7 @@ class Store:
 
     @property
     def _store(self) -> ObjectStore:
-        return _store(self._address, self._settings, _WHILE_RUNNING_S)
+        return client(self._address, self._settings, WHILE_RUNNING_S)
 
 
 class StoreFile(io.RawIOBase):
@@ -121,7 +121,7 @@ class StoreFile(io.RawIOBase):
         """Ask for the object."""
         super().__init__()
         self._store, self._name, self._shown = store, name, shown
-        with _told(shown):
+        with told(shown):
             self._got: GetResult = obstore.get(store, name)
             meta = self._got.meta
         self.size = meta["size"]
@@ -154,7 +154,7 @@ class StoreFile(io.RawIOBase):
         """Read as many bytes as fit, or as there are."""
         into = memoryview(buffer).cast("B")
         into = into[: max(0, self.size - self._at)]
-        with _told(self._shown):
+        with told(self._shown):
             if self.size <= _PIECE_BYTES:
                 if self._whole is None:
                     self._whole = memoryview(self._got.bytes())
@@ -186,7 +186,8 @@ class StoreFile(io.RawIOBase):
 
 
 @lru_cache(maxsize=8)  # a process keeps its connections from task to task
-def _store(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
+def client(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
+    """What asks for objects below an address, and tries again for so many seconds."""
     made: ObjectStore = from_url(  # type: ignore[call-overload]  # each store has names of its own
         address,
         config=dict(settings.given),
@@ -207,7 +208,7 @@ def _is_read(name: str) -> bool:
 
 
 @contextmanager
-def _told(address: str) -> Iterator[None]:
+def told(address: str) -> Iterator[None]:
     """Raise errors of the library as our own; that an object is gone, as an error of the system."""
     try:
         yield

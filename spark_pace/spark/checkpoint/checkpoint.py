@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.file_access import RESTORE, digest
@@ -45,6 +45,10 @@ class Checkpoint:
     - the tables, which are outside the checkpoint.
     - ``commits/N``: Spark's note that the batch is done.
 
+    In a store, ``claims/N`` follows ``offsets/N``, and is never written over
+    (`spark_pace.spark.checkpoint.claims`); the manifest is a prefix of parts; and the only lock is ``.lock``
+    (`spark_pace.spark.checkpoint.lease`).
+
     Beside the batches, ``alerts/NAME.json`` says how far each target of alerts has come
     (`spark_pace.alerts.cursor`), and ``files.json`` in what the job's files differ from what runs
     (`spark_pace.spark.checkpoint.files_note`).
@@ -55,69 +59,69 @@ class Checkpoint:
         path: the folder.
     """
 
-    path: Path
+    path: AnyPath
 
     def __str__(self) -> str:
         """The path, for messages."""
         return str(self.path)
 
     @property
-    def lock_file(self) -> Path:
+    def lock_file(self) -> AnyPath:
         """The file that the job's process holds locked."""
         return self.path / ".lock"
 
     @property
-    def jvm_lock_file(self) -> Path:
+    def jvm_lock_file(self) -> AnyPath:
         """The file that the job's JVM holds locked."""
         return self.path / ".lock-jvm"
 
     @property
-    def source_file(self) -> Path:
+    def source_file(self) -> AnyPath:
         """The file with the kind of the job's source and what identifies it."""
         return self.path / "source.json"
 
     @property
-    def layout_file(self) -> Path:
+    def layout_file(self) -> AnyPath:
         """The file with slots, buckets and rules."""
         return self.path / "layout.json"
 
     @property
-    def files_note(self) -> Path:
+    def files_note(self) -> AnyPath:
         """The file that says in what the job's files differ from what runs."""
         return self.path / "files.json"
 
     @property
-    def manifest_file(self) -> Path:
+    def manifest_file(self) -> AnyPath:
         """The file that lists the input files seen so far."""
         return self.path / "manifest.jsonl"
 
     @property
-    def log_position_file(self) -> Path:
+    def log_position_file(self) -> AnyPath:
         """The file that says how far the log of a Delta table was read."""
         return self.path / "log.json"
 
     @property
-    def clock_file(self) -> Path:
+    def clock_file(self) -> AnyPath:
         """The file with the last tick of the clock; its path is absolute because another process reads it."""
         return self.path.absolute() / "clock.json"
 
     @property
-    def metadata_file(self) -> Path:
+    def metadata_file(self) -> AnyPath:
         """The file with Spark's name of the query."""
         return self.path / "metadata"
 
     @property
-    def offsets(self) -> Path:
+    def offsets(self) -> AnyPath:
         """The folder with a file for each batch that has begun."""
         return self.path / "offsets"
 
     @property
-    def commits(self) -> Path:
+    def commits(self) -> AnyPath:
         """The folder with a file for each batch that is done."""
         return self.path / "commits"
 
     @property
-    def waiting(self) -> Path:
+    def waiting(self) -> AnyPath:
         """The folder of the large chunks that states name; an absolute path, because tasks write there."""
         return self.path.absolute() / "waiting"
 
@@ -126,46 +130,50 @@ class Checkpoint:
         return ChunkFiles(self.waiting)
 
     @property
-    def side_tables(self) -> Path:
+    def side_tables(self) -> AnyPath:
         """The folder with copies of side tables; its path is absolute because tasks read there."""
         return self.path.absolute() / "lookup"
 
-    def side_tables_of(self, batch_id: int) -> Path:
+    def side_tables_of(self, batch_id: int) -> AnyPath:
         """The file with the version of each side table for a batch."""
         return self.side_tables / f"{batch_id}.json"
 
     @property
-    def sequences(self) -> Path:
+    def sequences(self) -> AnyPath:
         """The folder with a file for each batch but the first: the numbers that it begins with."""
         return self.path / "sequence"
 
-    def sequence(self, batch_id: int) -> Path:
+    def sequence(self, batch_id: int) -> AnyPath:
         """The file with the numbers that a batch begins with."""
         return self.sequences / f"{batch_id}.json"
 
-    def level_state(self, batch_id: int) -> Path:
+    def level_state(self, batch_id: int) -> AnyPath:
         """The file with the state of rules over rules at the beginning of a batch."""
         return self.path / "levels" / str(batch_id)
 
-    def alert_cursor(self, target: str) -> Path:
+    def alert_cursor(self, target: str) -> AnyPath:
         """The file that says how far a target of alerts has come."""
         return self.path / "alerts" / f"{target}.json"
 
     def forget_begin(self, batch_id: int) -> None:
         """Remove the files with what a batch began with. It is called long after the batch is done."""
+        if batch_id < 0:
+            return
         file_access.remove(self.sequence(batch_id))
         file_access.remove(self.level_state(batch_id))
+        if isinstance(self.path, StorePath):
+            file_access.remove(self.claim_of(batch_id))
 
     def kept_sequences(self) -> Iterator[int]:
         """The batches that have a file in `sequences`."""
         stems = (name.removesuffix(".json") for name in file_access.names(self.sequences))
         return (int(stem) for stem in stems if stem.isdigit())
 
-    def offsets_of(self, batch_id: int) -> Path:
+    def offsets_of(self, batch_id: int) -> AnyPath:
         """Spark's note of what a batch reads."""
         return self.offsets / str(batch_id)
 
-    def commit_of(self, batch_id: int) -> Path:
+    def commit_of(self, batch_id: int) -> AnyPath:
         """Spark's note that a batch is done."""
         return self.commits / str(batch_id)
 
@@ -200,6 +208,10 @@ class Checkpoint:
     def has_begun(self, batch_id: int) -> bool:
         """True if the batch has begun, so that its input is fixed."""
         return str(batch_id) in file_access.names(self.offsets)
+
+    def claim_of(self, batch_id: int) -> AnyPath:
+        """In a store: what a batch reads, as the first job that ran it has noted."""
+        return self.path / "claims" / str(batch_id)
 
     def offsets_digest(self, batch_id: int) -> str:
         """A checksum of Spark's note of what a batch reads."""
@@ -240,7 +252,7 @@ class Checkpoint:
         return b"".join(file_access.pieces(self.offsets_of(batch_id)))
 
 
-def _last(log: Path) -> int:
+def _last(log: AnyPath) -> int:
     """The greatest number among the files of a log; -1 if it has none.
 
     The file before it must be there too: Spark needs it. Spark removes older ones in any order.

@@ -11,11 +11,11 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.file_access import RESTORE, damaged
 
@@ -48,7 +48,7 @@ class ChunkFiles:
         folder: the folder, which is made with the first chunk.
     """
 
-    folder: Path
+    folder: AnyPath
 
     def put(self, write: Callable[[Sink], None]) -> str:
         """Write a chunk, and return its name. Several processes may write the same chunk at once."""

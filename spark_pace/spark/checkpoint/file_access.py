@@ -1,8 +1,8 @@
 """Reads, writes, lists and removes the files of a checkpoint; no other module does.
 
-An object store would be added here: the functions up to `remove` are what it must be able to do. A file is
-complete or absent, whenever the process or the machine stops; only `append` may leave a part of what it adds.
-Locks are elsewhere, because they are the kernel's (`spark_pace.spark.checkpoint.lock`).
+They lie on a disk or in an object store: the two modules in `files` have the same functions. A file is
+complete or absent, whenever the process or the machine stops; only `append` may leave a part of what it adds
+on a disk. Locks are elsewhere (`spark_pace.spark.checkpoint.lock` and `lease`).
 
 Small files hold a JSON object with a checksum of itself, because a changed digit would otherwise go
 unnoticed. This module imports little, because Spark's process for sources imports it.
@@ -11,125 +11,122 @@ unnoticed. This module imports little, because Spark's process for sources impor
 from __future__ import annotations
 
 import json
-import mmap
-import os
-import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.store_path import AnyPath
+from spark_pace.spark.checkpoint.files import on_disk
 
 RESTORE = "Restore the whole checkpoint together with its tables, or start a new one with a sink of its own."
 _CHECKSUM = "checksum"
-_READ_BYTES = 1 << 20
 
 
-def read(path: Path) -> bytes | None:
+def read(path: AnyPath) -> bytes | None:
     """The content of a file; None if there is no such file."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
+    content: bytes | None = _side(path).read(path)
+    return content
 
 
-def pieces(path: Path) -> Iterator[bytes]:
-    """Yield the content of a large file, piece by piece.
+def pieces(path: AnyPath) -> Iterator[bytes]:
+    """Yield the content of a large file, piece by piece; what `write_named` has packed is unpacked.
 
     Raises:
         FileNotFoundError: there is no such file.
     """
-    with open(path, "rb") as file:
-        while piece := file.read(_READ_BYTES):
-            yield piece
+    yield from _side(path).pieces(path)
 
 
-def mapped(path: Path) -> memoryview:
-    """The content of a large file, mapped into memory, so that only the parts that are used are read.
+def mapped(path: AnyPath) -> memoryview:
+    """The content of a large file, mapped into memory where that can be done, so that only parts are read.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is empty.
     """
-    with open(path, "rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    content: memoryview = _side(path).mapped(path)
+    return content
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: AnyPath, content: bytes) -> None:
     """Write a complete file, and make its folder if it is missing. One process at a time may write it."""
-
-    def fill(file: IO[bytes]) -> str:
-        file.write(content)
-        return path.name
-
-    _put(path.with_name(f".{path.name}.tmp"), fill)
+    _side(path).write(path, content)
 
 
-def write_named(folder: Path, fill: Callable[[IO[bytes]], str]) -> str:
+def write_named(folder: AnyPath, fill: Callable[[IO[bytes]], str]) -> str:
     """Write a complete file, and return its name. Several processes may write the same file at once.
 
     Args:
         folder: the file's folder, which is made if it is missing.
         fill: writes the content, and returns the file's name.
     """
-    return _put(folder / f".{uuid.uuid4().hex}.tmp", fill)
+    name: str = _side(folder).write_named(folder, fill)
+    return name
 
 
-def append(path: Path, content: bytes, length: int | None) -> None:
+def append(path: AnyPath, content: bytes, length: int, cut: bool) -> None:
     """Add to the end of a file, which is made if it is missing; after a crash it may end with a part of that.
 
     Args:
         path: the file.
         content: the bytes to add.
-        length: how many bytes of the file are valid, if a crash has left more; None: all.
+        length: how many bytes of the file are valid.
+        cut: True if a crash has left more, which must go.
+
+    Raises:
+        StateError: another job has added something there; this is found out in a store only.
     """
-    with _named(path), open(path, "ab") as file:
-        if length is not None:
-            file.truncate(length)
-        file.write(content)
-        _sync(file)
+    _side(path).append(path, content, length, cut)
 
 
-def names(folder: Path) -> list[str]:
+def read_appended(path: AnyPath) -> bytes | None:
+    """The content of a file that `append` has written; None if there is no such file."""
+    content: bytes | None = _side(path).read_appended(path)
+    return content
+
+
+def join_appended(path: AnyPath) -> None:
+    """Let a file that `append` has written be read quickly. Only the job that holds the checkpoint may."""
+    _side(path).join_appended(path)
+
+
+def remove_appended(path: AnyPath) -> None:
+    """Remove a file that `append` has written, if it exists."""
+    _side(path).remove_appended(path)
+
+
+def names(folder: AnyPath) -> list[str]:
     """The names of a folder's files, in any order; none if the folder is missing."""
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.is_file()]
-    except FileNotFoundError:
-        return []
+    found: list[str] = _side(folder).names(folder)
+    return found
 
 
-def folders(folder: Path) -> list[Path]:
+def folders(folder: AnyPath) -> list[AnyPath]:
     """The folders in a folder, in any order; none if it is missing."""
-    try:
-        with os.scandir(folder) as entries:
-            return [Path(entry.path) for entry in entries if entry.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    found: list[AnyPath] = _side(folder).folders(folder)
+    return found
 
 
-def written_at(path: Path) -> float | None:
+def written_at(path: AnyPath) -> float | None:
     """When a file was written, in seconds since 1970; None if there is no such file."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return None
+    seconds: float | None = _side(path).written_at(path)
+    return seconds
 
 
-def remove(path: Path) -> None:
+def remove(path: AnyPath) -> None:
     """Remove a file if it exists."""
-    path.unlink(missing_ok=True)
+    _side(path).remove(path)
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: AnyPath, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its checksum, as `write` does."""
     write(path, json.dumps({**value, _CHECKSUM: _checksum(value)}).encode())
 
 
 def read_json(
-    path: Path, *, unsigned: Callable[[dict[str, Any]], bool] = lambda stored: False
+    path: AnyPath, *, unsigned: Callable[[dict[str, Any]], bool] = lambda stored: False
 ) -> dict[str, Any] | None:
     """Read the JSON object in a file; None if there is no such file.
 
@@ -155,7 +152,7 @@ def read_json(
     return stored
 
 
-def damaged(path: Path, got: str) -> StateError:
+def damaged(path: AnyPath, got: str) -> StateError:
     """The error for a file of the checkpoint that was damaged or changed."""
     return StateError(f"{path} — must be as this program wrote it; got {got}. {RESTORE}")
 
@@ -169,36 +166,10 @@ def _checksum(value: Mapping[str, Any]) -> str:
     return digest(json.dumps(value, sort_keys=True).encode())
 
 
-def _put(temporary: Path, fill: Callable[[IO[bytes]], str]) -> str:
-    """Write a file under a temporary name, and rename it to what `fill` returns once it is on the disk."""
-    folder = temporary.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with _named(temporary), open(temporary, "wb") as file:
-            name = fill(file)
-            _sync(file)
-        os.replace(temporary, folder / name)
-    except OSError:
-        remove(temporary)
-        raise
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-    return name
+def _side(path: AnyPath) -> Any:
+    """The module that knows where a path lies; that of stores loads a library that few jobs need."""
+    if isinstance(path, Path):
+        return on_disk
+    from spark_pace.spark.checkpoint.files import in_store
 
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Let errors of the system name the file: those of a write, as on a full disk, do not by themselves."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+    return in_store

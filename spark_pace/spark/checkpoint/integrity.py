@@ -6,9 +6,9 @@ Spark itself would go on with whatever is left. `Checkpoint` says in which order
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -75,14 +75,14 @@ def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
     return begin
 
 
-def _require_note(path: Path, is_sound: Callable[[bytes], bool]) -> None:
+def _require_note(path: AnyPath, is_sound: Callable[[bytes], bool]) -> None:
     """Refuse a note of Spark's that is damaged. Spark itself makes a missing note of the query's id."""
     content = file_access.read(path)
     if content is not None and not is_sound(content):
         raise _another_content(path)
 
 
-def _another_content(path: Path) -> StateError:
+def _another_content(path: AnyPath) -> StateError:
     return StateError(f"{path} — must be as Spark wrote it; got another content. {RESTORE}")
 
 

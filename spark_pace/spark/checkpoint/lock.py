@@ -8,10 +8,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from spark_pace.errors import SetupError
+from spark_pace.io.files.store_path import StorePath
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+
+if TYPE_CHECKING:  # only jobs whose checkpoint is in a store load what asks one
+    from spark_pace.spark.checkpoint.lease import Lease
 
 _PATIENCE_S = 60  # a JVM ends within seconds of its driver's end, unless the machine is very busy
 _POLL_S = 0.1
@@ -19,8 +24,10 @@ _TRIES = 5
 
 
 @contextmanager
-def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> Iterator[None]:
+def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> Iterator[Lease | None]:
     """Hold the checkpoint's lock inside the block; the kernel releases it however the process ends.
+
+    In an object store there is a lease instead, which is given to the block.
 
     A job whose process was killed leaves a JVM behind, which holds a second lock until it ends (see
     `spark_pace.spark.java.jvm`). The next job waits for that.
@@ -32,7 +39,13 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
     Raises:
         SetupError: another process, or such a JVM, holds the lock; the message names its pid.
     """
-    checkpoint.path.mkdir(parents=True, exist_ok=True)
+    if isinstance(checkpoint.lock_file, StorePath):
+        from spark_pace.spark.checkpoint.lease import leased
+
+        with leased(checkpoint.lock_file) as lease:
+            yield lease
+        return
+    checkpoint.lock_file.parent.mkdir(parents=True, exist_ok=True)
     with open(checkpoint.lock_file, "a+", encoding="ascii") as file:
         try:
             _take(file)
@@ -47,7 +60,7 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
         file.write(str(os.getpid()))
         file.flush()
         _await_orphan(checkpoint, patience_s)
-        yield
+        yield None
 
 
 def _take(file: IO[str]) -> None:
@@ -63,7 +76,14 @@ def _take(file: IO[str]) -> None:
 
 
 def holder(checkpoint: Checkpoint) -> tuple[str, float] | None:
-    """(pid, when it began, in seconds since 1970) of the process of this machine that holds the lock."""
+    """(pid, when it began, in seconds since 1970) of the process that holds the lock.
+
+    On a disk it is one of this machine; in a store of any, and its machine stands with the pid.
+    """
+    if isinstance(checkpoint.lock_file, StorePath):
+        from spark_pace.spark.checkpoint.lease import lease_holder
+
+        return lease_holder(checkpoint.lock_file)
     try:
         with open(checkpoint.lock_file, encoding="ascii") as file:
             began = os.fstat(file.fileno()).st_mtime
@@ -78,7 +98,7 @@ def holder(checkpoint: Checkpoint) -> tuple[str, float] | None:
 
 def orphan_error(checkpoint: Checkpoint) -> SetupError:
     """The error if the JVM of a killed job still holds the checkpoint."""
-    pid = checkpoint.jvm_lock_file.read_text(encoding="ascii") or "unknown"
+    pid = Path(str(checkpoint.jvm_lock_file)).read_text(encoding="ascii") or "unknown"
     got = f"the JVM of a job that was killed, process {pid}, still running"
     do = "Wait for its end, or kill it."
     return SetupError(f"{checkpoint} — must be used by one job at a time; got {got}. {do}")
@@ -86,7 +106,7 @@ def orphan_error(checkpoint: Checkpoint) -> SetupError:
 
 def _await_orphan(checkpoint: Checkpoint, patience_s: float) -> None:
     until = time.monotonic() + patience_s
-    with open(checkpoint.jvm_lock_file, "a+", encoding="ascii") as file:
+    with open(str(checkpoint.jvm_lock_file), "a+", encoding="ascii") as file:
         while True:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Java takes this kind of lock

@@ -2,8 +2,8 @@
 
 A session uses the jars in `JAR_DIRECTORY` alone, so a job starts without a network too. Ivy, which comes with
 PySpark, fetches them from the repositories that it is configured for. On a machine without a network, copy
-the directory. The jars of a Kafka broker, for the demo and the tests, and those of a server that speaks S3,
-for the tests, are in directories below it, which sessions ignore.
+the directory. Folders below it have other jars: of Spark's own client of S3, for checkpoints in a store; of a
+Kafka broker, for the demo and the tests; and of a server that speaks S3, for the tests.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from spark_pace.preflight import java_command, require_java
 JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
 BROKER_JARS = JAR_DIRECTORY / "kafka"
 STORE_JARS = JAR_DIRECTORY / "store"
+S3A = "s3a"  # the folder of jars with which Spark reaches S3, beside those of a job
 SCALA = "2.13"
 KAFKA_VERSION = "4.1.1"  # the broker's version; the connector brings its own client
 
@@ -45,6 +46,22 @@ _OF_OTHER_STORES = (
     *("google-cloud-storage", "grpc-context", "openstack4j-core", "openstack4j-okhttp", "sshd-sftp"),
     *("jcl-over-slf4j", "jetty-ee10-servlet", "jimfs", "opentelemetry-exporter-prometheus"),
     *("opentelemetry-sdk", "opentelemetry-semconv", "prometheus-metrics-exposition-textformats"),
+)
+
+# Spark's own client of S3, of the Hadoop that PySpark brings, without the SDK's bundle of 600 MB
+_SDK = "2.35.4"
+_S3A = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    *(f"software.amazon.awssdk:{name}:{_SDK}" for name in ("s3", "s3-transfer-manager", "sts")),
+    f"software.amazon.awssdk:apache-client:{_SDK}",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+    "org.wildfly.openssl:wildfly-openssl:2.2.5.Final",
+    # writes a note of a checkpoint by one request, without a renaming; some mirrors lack later versions
+    f"org.apache.spark:spark-hadoop-cloud_{SCALA}:4.1.1",
+)
+_OF_OTHER_CLOUDS = (
+    *("bundle", "hadoop-azure", "hadoop-azure-datalake", "hadoop-cloud-storage", "hadoop-common"),
+    *("hadoop-client", "gcs-connector", "jetty-util", "jetty-util-ajax"),
 )
 
 _IVY_FILE = """<ivy-module version="2.0">
@@ -86,8 +103,7 @@ def fetch(directory: Path) -> list[str]:
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
-    present = sorted({re.sub(r"-\d.*", "", jar.stem) for jar in _pyspark_jars().glob("*.jar")})
-    return _fetch((delta_coordinate(), kafka_coordinate()), directory, excluded=present)
+    return _fetch((delta_coordinate(), kafka_coordinate()), directory, excluded=_of_pyspark())
 
 
 def fetch_broker() -> list[str]:
@@ -110,6 +126,15 @@ def fetch_store() -> list[str]:
     return _fetch(_STORE, STORE_JARS, ("jar", "bundle"), _OF_OTHER_STORES)
 
 
+def fetch_s3a(directory: Path = JAR_DIRECTORY) -> list[str]:
+    """Fetch the jars with which Spark reaches S3 into a folder of `directory`; return their paths.
+
+    Raises:
+        SetupError: Java is missing, or Ivy could not reach a repository.
+    """
+    return _fetch(_S3A, directory / S3A, ("jar", "bundle"), (*_of_pyspark(), *_OF_OTHER_CLOUDS))
+
+
 def _fetch(
     coordinates: Sequence[str], directory: Path, types: Iterable[str] = ("jar",), excluded: Iterable[str] = ()
 ) -> list[str]:
@@ -125,6 +150,11 @@ def _fetch(
         do = f"Check the network and Java's proxy settings, or copy the jars into {directory} by hand."
         raise SetupError(f"jars — Ivy must resolve {' and '.join(coordinates)}; got: {got}. {do}")
     return local_jars(directory)
+
+
+def _of_pyspark() -> list[str]:
+    """The modules that PySpark has."""
+    return sorted({re.sub(r"-\d.*", "", jar.stem) for jar in _pyspark_jars().glob("*.jar")})
 
 
 def _pyspark_jars() -> Path:
@@ -161,12 +191,12 @@ def _first_failure(log: str) -> str:
     return lines[-1] if lines else "no answer"
 
 
-_OTHERS = {"broker": fetch_broker, "store": fetch_store}
+_OTHERS = {"broker": fetch_broker, "store": fetch_store, "s3a": fetch_s3a}
 
 
 def main() -> int:
     """Fetch a job's jars, or those of what the argument names; print a failure as one line."""
-    parser = argparse.ArgumentParser(description="Fetch the jars that jobs, a broker or a store need.")
+    parser = argparse.ArgumentParser(description="Fetch jars that a job or its tests need.")
     parser.add_argument("whose", nargs="?", choices=list(_OTHERS))
     parser.add_argument("--into", type=Path, default=JAR_DIRECTORY, help="the directory of a job's jars")
     given = parser.parse_args()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -12,23 +14,33 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import orphan_error
 from spark_pace.spark.internals import GatewayError, is_ending, is_gone, jvm_of, silent_gateway
 
+if TYPE_CHECKING:  # only jobs whose checkpoint is in a store load what asks one
+    from spark_pace.spark.checkpoint.lease import Lease
+
 
 @contextmanager
-def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[None]:
+def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint, lease: Lease | None = None) -> Iterator[None]:
     """Let the JVM hold a lock on the checkpoint: if this process is killed, the JVM may still write a while.
 
-    The kernel releases the lock when the JVM ends. Until then `checkpoint_lock` refuses other processes.
+    The kernel releases the lock when the JVM ends. Until then `checkpoint_lock` refuses other processes. In a
+    store the lease names the JVM.
 
     Raises:
         SetupError: another JVM holds the lock.
     """
     jvm = jvm_of(spark)
-    path = checkpoint.jvm_lock_file
+    pid = jvm.java.lang.ProcessHandle.current().pid()
+    if lease is not None:
+        lease.jvm = pid
+        lease.renew()
+        yield
+        return
+    path = Path(str(checkpoint.jvm_lock_file))
     file = jvm.java.io.RandomAccessFile(str(path), "rw")
     try:
         if file.getChannel().tryLock() is None:
             raise orphan_error(checkpoint)
-        path.write_text(str(jvm.java.lang.ProcessHandle.current().pid()), encoding="ascii")
+        path.write_text(str(pid), encoding="ascii")
         yield
     finally:
         file.close()

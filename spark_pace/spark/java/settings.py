@@ -14,9 +14,9 @@ from pathlib import Path
 
 from spark_pace.errors import UnfitError
 from spark_pace.preflight import require_java, require_open_files
-from spark_pace.spark.internals import CATALOG, FILE_MANAGER, STATE_STORE
+from spark_pace.spark.internals import CATALOG, FILE_MANAGER, STATE_STORE, STORE_FILE_MANAGER
 from spark_pace.spark.java.class_archive import archive_options
-from spark_pace.spark.java.jars import JAR_DIRECTORY, delta_coordinate, kafka_coordinate, local_jars
+from spark_pace.spark.java.jars import JAR_DIRECTORY, S3A, delta_coordinate, kafka_coordinate, local_jars
 from spark_pace.spark.java.session_folder import session_folder
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
@@ -60,7 +60,8 @@ SETTINGS = {
     "spark.executorEnv.PYTHONWARNINGS": "ignore",
 }
 
-LOCAL_CHECKPOINT = {"spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER}
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_CHECKPOINT = {MANAGER: FILE_MANAGER}
 
 
 def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick: bool) -> dict[str, str]:
@@ -77,6 +78,8 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
     require_open_files()
     require_java()
     found = _found_jars()
+    if found and settings.get(MANAGER) == STORE_FILE_MANAGER:
+        found += local_jars(Path(found[0]).parent / S3A)
     os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
     options = [_STACK, *_quiet(), *(archive_options(Path(found[0]).parent) if found else ())]
     here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret})}

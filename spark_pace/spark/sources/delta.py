@@ -16,7 +16,7 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.table_files import read_table_file, require_columns
-from spark_pace.spark.checkpoint.file_access import read_json, remove
+from spark_pace.spark.checkpoint.file_access import read_json, remove, remove_appended
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
@@ -53,7 +53,7 @@ class DeltaInput(FilesByName):
         """The rows of the intake. A manifest before the first batch may be incomplete, so it is removed."""
         if not self.checkpoint.has_batches():
             remove(self.checkpoint.log_position_file)
-            remove(self.checkpoint.manifest_file)
+            remove_appended(self.checkpoint.manifest_file)
         metadata = DeltaLog(self.source.path).metadata()
         require_columns(self.source.path, metadata, plan.schema.own)
         options = {"table": metadata.table_id, "position": str(self.checkpoint.log_position_file)}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from spark_pace.io.files.store_path import AnyPath, path_of
 from spark_pace.spark.checkpoint.file_access import read_json
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
@@ -23,6 +23,7 @@ from spark_pace.spark.sources.read_limits import (
 )
 
 END_SOURCE = "spark_pace_end"
+CLOCK_STORE = "clock_secret"  # what reaches that file in a store; Spark shows no option with such a name
 ROWS = "rows"  # in offsets
 TICK = "tick_us"  # in offsets and in the file: the time of the last tick, in microseconds since 1970
 _NEVER = -(1 << 63)
@@ -46,7 +47,9 @@ class EndSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader that Spark keeps for the query."""
-        reader = EndReader(self.options.get("end") == "true", self.options.get("clock"))
+        clock = self.options.get("clock")
+        file = None if clock is None else path_of(clock, self.options.get(CLOCK_STORE, ""))
+        reader = EndReader(self.options.get("end") == "true", file)
         return reader_for(reader, self.options)
 
 
@@ -64,10 +67,10 @@ class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     there is one. So the checkpoint remembers both.
     """
 
-    def __init__(self, end: bool, clock: str | None) -> None:
+    def __init__(self, end: bool, clock: AnyPath | None) -> None:
         """Give the end in this run if `end`, and each tick that is written to the file `clock`."""
         self._end = end
-        self._clock = None if clock is None else Path(clock)
+        self._clock = clock
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Do nothing, because nothing comes later."""

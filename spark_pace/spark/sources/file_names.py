@@ -17,13 +17,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from spark_pace.io.files.places import place_of
+from spark_pace.io.files.store_path import path_of
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.read_limits import (
@@ -39,6 +39,7 @@ from spark_pace.spark.sources.ticks import Ticks
 
 FILE_NAMES = "spark_pace_files"
 STORE = "store_secret"  # Spark shows no option with such a name
+CHECKPOINT = "checkpoint_secret"  # the store of the checkpoint, if it is in one
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
 # the same as `ARCHIVES` of `spark_pace.io.text.name_endings`, which takes long to import
 _PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
@@ -78,6 +79,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     If batches are bounded by bytes, the offset also has the weight of all these files (`READ_BYTES`).
 
     Options: `root` (a path, or an address of a store), `STORE` (settings of that store), `manifest` (a path),
+    `CHECKPOINT` (settings of the store in which that path and `position` lie; empty: on a disk),
     `table` (the id of the Delta table there; absent: a folder of files),
     `position` (the path of the file that says how far its log was read), `from_version` (the first commit to
     read; absent: begin with the table as it is), `tasks` (the most tasks of a batch), `finish` (``true``:
@@ -89,11 +91,12 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         """Open the manifest that the options name."""
         self._place = place_of(options["root"], StoreSettings.of_text(options.get(STORE, "[]")))
-        self._manifest = Manifest(Path(options["manifest"]))
+        secret = options.get(CHECKPOINT, "")
+        self._manifest = Manifest(path_of(options["manifest"], secret))
         first = int(options["from_version"]) if "from_version" in options else None
         self._commits: TableCommits | None = None
         if "table" in options:
-            self._position_file = Path(options["position"])
+            self._position_file = path_of(options["position"], secret)
             self._position = read_position(self._position_file)
             known = self._manifest.entries
             self._commits = TableCommits(options["root"], options["table"], first, known, self._position)

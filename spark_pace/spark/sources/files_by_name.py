@@ -17,9 +17,10 @@ from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
+from spark_pace.io.files.store_path import secret_of
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
-from spark_pace.spark.sources.file_names import FILE_NAMES, READ_BYTES, FileNames
+from spark_pace.spark.sources.file_names import CHECKPOINT, FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH, tick_of
 from spark_pace.spark.sources.read_limits import begin_options
@@ -55,6 +56,7 @@ class FilesByName(Input):
         options = {
             "root": self.source.path,
             "manifest": str(self.checkpoint.manifest_file),
+            CHECKPOINT: secret_of(self.checkpoint.path),
             "tasks": str(spark.sparkContext.defaultParallelism),
             "finish": str(end).lower(),
             **clock_options(self.clock),

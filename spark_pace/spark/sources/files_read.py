@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from spark_pace.core.order.progress import Tick
 from spark_pace.errors import SetupError
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 
@@ -24,7 +24,7 @@ class FilesRead:
     ended: bool
 
 
-def read_by_batches(path: Path) -> FilesRead:
+def read_by_batches(path: AnyPath) -> FilesRead:
     """What the batches that are done have read, by the checkpoint at `path` of a job that reads files.
 
     Raises:

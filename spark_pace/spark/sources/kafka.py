@@ -22,9 +22,10 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
 from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
+from spark_pace.io.files.store_path import secret_of
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.file_access import digest, read_json
-from spark_pace.spark.sources.end_source import END_SOURCE, ROWS, TICK, EndSource
+from spark_pace.spark.sources.end_source import CLOCK_STORE, END_SOURCE, ROWS, TICK, EndSource
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
 from spark_pace.spark.sources.kafka_client import offsets_noted
@@ -113,6 +114,7 @@ class KafkaInput(Input):
         ends = ends.options(**begin_options(partial(self.noted, ROWS), self.available_now))
         if self.clock is not None:
             ends = ends.option("clock", str(self.checkpoint.clock_file))
+            ends = ends.option(CLOCK_STORE, secret_of(self.checkpoint.path))
         ticks = ends.load().select(*(_of_tick(field) for field in records.schema))
         read = partial(_read, self.source.format, plan.schema.own)
         return intake_rows(records.union(ticks), plan, self.on_bad_record, read, self.checkpoint.side_tables)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from spark_pace.errors import StateError, counted
 from spark_pace.io.files.place import Place
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.file_access import RESTORE, digest
 
@@ -29,16 +29,16 @@ def tick_of(entry: str) -> int | None:
 class Manifest:
     """The files seen so far, in the order in which they are read; `FINISH` marks the end of the input."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: AnyPath) -> None:
         """Read the manifest at `path`, without a last line that a crash has cut short; write nothing.
 
         Raises:
             StateError: a line is damaged.
         """
         self._path = path
-        content = file_access.read(path) or b""
+        content = file_access.read_appended(path) or b""
         whole = content[: content.rfind(b"\n") + 1]  # no offset can refer to a line without its end
-        self._cut_at = len(whole) if whole != content else None
+        self._length, self._is_cut = len(whole), whole != content
         self.entries: list[str] = []
         self._checksum = "0"
         for number, line in enumerate(whole.splitlines(), 1):
@@ -90,8 +90,9 @@ class Manifest:
         for name in names:
             checksum = digest(_bytes(name), checksum)
             lines.append(json.dumps([name, checksum]) + "\n")
-        file_access.append(self._path, "".join(lines).encode(), self._cut_at)
-        self._cut_at = None
+        content = "".join(lines).encode()
+        file_access.append(self._path, content, self._length, self._is_cut)
+        self._length, self._is_cut = self._length + len(content), False
         self.entries += names
         if known:
             self._known.update(names)
@@ -99,7 +100,7 @@ class Manifest:
         self._checksum = checksum
 
 
-def _entry(path: Path, number: int, line: bytes, before: str) -> tuple[str, str]:
+def _entry(path: AnyPath, number: int, line: bytes, before: str) -> tuple[str, str]:
     """The name in a line, and the checksum of all names up to it; `before` is that of the names before."""
     try:
         entry = json.loads(line)
@@ -120,7 +121,7 @@ def _bytes(name: str) -> bytes:
     return f"{name}\n".encode("utf-8", "surrogatepass")
 
 
-def require_readable(path: Path, place: Place, read: int = 0) -> None:
+def require_readable(path: AnyPath, place: Place, read: int = 0) -> None:
     """Refuse a manifest that has lost entries, or is ended although there are new files. Writes nothing.
 
     Files of lost entries would be read again or never; files after the end would be late.
@@ -138,7 +139,7 @@ def require_readable(path: Path, place: Place, read: int = 0) -> None:
         require_ended(manifest, str(place), place.look(""))
 
 
-def require_known(path: Path, read: int) -> Manifest:
+def require_known(path: AnyPath, read: int) -> Manifest:
     """Read the manifest at `path`, which must have at least `read` entries.
 
     Raises:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spark_pace.errors import StateError, counted
 from spark_pace.io.delta_log import Commit, DeltaLog, Stamp, TableFile
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.sources.manifest import FINISH, tick_of
 
@@ -48,7 +49,7 @@ class LogPosition:
     stamp: Stamp | None
 
 
-def read_position(path: Path) -> LogPosition | None:
+def read_position(path: AnyPath) -> LogPosition | None:
     """Return the position that a checkpoint has stored; None if it has none.
 
     Raises:
@@ -63,7 +64,7 @@ def read_position(path: Path) -> LogPosition | None:
     )
 
 
-def write_position(path: Path, position: LogPosition) -> None:
+def write_position(path: AnyPath, position: LogPosition) -> None:
     """Store a position. The manifest must have its entries before that."""
     write_json(path, vars(position))
 

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.event_files import EventsRead
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.stages.earlier_records import past_of_batch
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
@@ -51,7 +51,7 @@ Read = Callable[[pa.RecordBatch], Iterator[EventsRead | InputFile | Tick | None]
 
 
 def intake_rows(
-    records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read, side_tables: Path
+    records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read, side_tables: AnyPath
 ) -> DataFrame:
     """The streaming rows of the intake (`SLOT_ROWS`).
 

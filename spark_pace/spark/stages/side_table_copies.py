@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -22,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.rule import EventSchema, SideTable
 from spark_pace.errors import SparkPaceError
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.io.side_tables import read_side_table, stamp_of
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -82,7 +82,7 @@ class SideTables:
         spark.sparkContext.setLocalProperty(_TOLD, json.dumps(kept))
         self.joined = {name: _version_in(copy) for name, copy in kept.items()}
 
-    def _require_copies(self, noted: Path, kept: Mapping[str, str]) -> None:
+    def _require_copies(self, noted: AnyPath, kept: Mapping[str, str]) -> None:
         """Refuse a note about other tables, and copies that are missing or have changed."""
         if set(kept) != {side.name for side in self.schema.side_tables}:
             raise damaged(noted, f"other tables, {', '.join(kept)}")
@@ -145,7 +145,7 @@ def _version_in(copy: str) -> str:
     return copy.rpartition("-")[2].removesuffix(".arrow")
 
 
-def side_tables_of_batch(folder: Path, schema: EventSchema) -> dict[str, pa.Table]:
+def side_tables_of_batch(folder: AnyPath, schema: EventSchema) -> dict[str, pa.Table]:
     """In a task: the side tables of its batch, by name; `folder` is the checkpoint's folder of copies.
 
     Raises:
@@ -154,7 +154,7 @@ def side_tables_of_batch(folder: Path, schema: EventSchema) -> dict[str, pa.Tabl
     return dict(_tables(folder)) if schema.side_tables else {}
 
 
-def _tables(folder: Path) -> Iterator[tuple[str, pa.Table]]:
+def _tables(folder: AnyPath) -> Iterator[tuple[str, pa.Table]]:
     task = TaskContext.get()
     assert task is not None
     for name, copy in json.loads(task.getLocalProperty(_TOLD) or "{}").items():
@@ -162,7 +162,7 @@ def _tables(folder: Path) -> Iterator[tuple[str, pa.Table]]:
 
 
 @lru_cache(maxsize=32)
-def _copied(path: Path) -> pa.Table:
+def _copied(path: AnyPath) -> pa.Table:
     """The content of a copy, mapped into memory; it never changes, because its name is its checksum."""
     try:
         return pa.ipc.open_file(pa.py_buffer(file_access.mapped(path))).read_all()

@@ -44,6 +44,7 @@ ALLOWED = {
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.files": {"spark_pace.errors"},
     "spark_pace.io.files.store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
+    "spark_pace.io.files.objects": {"spark_pace.io.files", "obstore"},
     "spark_pace.io.text.compiled_reader": {
         "spark_pace.ways",
         "spark_pace.io.text",
@@ -60,7 +61,10 @@ ALLOWED = {
     "spark_pace.io.html.match_frame": {"spark_pace.errors", "spark_pace.io", "pandas", "pyarrow"},
     "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
     "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
-    "spark_pace.job_file": {"spark_pace.errors", "spark_pace.core", "spark_pace.rules"},
+    "spark_pace.job_file": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.rules"),
+        *("spark_pace.io.files.store_path", "spark_pace.io.files.store_settings"),
+    },
     "spark_pace.job_file.rule_table": {"spark_pace.errors", "spark_pace.rules", "pyarrow", "deltalake"},
     "spark_pace.spark": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),

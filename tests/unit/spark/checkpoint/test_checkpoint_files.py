@@ -7,8 +7,9 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from spark_pace.spark.checkpoint import checkpoint, file_access, lock
+from spark_pace.spark.checkpoint import checkpoint, file_access, lease, lock
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.files import on_disk
 from spark_pace.spark.java import jvm
 
 ROOT = Path(__file__).parents[4]
@@ -26,8 +27,8 @@ OTHERS = [
     if not {PACKAGE / "core", PACKAGE / "rules"} & {*path.parents} and path != Path(checkpoint.__file__)
 ]
 # a lock is no file of a store: the kernel lets go of it when its process ends
-LOCKS = [Path(lock.__file__), Path(jvm.__file__)]
-LAYER = Path(file_access.__file__)
+LOCKS = [Path(lock.__file__), Path(jvm.__file__), Path(lease.__file__)]
+LAYER = Path(on_disk.__file__)
 METHODS = {
     *("open", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "truncate", "mkdir", "rmdir"),
     *("exists", "is_file", "is_dir", "stat", "glob", "rglob", "iterdir", "unlink", "rename", "hardlink_to"),
@@ -79,7 +80,8 @@ def touches(call: ast.Call) -> bool:
 
 
 def knows_checkpoints(path: Path) -> bool:
-    return path.parent == LAYER.parent or "spark_pace.spark.checkpoint" in path.read_text(encoding="utf-8")
+    here = (LAYER.parent, Path(file_access.__file__).parent)
+    return path.parent in here or "spark_pace.spark.checkpoint" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

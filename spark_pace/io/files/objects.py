@@ -1,0 +1,118 @@
+"""Single objects of a store, by their `StorePath`: read, written, listed and removed.
+
+An object is there whole or not at all. Errors are those of `spark_pace.io.files.store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+from spark_pace.io.files.store import WHILE_RUNNING_S, client, told
+from spark_pace.io.files.store_path import StorePath
+
+if TYPE_CHECKING:
+    from obstore import UpdateVersion
+    from obstore.store import ObjectStore
+
+_PIECE_BYTES = 4 << 20
+
+
+class OtherObjectError(Exception):
+    """An object is there that was not to be there, or another one than was to be replaced."""
+
+
+def read(path: StorePath) -> tuple[bytes, str] | None:
+    """(the content of an object, the tag of this version of it); None if it is not there."""
+    with suppress(FileNotFoundError), told(str(path)):
+        got = obstore.get(_bucket(path), path.key)
+        return got.bytes().to_bytes(), got.meta["e_tag"] or ""
+    return None
+
+
+def pieces(path: StorePath) -> Iterator[bytes]:
+    """Yield the content of an object, piece by piece.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    with told(str(path)):
+        for piece in obstore.get(_bucket(path), path.key).stream(min_chunk_size=_PIECE_BYTES):
+            yield bytes(piece)
+
+
+def write(path: StorePath, content: bytes) -> None:
+    """Write an object, in place of one that is there."""
+    with told(str(path)):
+        obstore.put(_bucket(path), path.key, content)
+
+
+def write_new(path: StorePath, content: bytes, patience_s: int = WHILE_RUNNING_S) -> str:
+    """Write an object where none is, and return its tag. One with the same content counts as this one.
+
+    For the library asks again where an answer is lost, and may find what it has written itself.
+
+    Raises:
+        OtherObjectError: there is one with another content.
+    """
+    try:
+        with told(str(path)):
+            try:
+                return obstore.put(_bucket(path, patience_s), path.key, content, mode="create")["e_tag"] or ""
+            except (AlreadyExistsError, PreconditionError):
+                raise OtherObjectError from None
+    except OtherObjectError:
+        there = read(path)
+        if there is None or there[0] != content:
+            raise
+        return there[1]
+
+
+def replace(path: StorePath, content: bytes, tag: str, patience_s: int = WHILE_RUNNING_S) -> str:
+    """Write an object in place of the version with a tag, and return its new tag.
+
+    Raises:
+        OtherObjectError: another version is there, or none; not if it has this content, as in `write_new`.
+    """
+    try:
+        with told(str(path)):
+            try:
+                mode: UpdateVersion = {"e_tag": tag}
+                return obstore.put(_bucket(path, patience_s), path.key, content, mode=mode)["e_tag"] or ""
+            except (PreconditionError, FileNotFoundError):
+                raise OtherObjectError from None
+    except OtherObjectError:
+        there = read(path)
+        if there is None or there[0] != content:
+            raise
+        return there[1]
+
+
+def written_at(path: StorePath) -> float | None:
+    """When an object was written, in seconds since 1970 by the store's clock; None if it is not there."""
+    with suppress(FileNotFoundError), told(str(path)):
+        return obstore.head(_bucket(path), path.key)["last_modified"].timestamp()
+    return None
+
+
+def listed(folder: StorePath) -> tuple[list[str], list[str]]:
+    """(the names of the objects right below a prefix, those of the prefixes there)."""
+    with told(str(folder)):
+        found = obstore.list_with_delimiter(_bucket(folder), folder.key)
+    begin = len(folder.key) + 1 if folder.key else 0
+    names = [entry["path"][begin:] for entry in found["objects"]]
+    return [name for name in names if name], [key[begin:] for key in found["common_prefixes"]]
+
+
+def remove(path: StorePath) -> None:
+    """Remove an object if it is there."""
+    with suppress(FileNotFoundError), told(str(path)):
+        obstore.delete(_bucket(path), path.key)
+
+
+def _bucket(path: StorePath, patience_s: int = WHILE_RUNNING_S) -> ObjectStore:
+    return client(path.bucket, path.settings, patience_s)

@@ -1,0 +1,50 @@
+"""Fixes, for a checkpoint in a store, what a batch reads, before any task of it runs.
+
+Spark looks whether its note of a batch is there, and then writes it. A job that was paused between the two,
+and has lost its lease meanwhile, writes over the note of the job that went on. So the note is kept once more
+in ``claims/N``, which the store itself lets nobody write over: whoever finds another content there has lost
+the checkpoint, and ends before its tasks begin. At a start Spark's notes are mended by the claims.
+"""
+
+from __future__ import annotations
+
+from spark_pace.errors import SetupError
+from spark_pace.io.files.store_path import StorePath
+from spark_pace.spark.checkpoint import file_access
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+
+
+def claim(checkpoint: Checkpoint, batch_id: int, note: bytes | None) -> None:
+    """Claim a batch for what this job is about to read in it; nothing is done for a checkpoint on a disk.
+
+    Args:
+        checkpoint: the checkpoint.
+        batch_id: the batch.
+        note: Spark's note of what the batch reads, from its memory; None: the file has it.
+
+    Raises:
+        SetupError: another job has claimed it, to read something else.
+    """
+    path = checkpoint.claim_of(batch_id)
+    if not isinstance(path, StorePath):
+        return
+    from spark_pace.io.files.objects import OtherObjectError, write_new
+
+    if note is None:
+        note = file_access.read(checkpoint.offsets_of(batch_id)) or b""
+    try:
+        write_new(path, note)
+    except OtherObjectError:
+        must, got = "must be run by one job", f"batch {batch_id} with another input by another job"
+        do = "Let that job run; start this one again if it has ended."
+        raise SetupError(f"{checkpoint} — {must}; got {got}. {do}") from None
+
+
+def mend_notes(checkpoint: Checkpoint) -> None:
+    """Write Spark's notes of the last batches as they were claimed, where another job has changed them."""
+    if not isinstance(checkpoint.path, StorePath):
+        return
+    for batch_id in sorted(checkpoint.begun())[-2:]:
+        claimed = file_access.read(checkpoint.claim_of(batch_id))
+        if claimed is not None and claimed != file_access.read(checkpoint.offsets_of(batch_id)):
+            file_access.write(checkpoint.offsets_of(batch_id), claimed)

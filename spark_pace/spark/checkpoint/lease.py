@@ -1,0 +1,237 @@
+"""Locks a checkpoint in an object store: the owner is an object there, which it renews while it lives.
+
+A kernel releases a lock when its process ends; a store does not. So the owner writes the object anew every
+few seconds, and one that has not changed for as long as a lease lasts may be taken over. Every write of it
+names the version that it replaces, so of two who want it one gets it, and an owner that was paused for longer
+finds that out. What it could write until then does no harm (`docs/reliability.md`).
+
+Nobody compares the clocks of two machines: who waits looks how long the object stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spark_pace.errors import SetupError
+from spark_pace.io.files import objects
+from spark_pace.io.files.objects import OtherObjectError
+from spark_pace.io.files.store import AT_START_S, Store
+from spark_pace.io.files.store_path import StorePath
+
+_LOG = logging.getLogger(__name__)
+LEASE_S, _RENEWED_S = 20.0, 5.0
+_POLL_S = 0.5
+_STARTED_AT = 21  # of the fields of `/proc/PID/stat`, counted from 0
+
+
+@dataclass
+class Lease:
+    """The lock of a checkpoint, held by this process.
+
+    Attributes:
+        path: the object.
+        content: what it says now.
+        tag: the version of it that this process wrote last.
+        jvm: the number of the job's JVM, which may outlive this process; None before it is started.
+    """
+
+    path: StorePath
+    content: dict[str, Any]
+    tag: str
+    jvm: int | None = None
+    _renewed_s: float = field(default_factory=lambda: _now_s())
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _lost: SetupError | None = None
+
+    def require(self) -> None:
+        """Refuse to go on if another process has taken the checkpoint over.
+
+        Asks the store only where this process has not done so for as long as the lease lasts.
+
+        Raises:
+            SetupError: it has.
+        """
+        if self._lost is None and _now_s() - self._renewed_s > LEASE_S - _RENEWED_S:
+            self.renew()
+        if self._lost is not None:
+            raise self._lost
+
+    def renew(self) -> None:
+        """Write the object anew; if it is another one than was written last, remember that it is lost."""
+        with self._writing:
+            if self._lost is not None or self._ended.is_set():
+                return
+            began_s = _now_s()
+            self.content["renewed"] += 1
+            self.content["processes"] = _processes(self.jvm)
+            try:
+                self.tag = objects.replace(self.path, _bytes(self.content), self.tag, AT_START_S)
+                self._renewed_s = began_s
+            except OtherObjectError:
+                self._lost = self._taken()
+
+    def keep(self) -> None:
+        """Renew it until it is given back. A store that does not answer is asked again."""
+        while not self._ended.wait(_RENEWED_S):
+            try:
+                self.renew()
+            except SetupError as error:
+                _LOG.warning("%s The lease of the checkpoint is not renewed meanwhile.", error)
+            if self._lost is not None:
+                return
+
+    def give_back(self) -> None:
+        """Say that nobody holds the checkpoint, unless another process does."""
+        with self._writing:
+            self._ended.set()
+            if self._lost is None:
+                self.content |= {"renewed": self.content["renewed"] + 1, "processes": {}}
+                with suppress(OtherObjectError, SetupError):
+                    objects.replace(self.path, _bytes(self.content), self.tag, AT_START_S)
+
+    def _taken(self) -> SetupError:
+        there = _read(self.path)
+        by = "nobody" if there is None else _named(there[0])
+        must, got = "must be held by this job as long as it runs", f"it taken over by {by}"
+        do = "Let that job run; start this one again if it has ended."
+        return SetupError(f"{self.path.parent} — {must}; got {got}. {do}")
+
+
+@contextmanager
+def leased(path: StorePath) -> Iterator[Lease]:
+    """Hold the lock that an object is, inside the block.
+
+    Raises:
+        SetupError: another process holds it.
+    """
+    Store(str(path.parent), path.settings).require()  # what is wrong with the place is told first
+    lease = _take(path)
+    thread = threading.Thread(target=lease.keep, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield lease
+    finally:
+        lease.give_back()
+
+
+def lease_holder(path: StorePath) -> tuple[str, float] | None:
+    """(who holds the lock that an object is, when it has taken it, in seconds since 1970); None if nobody.
+
+    A lease that has run out by the clock of this machine counts as held by nobody.
+    """
+    there = _read(path)
+    written_at = objects.written_at(path) if there is not None and there[0]["processes"] else None
+    if there is None or written_at is None or time.time() - written_at > LEASE_S:
+        return None
+    return f"{there[0]['pid']} on {there[0]['host']}", float(there[0]["since"])
+
+
+def _take(path: StorePath) -> Lease:
+    """Become the owner: at once if there is none or it has ended, else when its lease has run out."""
+    told, seen, until_s = False, None, 0.0
+    while True:
+        there = _read(path)
+        mine = _content()
+        with suppress(OtherObjectError):  # another process was faster
+            if there is None:
+                return Lease(path, mine, objects.write_new(path, _bytes(mine)))
+            if _is_over(there[0]):
+                return Lease(path, mine, objects.replace(path, _bytes(mine), there[1]))
+            if seen is not None and seen != there[1]:
+                raise _refusal(path, there[0])
+            if seen is not None and _now_s() >= until_s:
+                return Lease(path, mine, objects.replace(path, _bytes(mine), there[1]))
+        if seen is None and there is not None:
+            seen, until_s = there[1], _now_s() + LEASE_S
+        if not told and there is not None:
+            what = f"it is held by {_named(there[0])}, perhaps one that was killed"
+            _LOG.warning("%s — %s; waiting up to %.0f s for its lease to end.", path.parent, what, LEASE_S)
+            told = True
+        threading.Event().wait(_POLL_S)
+
+
+def _refusal(path: StorePath, there: dict[str, Any]) -> SetupError:
+    must, got = "must be used by one job at a time", f"a second while {_named(there)} runs"
+    do = "Wait for it or stop it, or give this job a checkpoint of its own."
+    return SetupError(f"{path.parent} — {must}; got {got}. {do}")
+
+
+def _named(there: dict[str, Any]) -> str:
+    return f"process {there['pid']} on {there['host']}"
+
+
+def _content() -> dict[str, Any]:
+    return {
+        "owner": uuid.uuid4().hex,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "machine": _machine(),
+        "processes": _processes(None),
+        "since": time.time(),
+        "renewed": 0,
+    }
+
+
+def _is_over(there: dict[str, Any]) -> bool:
+    """True if the owner has given it back, or is known to have ended: its processes were of this machine."""
+    if there["machine"] != _machine() and there["processes"]:
+        return False
+    return all(_started(int(pid)) != started for pid, started in there["processes"].items())
+
+
+def _processes(jvm: int | None) -> dict[str, str]:
+    """The job's processes that may write, by their numbers: when the machine started each."""
+    pids = [os.getpid(), *([] if jvm is None else [jvm])]
+    return {str(pid): _started(pid) or "" for pid in pids}
+
+
+def _started(pid: int) -> str | None:
+    """When a process of this machine was started, in the kernel's own measure; None if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = text.rpartition(")")[2].split()
+    return None if state == "Z" else fields[_STARTED_AT - 3]
+
+
+def _machine() -> str:
+    """What only processes that see each other have alike; empty where the kernel does not tell."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')} {socket.gethostname()}"
+    except OSError:
+        return uuid.uuid4().hex
+
+
+def _read(path: StorePath) -> tuple[dict[str, Any], str] | None:
+    found = objects.read(path)
+    if found is None:
+        return None
+    try:
+        there: dict[str, Any] = json.loads(found[0])
+        return {"host": "?", "pid": "?", "machine": "", "processes": {}, **there}, found[1]
+    except (ValueError, TypeError) as error:
+        do = "Remove it if no job uses the checkpoint."
+        raise SetupError(f"{path} — must say who uses the checkpoint; got other text. {do}") from error
+
+
+def _bytes(content: dict[str, Any]) -> bytes:
+    return json.dumps(content).encode()
+
+
+def _now_s() -> float:
+    """Seconds of a clock that also goes on while this process, or the machine, is stopped."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -1,0 +1,237 @@
+"""Files of a checkpoint on a disk and in an object store: the same functions do the same on both."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import obstore
+import pytest
+
+from spark_pace.core.frames import Sink
+from spark_pace.errors import SetupError, StateError
+from spark_pace.io.files import objects
+from spark_pace.io.files.store_path import AnyPath, StorePath, path_of, secret_of
+from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.spark.checkpoint import file_access, lease
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.claims import claim, mend_notes
+from spark_pace.spark.checkpoint.files import in_store
+from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
+from spark_pace.spark.sources.manifest import Manifest
+from tests.support.stores import SECRET, StoreServer
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    started = StoreServer(tmp_path_factory.mktemp("store"))
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def in_a_store(server: StoreServer, tmp_path: Path) -> StorePath:
+    name = tmp_path.name[-40:].replace("_", "-").strip("-")
+    server.bucket(name)
+    address = f"s3://{name}/jobs/of may/ck"
+    return StorePath.of(address, StoreSettings.of(address, {}, server.environment))
+
+
+@pytest.fixture(params=["disk", "store"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
+    if request.param == "disk":
+        (tmp_path / "ck").mkdir()
+        return tmp_path / "ck"
+    place: StorePath = request.getfixturevalue("in_a_store")
+    return place
+
+
+def test_a_file_is_written_read_listed_and_removed(folder: AnyPath) -> None:
+    path = folder / "sequence" / "1.json"
+    assert file_access.read(path) is None and file_access.written_at(path) is None
+    assert file_access.names(path.parent) == [] == file_access.folders(folder)
+    file_access.write(path, b"first")
+    file_access.write(path, b"second")
+    file_access.write(path.parent / "2.json", b"")
+    assert (file_access.read(path), file_access.read(path.parent / "2.json")) == (b"second", b"")
+    assert sorted(file_access.names(path.parent)) == ["1.json", "2.json"]
+    assert (file_access.names(folder), file_access.folders(folder)) == ([], [path.parent])
+    written_at = file_access.written_at(path)
+    assert written_at is not None and abs(written_at - time.time()) < 60
+    for _ in range(2):
+        file_access.remove(path)
+    assert file_access.names(path.parent) == ["2.json"]
+
+
+def test_a_damaged_object_of_json_is_refused(folder: AnyPath) -> None:
+    path = folder / "layout.json"
+    file_access.write_json(path, {"slots": 2})
+    assert file_access.read_json(path) == {"slots": 2}
+    file_access.write(path, (file_access.read(path) or b"").replace(b"2", b"3", 1))
+    with pytest.raises(StateError, match=rf"{path} — must be as this program wrote it; got another content"):
+        file_access.read_json(path)
+
+
+def test_what_waits_is_kept_under_the_checksum_of_its_content(folder: AnyPath) -> None:
+    chunks = Checkpoint(folder).chunks()
+    content = bytes(range(256)) * 40_000
+
+    def write(sink: Sink) -> None:
+        for start in range(0, len(content), 1 << 20):
+            sink.write(content[start : start + (1 << 20)])
+
+    name, again = chunks.put(write), chunks.put(write)
+    assert name == again and file_access.names(chunks.folder) == [name]
+    assert bytes(pickle.loads(pickle.dumps(chunks)).get(name)) == content
+    chunks.require_whole([name])
+    with pytest.raises(StateError, match="must be there, because the state names it; got no file"):
+        chunks.get("0" * 32)
+    file_access.write(chunks.folder / name, b"other")
+    with pytest.raises(StateError, match="got another content than its checksum is of"):
+        chunks.require_whole([name])
+    chunks.remove_all_but([])
+    assert file_access.names(chunks.folder) == []
+
+
+def test_what_waits_is_packed_in_a_store(in_a_store: StorePath) -> None:
+    def fill(file: IO[bytes]) -> str:
+        file.write(b"events " * 100_000)
+        return "name"
+
+    file_access.write_named(in_a_store, fill)
+    packed = objects.read(in_a_store / "name")
+    assert packed is not None and len(packed[0]) < 10_000
+    assert bytes(file_access.mapped(in_a_store / "name")) == b"events " * 100_000
+
+
+def test_a_manifest_grows_and_is_read_again(folder: AnyPath) -> None:
+    path = folder / "manifest.jsonl"
+    for names in (["a", "b"], ["c"], ["d"]):
+        Manifest(path).add(names)
+    manifest = Manifest(path)
+    manifest.tick(7)
+    manifest.finish()
+    assert Manifest(path).entries == ["a", "b", "c", "d", "\x007", ""]
+    file_access.remove_appended(path)
+    assert Manifest(path).entries == []
+
+
+def test_a_manifest_of_many_parts_is_joined(in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_store, "_MANY_PARTS", 3)
+    path = in_a_store / "manifest.jsonl"
+    manifest = Manifest(path)
+    for number in range(9):
+        manifest.add([str(number)])
+        if number % 4 == 3:
+            file_access.join_appended(path)
+    assert len(file_access.names(path)) == 2
+    assert Manifest(path).entries == [str(number) for number in range(9)]
+
+
+def test_of_two_who_add_to_one_manifest_one_is_refused(in_a_store: StorePath) -> None:
+    first, second = Manifest(in_a_store / "m"), Manifest(in_a_store / "m")
+    first.add(["a"])
+    second.add(["a"])  # the same entry: an answer may have been lost
+    first.add(["b"])
+    with pytest.raises(
+        StateError, match=r"/m/\d+ — must be written by one job at a time; got what another job"
+    ):
+        second.add(["c"])
+    assert Manifest(in_a_store / "m").entries == ["a", "b"]
+
+
+def test_the_text_of_a_path_has_no_secret_and_names_it_together_with_one(in_a_store: StorePath) -> None:
+    path = in_a_store / "clock.json"
+    assert str(path).startswith("s3a://") and str(path).endswith("/jobs/of may/ck/clock.json")
+    assert (path.name, path.parent, path.absolute()) == ("clock.json", in_a_store, path)
+    assert SECRET not in f"{path!r} {path}"
+    assert path_of(str(path), secret_of(path)) == path == pickle.loads(pickle.dumps(path))
+    assert (path_of("/a/b", secret_of(Path("/a/b"))), secret_of(Path("/a/b"))) == (Path("/a/b"), "")
+
+
+def test_a_lease_keeps_others_out_until_it_is_given_back(
+    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lease, "_RENEWED_S", 0.1)
+    checkpoint = Checkpoint(in_a_store)
+    assert holder(checkpoint) is None
+    told = rf"^{in_a_store} — must be used by one job at a time; got a second while process {os.getpid()} on "
+    with checkpoint_lock(checkpoint) as held:
+        assert held is not None
+        told_by_status = holder(checkpoint)
+        assert told_by_status is not None and told_by_status[0].startswith(f"{os.getpid()} on ")
+        with pytest.raises(SetupError, match=told), checkpoint_lock(checkpoint):
+            pass
+        held.require()
+    assert "waiting up to 20 s for its lease to end" in caplog.text
+    assert holder(checkpoint) is None
+    with checkpoint_lock(checkpoint):
+        pass
+
+
+def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
+    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "LEASE_S", 1.0)
+    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread is as if it were stopped
+    checkpoint = Checkpoint(in_a_store)
+    with checkpoint_lock(checkpoint) as first, checkpoint_lock(checkpoint) as second:
+        assert first is not None and second is not None
+        second.require()
+        monkeypatch.setattr(lease, "_RENEWED_S", 0.0)
+        monkeypatch.setattr(lease, "LEASE_S", 0.0)
+        told = rf"^{in_a_store} — must be held by this job as long as it runs; got it taken over by process"
+        with pytest.raises(SetupError, match=told):
+            first.require()
+        second.require()
+
+
+def test_the_lease_of_processes_that_have_ended_is_taken_at_once(in_a_store: StorePath) -> None:
+    path = Checkpoint(in_a_store).lock_file
+    assert isinstance(path, StorePath)
+    gone = {**lease._content(), "processes": {"1": "never started then", "99999999": "3"}}
+    objects.write(path, lease._bytes(gone))
+    began = time.monotonic()
+    with checkpoint_lock(Checkpoint(in_a_store)):
+        assert time.monotonic() - began < lease.LEASE_S / 2
+
+
+def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePath) -> None:
+    checkpoint = Checkpoint(in_a_store)
+    file_access.write(checkpoint.offsets_of(3), b"own")
+    claim(checkpoint, 3, b"own")
+    claim(checkpoint, 3, None)
+    with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
+        claim(checkpoint, 3, b"other")
+    file_access.write(checkpoint.offsets_of(3), b"other")
+    mend_notes(checkpoint)
+    assert file_access.read(checkpoint.offsets_of(3)) == b"own"
+
+
+def test_a_write_whose_answer_was_lost_counts(in_a_store: StorePath) -> None:
+    path = in_a_store / "x"
+    tag = objects.write_new(path, b"1")
+    assert objects.write_new(path, b"1") == tag
+    following = objects.replace(path, b"2", tag)
+    assert objects.replace(path, b"2", tag) == following
+    for write in (lambda: objects.write_new(path, b"3"), lambda: objects.replace(path, b"3", tag)):
+        with pytest.raises(objects.OtherObjectError):
+            write()
+
+
+def test_a_store_that_is_not_there_is_told_in_one_line(in_a_store: StorePath) -> None:
+    gone = StorePath.of("s3a://no-such-bucket/ck", in_a_store.settings)
+    told = r"^s3a://no-such-bucket/ck — must be a place in a store that answers .* got: NoSuchBucket"
+    with pytest.raises(SetupError, match=told), checkpoint_lock(Checkpoint(gone)):
+        pass
+
+
+def test_the_objects_of_a_checkpoint_are_those_that_it_names(in_a_store: StorePath) -> None:
+    with checkpoint_lock(Checkpoint(in_a_store)):
+        pass
+    bucket = objects._bucket(in_a_store)
+    assert [found["path"] for page in obstore.list(bucket) for found in page] == ["jobs/of may/ck/.lock"]

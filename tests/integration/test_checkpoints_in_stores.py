@@ -1,0 +1,88 @@
+"""A job whose source and checkpoint are in a store: it is stopped in its tracks, and another goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import obstore
+import psutil
+import pytest
+
+from spark_pace.io.query import read_table
+from spark_pace.job_file import read_job
+from tests.long.chaos.processes import RunningJob, sessions
+from tests.long.chaos.series import without_greeting
+from tests.spark.jobs import in_core, make_job, matches, random_events
+from tests.support.stores import SECRET, StoreServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+FILES = 6
+
+
+def job_in_a_store(folder: Path, server: StoreServer) -> Path:
+    """A job that reads one object a batch; its sink is a folder."""
+    folder.mkdir()
+    job = make_job(folder, slots=2, buckets=2)
+    bucket = server.bucket("bucket-one")
+    for number in range(FILES):
+        content = "\n".join(map(json.dumps, random_events(number))).encode()
+        (folder / "in" / f"{number}.json").write_bytes(content)
+        obstore.put(bucket, f"in/{number}.json", content)
+    text = job.read_text(encoding="utf-8").replace("path: in,", "path: s3a://bucket-one/in,")
+    job.write_text(
+        text.replace("checkpoint: checkpoint", "checkpoint: s3a://bucket-one/ck"), encoding="utf-8"
+    )
+    return job
+
+
+def send(job: RunningJob, number: signal.Signals) -> None:
+    """Send a signal to all processes of a job."""
+    for processes in job.members().values():
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, number)
+
+
+def command_lines(job: RunningJob) -> str:
+    found: list[psutil.Process] = [one for kind in job.members().values() for one in kind]
+    return "\n".join(" ".join(process.cmdline()) for process in found)
+
+
+def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_changes_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = StoreServer(tmp_path / "store")
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    job = job_in_a_store(tmp_path / "job", server)
+    spec = read_job(job)
+    with sessions() as start:
+        first = start(job, tmp_path / "first.err")
+        for number in range(2):
+            assert first.next_fact() == {"batch": number, "finished": False}
+        send(first, signal.SIGSTOP)
+        assert SECRET not in command_lines(first)
+        second = start(job, tmp_path / "second.err")
+        while second.next_fact() is not None:
+            pass
+        assert second.code() == 0
+        send(first, signal.SIGCONT)
+        while first.next_fact() is not None:
+            pass
+        assert first.code() == 1
+    told = without_greeting(second.said())
+    waits = r"waiting up to 20 s for its lease to end"
+    assert told.startswith("s3a://bucket-one/ck — it is held by process ") and waits in told, told
+    last = without_greeting(first.said())
+    assert "s3a://bucket-one/ck — must be " in last and "\n" not in last, last
+    server.kill()
+    local = replace(spec, source=replace(spec.files, path=str(tmp_path / "job" / "in")))
+    assert matches(spec) == in_core(local).matches.to_pylist() != []
+    batches = read_table(spec.sink_path, "metrics", ["batch_id"])["batch_id"].to_pylist()
+    assert sorted(batches) == list(range(FILES))
