@@ -5,6 +5,10 @@ file, the intake, the splitter (without its snapshot), the operators, the merger
 payment below 5 waits a day for one above 900 on the same card, in one rule over the whole stream; how many
 wait when a batch comes, how many events it has and how many of them are large vary. A figure is the least of
 some batches alike. The matches of all batches are compared with those of one batch of all events.
+
+Beside the seconds stand the bytes that a cluster moves for such a batch: the file that is read, the frames
+that go to the splitter, the lanes that go to operators, their results, what the state of the slot writes, on
+disk and packed as in a store, and what the table gets.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +27,7 @@ import pyarrow.compute as pc
 from benchmarks.carry import PATTERN, SCHEMA, payments
 from benchmarks.core_runs import plan_of
 from benchmarks.rows import Row, Sizes, processor, require
+from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift
 from spark_pace.core.local_run import run
@@ -33,6 +39,7 @@ from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.event_files import read_events
+from spark_pace.spark.checkpoint.chunks import ChunkFiles
 
 RULE = f"{{name: waits, {PATTERN}, where: a.card = b.card, merge: detection}}"
 PARTS = (100, 20, 5)  # a batch has so many times fewer events than `Sizes.kernel_events`
@@ -40,6 +47,7 @@ LARGE = (10, 1_000)  # events of a batch that end matches
 ALIKE = 3
 FILL = 100_000
 STAGES = ("read", "intake", "splitter", "operators", "merger", "write")
+MOVED = ("file", "frames", "lanes", "results", "state", "state, packed", "table")
 
 Result = TypeVar("Result")
 
@@ -55,15 +63,16 @@ class Staged:
     batches: int = 0
     carried: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    moved: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with empty state and an empty table."""
-        self.splitter = SlotSplitter(self.plan, 0)
+        self.splitter = SlotSplitter(self.plan, 0, None, ChunkFiles(self.folder / "waiting"))
         self.tables = DeltaTables(None, str(self.folder), "growth")  # type: ignore[arg-type]  # a local folder
         self.tables.prepare({"matches": matches_schema(planned.rule for planned in self.plan.rules)})
 
     def step(self, events: pa.Table) -> pa.Table:
-        """The matches of a batch; then `seconds` are those of its stages."""
+        """The matches of a batch; then `seconds` are those of its stages, and `moved` are its bytes."""
         path = self.folder / "batch.json"
         _write_json(events, path)
         schema = self.plan.schema
@@ -72,6 +81,11 @@ class Staged:
         sifted, frames = self._timed("intake", lambda: self._intake(events))
         output = self._timed("splitter", lambda: self.splitter.step(frames, sifted.progress))
         self.carried = output.stats["carry"]
+        snapshots: list[bytes] = []
+        chunks = self._written(self.folder / "waiting", lambda: snapshots.append(self.splitter.snapshot()))
+        state = len(snapshots[0]) + sum(path.stat().st_size for path in chunks)
+        packed_chunks = (pa.compress(path.read_bytes(), "zstd", asbytes=True) for path in chunks)
+        packed_state = len(snapshots[0]) + sum(map(len, packed_chunks))
         results = self._timed(
             "operators",
             lambda: [one.encode() for lane in output.lanes for one in work_off(self.plan, decode_lane(lane))],
@@ -79,15 +93,26 @@ class Staged:
         merged = self._timed("merger", lambda: merge(self.plan, map(decode_result, results), self.numbers))
         self.numbers = merged.next_out_seq
         if merged.matches.num_rows:
-            self._timed("write", lambda: self.tables.append("matches", merged.matches, self.batches))
+            append = partial(self.tables.append, "matches", merged.matches, self.batches)
+            files = self._written(self.folder / "matches", lambda: self._timed("write", append))
+            table = sum(path.stat().st_size for path in files)
         else:
-            self.seconds["write"] = 0.0
+            self.seconds["write"], table = 0.0, 0
         self.batches += 1
+        packed = (sum(map(len, parts)) for parts in (map(encode, frames), output.lanes, results))
+        moved = (path.stat().st_size, *packed, state, packed_state, table)
+        self.moved = dict(zip(MOVED, moved, strict=True))
         return merged.matches
 
     def _intake(self, events: pa.Table) -> tuple[Sifted, list[pa.Table]]:
         sifted = sift(self.plan, events, Past(self.splitter.frontier_us))
         return sifted, [frame for _, frame in pack(self.plan, sifted.events)]
+
+    def _written(self, folder: Path, action: Callable[[], object]) -> list[Path]:
+        """The files that an action writes in a folder."""
+        before = set(folder.rglob("*"))
+        action()
+        return [path for path in folder.rglob("*") if path.is_file() and path not in before]
 
     def _timed(self, stage: str, action: Callable[[], Result]) -> Result:
         results: list[Result] = []
@@ -115,17 +140,21 @@ def _with(plan: Plan, carried: int, staged: Staged, events: int) -> Iterator[Row
         found.append(staged.step(given[-1]))
         first += size
         if large:
-            rows.append(((size, before, found[-1].num_rows), dict(staged.seconds)))
+            at = (size, before, found[-1].num_rows)
+            rows.append((at, dict(staged.seconds), dict(staged.moved)))
     whole = run(plan, [pa.concat_tables(given).combine_chunks()], finish=False).matches
     same = pa.concat_tables(found).combine_chunks().equals(whole.combine_chunks())
     require(same, "the stages must give the matches of one batch; gave others")
     for begin in range(0, len(rows), ALIKE):
         alike = rows[begin : begin + ALIKE]
-        size, waited, matches = (round(float(mean)) for mean in np.mean([at for at, _ in alike], axis=0))
+        size, waited, matches = (round(float(mean)) for mean in np.mean([at for at, _, _ in alike], axis=0))
         case = f"{size:,} events, {waited:,} carried, {matches:,} matches"
         for stage in STAGES:
-            least = min(seconds[stage] for _, seconds in alike)
+            least = min(seconds[stage] for _, seconds, _ in alike)
             yield Row("growth", f"{stage}; {case}", least, "s", None, None, "one batch of all")
+        for what in MOVED:
+            mean = round(float(np.mean([moved[what] for _, _, moved in alike])))
+            yield Row("growth", f"{what}; {case}", mean, "bytes", None, None, "one batch of all")
 
 
 def _write_json(events: pa.Table, path: Path) -> None:

@@ -51,6 +51,8 @@ MEASUREMENTS = {
     "panes": Measurement("panes", "averages over windows that slide by a second, and many of them", FULL),
     "batches": Measurement("batches", "the fixed cost of a batch"),
     "growth": Measurement("growth", "each stage of a batch as events, carried events and matches grow"),
+    "tasks": Measurement("tasks", "what Spark takes to schedule a task"),
+    "network": Measurement("network", "two executors on machines of their own, by bandwidth (as root)", ()),
     "cores": Measurement("cores", "two slots beside one"),
     "starts": Measurement("starts", "from the command to the first result"),
     "catchup": Measurement("catchup", "a backlog in Kafka, beside Spark's own reader", FULL),

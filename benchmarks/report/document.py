@@ -1,8 +1,7 @@
 """Fills the tables of `docs/performance.md` from the results of a run: no figure there is typed by hand.
 
-A table stands between ``<!-- NAME -->`` and ``<!-- end -->``. NAME is ``machine``, ``model``, ``stages``,
-``executors`` or ``measured M, UNIT``: the rows of measurement M in that unit, whose cases are
-``line; column``.
+A table stands between ``<!-- NAME -->`` and ``<!-- end -->``. NAME is that of a table in `_table`, or
+``measured M, UNIT``: the rows of measurement M in that unit, whose cases are ``line; column``.
 
     python -m benchmarks.report.document RESULTS.json
 
@@ -12,12 +11,13 @@ keeps these results as those of this release, in `benchmarks/results`, and fills
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import click
 
-from benchmarks.report.model import SHARED, TERMS, computed, fits
+from benchmarks.report.model import SHARED, TERMS, Fit, Place, between, computed, fits, of_stages
 from benchmarks.report.results import Results
 from benchmarks.report.table import figure, goal
 from benchmarks.rows import Row
@@ -35,6 +35,13 @@ NOT_QUIET = (
 )
 BATCH = (1_000_000, 1_000_000, 10_000)
 EXECUTORS = (1, 2, 4, 8, 16, 32, 64)
+# a large cluster: 10 Gbit/s for each machine; a mounted file system, or a store to which a process writes
+# 100 MB/s, and for whose answers, of 30 ms each, a batch waits 40 times, one after the other
+LARGE_BATCHES = (BATCH, (100_000_000, 100_000_000, 1_000_000))
+MANY_EXECUTORS = (10, 100, 1_000)
+NETWORK = 1.25e9
+KEPT_ON = {"mounted": (1e9, 0.0), "store": (1e8, 40 * 0.03)}
+BATCH_OF_NETWORK = (1_000_000, 3_500_000, 1_000)
 EMPTY_BATCH = "batch: triggerExecution; no events"
 SHOWN = ("spark_pace", "commit", "date", "processor", "cores", "memory_gib", "load", "python", "pyspark")
 
@@ -53,6 +60,9 @@ def _table(name: str, results: Results) -> str:
     tables: dict[str, Callable[[Results], str]] = {
         "machine": _machine,
         "model": _model,
+        "moved": _moved,
+        "network": _network,
+        "cluster": _cluster,
         "stages": _stages,
         "executors": _executors,
     }
@@ -94,34 +104,35 @@ def _cell(row: Row | None) -> str:
 
 
 def _model(results: Results) -> str:
-    found = fits(results.rows)
+    return _fitted("stage", fits(results.rows), ("fixed, ms", 1e3), ("µs", 1e6))
+
+
+def _moved(results: Results) -> str:
+    return _fitted("what", fits(results.rows, "bytes"), ("fixed, kB", 1e-3), ("bytes", 1))
+
+
+def _fitted(what: str, found: Mapping[str, Fit], fixed: tuple[str, float], others: tuple[str, float]) -> str:
+    """The costs of what was fitted, in these units."""
     if not found:
         return NOT_MEASURED
-    head = [
-        "stage",
-        "fixed, ms",
-        *(f"{term}, µs" for term in TERMS[1:]),
-        "error: typical",
-        "greatest",
-        "points",
-    ]
+    head = [what, fixed[0], *(f"{term}, {others[0]}" for term in TERMS[1:])]
     body = [
         [
-            stage,
-            figure(1e3 * of.costs[0]),
-            *(figure(1e6 * cost) for cost in of.costs[1:]),
+            name,
+            figure(fixed[1] * of.costs[0]),
+            *(figure(others[1] * cost) for cost in of.costs[1:]),
             f"{of.residual:.0%}",
             f"{of.worst:.0%}",
             str(of.points),
         ]
-        for stage, of in found.items()
+        for name, of in found.items()
     ]
-    return lines(head, body)
+    return lines([*head, "error: typical", "greatest", "points"], body)
 
 
 def _stages(results: Results) -> str:
     """What each stage takes of a batch, as computed."""
-    seconds = {stage: model.seconds(*BATCH) for stage, model in fits(results.rows).items()}
+    seconds = {stage: model.of(*BATCH) for stage, model in fits(results.rows).items()}
     if not seconds:
         return NOT_MEASURED
     whole = sum(seconds.values())
@@ -133,16 +144,61 @@ def _stages(results: Results) -> str:
 
 def _executors(results: Results) -> str:
     found = fits(results.rows)
-    empty = [row.value for row in results.rows if (row.measurement, row.case) == ("batches", EMPTY_BATCH)]
+    empty = _values(results, "batches", EMPTY_BATCH)
     if not found or not empty:
         return NOT_MEASURED
-    alone = sum(model.seconds(*BATCH) for stage, model in found.items() if stage not in SHARED)
+    alone = sum(model.of(*BATCH) for stage, model in found.items() if stage not in SHARED)
     body = []
     for executors in EXECUTORS:
         seconds = computed(found, BATCH, executors, empty[0] / 1000)
         share = (alone + empty[0] / 1000) / seconds
         body.append([str(executors), figure(seconds), figure(BATCH[0] / seconds), f"{share:.0%}"])
     return lines(["executors", "s a batch", "events/s", "of it in one place"], body)
+
+
+def _network(results: Results) -> str:
+    """Batches of the measurement `network` beside what is computed for their links."""
+    moved = fits(results.rows, "bytes")
+    cells = {row.case: row.value for row in results.rows if row.measurement == "network"}
+    if not moved or not cells:
+        return NOT_MEASURED
+    links = list(dict.fromkeys(case.partition("; ")[0] for case in cells))
+    body = []
+    for link in links:
+        taken, left = cells[f"{link}; s a batch"], cells[f"{link}; bytes that leave machines"]
+        further, expected = "", ""
+        if link != links[0]:
+            place = Place(2, float(link.partition(" ")[0]) * 1e6 / 8)
+            further = figure(taken - cells[f"{links[0]}; s a batch"])
+            without_file = {what: fit for what, fit in moved.items() if what != "file"}
+            expected = figure(between(without_file, BATCH_OF_NETWORK, place)["network"])
+        body.append([link, figure(left / 1e6), figure(taken), further, expected])
+    return lines(
+        ["link", "MB that leave machines", "s a batch", "more than without a bound", "computed"], body
+    )
+
+
+def _cluster(results: Results) -> str:
+    found, moved = fits(results.rows), fits(results.rows, "bytes")
+    empty, task = _values(results, "batches", EMPTY_BATCH), _values(results, "tasks")
+    if not (found and moved and empty and task):
+        return NOT_MEASURED
+    body = []
+    for batch, executors, (kind, (rate, waits)) in product(LARGE_BATCHES, MANY_EXECUTORS, KEPT_ON.items()):
+        place = Place(executors, NETWORK, rate, waits, task[0] / 1000, is_packed=kind == "store")
+        parts = {"Spark's own": empty[0] / 1000, **of_stages(found, batch, executors)}
+        parts |= between(moved, batch, place)
+        seconds = sum(parts.values())
+        most = sorted(parts, key=lambda part: -parts[part])[:3]
+        told = ", ".join(f"{part} {parts[part] / seconds:.0%}" for part in most)
+        rate_of_events = figure(batch[0] / seconds)
+        body.append([f"{batch[0]:,}", f"{executors:,}", kind, figure(seconds), rate_of_events, told])
+    return lines(["events", "executors", "checkpoint", "s a batch", "events/s", "most of it"], body)
+
+
+def _values(results: Results, measurement: str, case: str | None = None) -> list[float]:
+    """The figures of a measurement, or of one case of it."""
+    return [row.value for row in results.rows if row.measurement == measurement and case in (None, row.case)]
 
 
 def lines(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:

@@ -23,6 +23,7 @@ from types import TracebackType
 import psutil
 import pyspark
 
+from examples.cluster.machines import Machines
 from spark_pace.errors import SetupError
 from spark_pace.preflight import require_java
 
@@ -36,7 +37,6 @@ _POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
 _SMALL = {  # it runs for minutes: compiling for speed would cost more than it gains
     "SPARK_DAEMON_MEMORY": "256m",
-    "SPARK_LOCAL_IP": HOST,
     "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 _LOGGING = """
@@ -58,14 +58,16 @@ class Cluster:
     Attributes:
         folder: holds a log of each process, and the workers' own folders.
         master: what `spark-submit --master` takes.
+        host: the address of this machine that workers reach.
     """
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, machines: Machines | None = None) -> None:
         """Start them.
 
         Args:
             folder: where they write; it is made.
             workers: how many.
+            machines: one for each worker; None: all run here.
 
         Raises:
             SetupError: Java is missing, or one of them does not come up.
@@ -76,9 +78,11 @@ class Cluster:
         (self.folder / "conf" / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._watched: dict[int, psutil.Process] = {}
+        self._machines = machines
+        self.host = machines.here if machines else HOST
         self.master = ""
         try:
-            daemon = ["org.apache.spark.deploy.master.Master", "--host", HOST, "--port", "0"]
+            daemon = ["org.apache.spark.deploy.master.Master", "--host", self.host, "--port", "0"]
             self._start("master", [*daemon, "--webui-port", "0"])
             self.master = self._told("master", r"Starting Spark master at (\S+)")
             for number in range(workers):
@@ -163,21 +167,25 @@ class Cluster:
 
     def _start_worker(self, number: int) -> None:
         name = f"worker-{number}"
-        daemon = ["org.apache.spark.deploy.worker.Worker", "--host", HOST, "--webui-port", "0"]
+        host = self._machines.address(number) if self._machines else HOST
+        daemon = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
         options = ["--cores", "1", "--memory", "2g", "--work-dir", str(self.folder / name)]
-        self._start(name, [*daemon, *options, self.master])
+        self._start(name, [*daemon, *options, self.master], number)
 
     def _await_worker(self, number: int) -> None:
         self._told(f"worker-{number}", "Successfully registered with master")
 
-    def _start(self, name: str, daemon: Sequence[str]) -> None:
+    def _start(self, name: str, daemon: Sequence[str], machine: int | None = None) -> None:
+        command, host = [str(HOME / "bin" / "spark-class"), *daemon], self.host
+        if self._machines and machine is not None:
+            command, host = self._machines.within(machine, command), self._machines.address(machine)
         with open(self.folder / f"{name}.log", "wb") as log:  # not what an earlier one has told
             self._processes[name] = subprocess.Popen(
-                [str(HOME / "bin" / "spark-class"), *daemon],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self._environment({}),
+                env=self._environment({"SPARK_LOCAL_IP": host}),
                 preexec_fn=_end_with_this,
             )
 
@@ -195,7 +203,7 @@ class Cluster:
         """Of a process: nothing that leads to this program's modules, unless it is in `more`."""
         kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
         conf = {"SPARK_CONF_DIR": str(self.folder / "conf")}
-        return {**kept, **_SMALL, **conf, **more}
+        return {**kept, **_SMALL, "SPARK_LOCAL_IP": self.host, **conf, **more}
 
     def _below(self) -> list[psutil.Process]:
         for process in self._processes.values():

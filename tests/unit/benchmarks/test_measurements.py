@@ -13,15 +13,16 @@ from click.testing import CliRunner
 from benchmarks import patterns
 from benchmarks.carry import SCHEMA, payments
 from benchmarks.core_runs import plan_of, timed_batches
+from benchmarks.growth import MOVED, STAGES
 from benchmarks.report.document import PAGE, filled, kept
-from benchmarks.report.model import computed, fit, fits
+from benchmarks.report.model import Fit, Place, between, computed, fit, fits
 from benchmarks.report.plots import write
 from benchmarks.report.results import Results
 from benchmarks.report.table import changes
 from benchmarks.rows import SIZES, Row
 from benchmarks.run import MEASUREMENTS, main
 
-STAGES, POINTS, CARRIED = 6, 6, len(SIZES["small"].carried)
+POINTS, CARRIED = 6, len(SIZES["small"].carried)
 
 
 def test_a_run_writes_its_rows_and_their_plots(tmp_path: Path):
@@ -31,11 +32,14 @@ def test_a_run_writes_its_rows_and_their_plots(tmp_path: Path):
     assert ran.exit_code == 0, ran.output
     results = Results.read(tmp_path / "results.json")
     assert {row.measurement for row in results.rows} == {"growth"}
-    assert len(results.rows) == STAGES * POINTS * CARRIED
+    assert len(results.rows) == (len(STAGES) + len(MOVED)) * POINTS * CARRIED
     assert all(row.value >= 0 and row.checked for row in results.rows)
     points = {stage: model.points for stage, model in fits(results.rows).items()}
     assert points.pop("write") <= POINTS * CARRIED  # there is no append without matches
     assert points == dict.fromkeys(("read", "intake", "splitter", "operators", "merger"), POINTS * CARRIED)
+    moved = fits(results.rows, "bytes")
+    assert list(moved) == list(MOVED)
+    assert moved["file"].of(1000, 0, 0) > moved["frames"].of(1000, 0, 0) > 1000
     assert results.machine["cores"] > 0
     assert (tmp_path / "growth_s.png").stat().st_size > 1_000
     assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -115,6 +119,25 @@ def test_executors_share_some_stages_only():
     models = {"read": one, "splitter": one}
     assert computed(models, (8, 0, 0), 1, 0.5) == pytest.approx(16.5)
     assert computed(models, (8, 0, 0), 4, 0.5) == pytest.approx(10.5)
+
+
+def test_a_network_a_store_and_a_scheduler_take_their_time():
+    of = {
+        "file": 400,
+        "frames": 80,
+        "lanes": 10,
+        "results": 10,
+        "state": 50,
+        "state, packed": 5,
+        "table": 5,
+    }
+    moved = {what: Fit((size, 0, 0, 0), 0, 0, 1) for what, size in of.items()}
+    assert set(between(moved, (1, 1, 1), Place(4)).values()) == {0}
+    place = Place(4, network=10, store=5, waits=2, per_task=0.5)
+    parts = {"network": 10 + 7.5, "checkpoint and tables": 2 + 11, "scheduling": 4}
+    assert between(moved, (1, 1, 1), place) == pytest.approx(parts)
+    packed = between(moved, (1, 1, 1), replace(place, is_packed=True))
+    assert packed == pytest.approx(parts | {"checkpoint and tables": 2 + 2})
 
 
 def test_the_page_shows_the_results_that_are_kept():
