@@ -1,0 +1,159 @@
+"""A proxy between a store and its clients that fails as networks and busy stores do, by chance.
+
+What it does with a request follows from the seed and the number of the request.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from random import Random
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import IO
+
+HOST = "127.0.0.1"
+DELAYS = "delayed"  # the request is handed on later
+FAILS = "answered with 500"  # the store does not hear of it
+IS_BUSY = "answered with 503"  # nor of this
+CUTS = "cut before"  # the connection ends, and the store has not heard of it
+CUTS_ANSWER = "cut in the answer"  # the store has done it, and a part of the answer arrives
+LOSES_ANSWER = "done, answer lost"  # the store has done it, and the connection ends
+FAULTS = (DELAYS, FAILS, IS_BUSY, CUTS, CUTS_ANSWER, LOSES_ANSWER)
+_LONGEST_DELAY_S = 0.5
+_ERRORS = {
+    FAILS: ("500 Internal Server Error", "InternalError", "We encountered an internal error."),
+    IS_BUSY: ("503 Slow Down", "SlowDown", "Please reduce your request rate."),
+}
+_BODY = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{}</Message></Error>"
+
+
+class FaultyStore:
+    """A proxy that listens on this machine.
+
+    Attributes:
+        endpoint: where clients reach it.
+        happened: how often each fault happened; requests without one are not counted.
+        requests: how many requests came.
+    """
+
+    def __init__(self, port: int, share: float, seed: int, faults: tuple[str, ...] = FAULTS) -> None:
+        """Start it.
+
+        Args:
+            port: of the store, on this machine.
+            share: of the requests that something happens to, from 0 to 1.
+            seed: of the chance.
+            faults: what happens to these, each as often as the others.
+        """
+        self.happened: Counter[str] = Counter()
+        self.requests = 0
+        self._store = (HOST, port)
+        self._share, self._seed, self._faults = share, seed, faults
+        self._lock = threading.Lock()
+        proxy = self
+
+        class Connection(BaseRequestHandler):
+            def handle(self) -> None:
+                with suppress(ConnectionError, EOFError):
+                    proxy._serve(self.request)
+
+        class Server(ThreadingTCPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+        self._server = Server((HOST, 0), Connection)
+        self.endpoint = f"http://{HOST}:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _drawn(self) -> tuple[str, Random]:
+        """What happens to the next request; empty for nothing."""
+        with self._lock:
+            self.requests += 1
+            chance = Random(f"{self._seed} {self.requests}")
+            fault = chance.choice(self._faults) if chance.random() < self._share else ""
+            self.happened.update([fault] if fault else [])
+        return fault, chance
+
+    def _serve(self, client: socket.socket) -> None:
+        """Hand on the requests of a connection, one after the other, until it ends or is cut."""
+        with socket.create_connection(self._store) as store:
+            from_client, from_store = client.makefile("rb"), store.makefile("rb")
+            while (head := _head(from_client)) is not None:
+                fault, chance = self._drawn()
+                if fault == CUTS:
+                    return
+                if fault == DELAYS:
+                    threading.Event().wait(chance.random() * _LONGEST_DELAY_S)
+                if "100-continue" in _fields(head).get("expect", ""):
+                    client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    head = b"".join(line for line in head.splitlines(True) if not line.startswith(b"Expect"))
+                body = _body(from_client, head)
+                if fault in _ERRORS:
+                    client.sendall(_error(fault))
+                    continue
+                store.sendall(head + body)
+                answer = _answer(from_store, is_head=head.startswith(b"HEAD"))
+                if fault == LOSES_ANSWER:
+                    return
+                if fault == CUTS_ANSWER:
+                    client.sendall(answer[: chance.randrange(len(answer))])
+                    return
+                client.sendall(answer)
+
+
+def _head(stream: IO[bytes]) -> bytes | None:
+    """A request or an answer up to its empty line; None if the connection has ended."""
+    lines = []
+    while line := stream.readline():
+        lines.append(line)
+        if line == b"\r\n":
+            return b"".join(lines)
+    return None
+
+
+def _fields(head: bytes) -> Mapping[str, str]:
+    lines = (line.partition(":") for line in head.decode("latin-1").splitlines()[1:])
+    return {name.lower(): value.strip() for name, _, value in lines}
+
+
+def _body(stream: IO[bytes], head: bytes) -> bytes:
+    """What follows a head, as it is on the wire."""
+    fields = _fields(head)
+    if "chunked" not in fields.get("transfer-encoding", ""):
+        return _exactly(stream, int(fields.get("content-length", 0)))
+    parts = []
+    while True:
+        size = stream.readline()
+        parts += [size, _exactly(stream, int(size.partition(b";")[0], 16) + 2)]
+        if parts[-1] == b"\r\n":
+            return b"".join(parts)
+
+
+def _answer(stream: IO[bytes], is_head: bool) -> bytes:
+    head = _head(stream)
+    if head is None:
+        raise EOFError
+    has_body = not is_head and head.split()[1] not in (b"204", b"304")
+    return head + (_body(stream, head) if has_body else b"")
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) < size:
+        raise EOFError
+    return content
+
+
+def _error(fault: str) -> bytes:
+    status, *told = _ERRORS[fault]
+    body = _BODY.format(*told)
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\n\r\n"
+    return (head + body).encode()
