@@ -12,6 +12,7 @@ from typing import IO
 import obstore
 import pytest
 
+from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.core.frames import Sink
 from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files import objects
@@ -23,7 +24,6 @@ from spark_pace.spark.checkpoint.claims import claim, mend_notes
 from spark_pace.spark.checkpoint.files import in_store
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.sources.manifest import Manifest
-from tests.support.stores import SECRET, StoreServer
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ import obstore
 import psutil
 import pytest
 
+from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.io.query import read_table
 from spark_pace.job_file import read_job
 from tests.long.chaos.processes import RunningJob, sessions
 from tests.long.chaos.series import without_greeting
 from tests.spark.jobs import in_core, make_job, matches, random_events
-from tests.support.stores import SECRET, StoreServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

@@ -20,6 +20,7 @@ import pyarrow.parquet
 import pytest
 from obstore.store import S3Store
 
+from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.errors import EventError, SetupError, UnfitError
 from spark_pace.io.event_files import read_source_file
 from spark_pace.io.files import store as in_store
@@ -30,7 +31,6 @@ from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import Event, in_core, make_job, matches, random_events, table
-from tests.support.stores import SECRET, StoreServer
 
 FOLDER = "days/of may"
 FORMS = ("json", "json.gz", "csv", "csv.zst", "parquet")

@@ -1,4 +1,7 @@
-"""A server that speaks S3, on this machine: it keeps buckets as folders and checks signatures."""
+"""A server that speaks S3, on this machine: it keeps buckets as folders and checks signatures.
+
+Its jars are fetched by ``python -m spark_pace.spark.java.jars store``.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,19 @@ import re
 import socket
 import subprocess
 from pathlib import Path
+from types import TracebackType
 from urllib.parse import unquote
 
 from obstore.store import S3Store
 
+from spark_pace.errors import SetupError
 from spark_pace.preflight import java_command
 from spark_pace.spark.java.jars import STORE_JARS
 
 HOST = "127.0.0.1"
 NAME, SECRET = "reader", "correct-horse-battery"
 START_SECONDS = 120
+FETCH = "python -m spark_pace.spark.java.jars store"
 _SETTINGS = """\
 s3proxy.endpoint={endpoint}
 s3proxy.authorization=aws-v2-or-v4
@@ -43,22 +49,31 @@ class StoreServer:
     Attributes:
         endpoint: where clients reach it.
         environment: the variables by which they find it and are let in.
+        data: the folder with a folder for each bucket.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Start it, and wait until it answers."""
+    def __init__(self, folder: Path, host: str = HOST) -> None:
+        """Start it, and wait until it answers.
+
+        Args:
+            folder: where it keeps what it has, and its log.
+            host: the address of this machine at which it listens.
+
+        Raises:
+            SetupError: it does not come up.
+        """
         with socket.socket() as free:
-            free.bind((HOST, 0))
-            self._port = free.getsockname()[1]
-        self.endpoint = f"http://{HOST}:{self._port}"
+            free.bind((host, 0))
+            self._at = free.getsockname()
+        self.endpoint = f"http://{host}:{self._at[1]}"
         self.environment = {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": NAME,
             "AWS_SECRET_ACCESS_KEY": SECRET,
         }
-        self._log, self._data = folder / "store.log", folder / "data"
-        self._data.mkdir(parents=True)
-        settings = {"endpoint": self.endpoint, "name": NAME, "secret": SECRET, "folder": self._data}
+        self._log, self.data = folder / "store.log", folder / "data"
+        self.data.mkdir(parents=True)
+        settings = {"endpoint": self.endpoint, "name": NAME, "secret": SECRET, "folder": self.data}
         (folder / "store.conf").write_text(_SETTINGS.format(**settings), encoding="utf-8")
         (folder / "logging.xml").write_text(_LOGGING.format(log=self._log), encoding="utf-8")
         options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -69,9 +84,19 @@ class StoreServer:
         )
         self._wait_until_ready()
 
+    def __enter__(self) -> StoreServer:
+        """The server, which answers."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.kill()
+
     def bucket(self, name: str) -> S3Store:
         """A new bucket."""
-        (self._data / name).mkdir()
+        (self.data / name).mkdir()
         return S3Store(
             name,
             endpoint=self.endpoint,
@@ -93,7 +118,7 @@ class StoreServer:
     def _wait_until_ready(self) -> None:
         for _ in range(START_SECONDS * 5):
             try:
-                socket.create_connection((HOST, self._port), timeout=1).close()
+                socket.create_connection(self._at, timeout=1).close()
                 return
             except OSError:
                 pass
@@ -103,4 +128,6 @@ class StoreServer:
                 continue
             break
         self.kill()
-        raise AssertionError(self._log.read_text(encoding="utf-8") if self._log.exists() else "no log")
+        must = f"must come up within {START_SECONDS} s"
+        got = self._log.read_text(encoding="utf-8").strip() if self._log.exists() else "no log"
+        raise SetupError(f"S3Proxy — {must}; got: {got[-500:]}. Fetch its jars: {FETCH}.")
