@@ -12,7 +12,7 @@ COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/compiled_reader.py spar
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test test-long test-spark site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo
+.PHONY: help setup preflight demo kafka kafka-stop test test-long test-spark site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo cluster-store-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars broker
 	@touch $@
 
+jars/s3a/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars s3a
+	@touch $@
+
 jars/store/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars store
 	@touch $@
@@ -71,10 +75,13 @@ cluster-demo: setup  ## The same on a cluster: a master and workers on this mach
 
 TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 
-test: setup jars/kafka/.ready jars/store/.ready  ## Run all tests but the long ones, lint and types included
+test: setup jars/kafka/.ready jars/s3a/.ready jars/store/.ready  ## Run all tests but the long ones, lint and types included
 	$(BIN)/python -m pytest -m 'not long' $(TESTING)
 
-test-long: setup jars/kafka/.ready jars/store/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
+cluster-store-demo: setup jars/s3a/.ready jars/store/.ready  ## The same with everything in an object store; as root, each worker on a machine of its own (KILLS=4)
+	$(BIN)/python -m examples.flights.demo_cluster --store --kills $(or $(KILLS),0)
+
+test-long: setup jars/kafka/.ready jars/s3a/.ready jars/store/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
 	$(BIN)/python -m pytest -m long $(TESTING)
 
 SPARK_VENV = .venv-spark-$(VERSION)

@@ -59,6 +59,7 @@ class Cluster:
         folder: holds a log of each process, and the workers' own folders.
         master: what `spark-submit --master` takes.
         host: the address of this machine that workers reach.
+        machines: those of the workers; None: all run here.
     """
 
     def __init__(self, folder: Path, workers: int = 2, machines: Machines | None = None) -> None:
@@ -78,7 +79,7 @@ class Cluster:
         (self.folder / "conf" / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._watched: dict[int, psutil.Process] = {}
-        self._machines = machines
+        self.machines = machines
         self.host = machines.here if machines else HOST
         self.master = ""
         try:
@@ -128,6 +129,17 @@ class Cluster:
                     found.append(process)
         return sorted(found, key=lambda process: process.create_time())
 
+    def machine_of_driver(self) -> int:
+        """The number of the worker that runs the driver which was started last; 0 if none does."""
+        drivers = self.running(DRIVER)
+        above = {process.pid for process in drivers[-1].parents()} if drivers else set()
+        workers = {
+            number: process.pid
+            for number in range(len(self._processes))
+            if (process := self._processes.get(f"worker-{number}"))
+        }
+        return next((number for number, pid in workers.items() if pid in above), 0)
+
     def submit(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
@@ -167,7 +179,7 @@ class Cluster:
 
     def _start_worker(self, number: int) -> None:
         name = f"worker-{number}"
-        host = self._machines.address(number) if self._machines else HOST
+        host = self.machines.address(number) if self.machines else HOST
         daemon = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
         options = ["--cores", "1", "--memory", "2g", "--work-dir", str(self.folder / name)]
         self._start(name, [*daemon, *options, self.master], number)
@@ -177,8 +189,8 @@ class Cluster:
 
     def _start(self, name: str, daemon: Sequence[str], machine: int | None = None) -> None:
         command, host = [str(HOME / "bin" / "spark-class"), *daemon], self.host
-        if self._machines and machine is not None:
-            command, host = self._machines.within(machine, command), self._machines.address(machine)
+        if self.machines and machine is not None:
+            command, host = self.machines.within(machine, command), self.machines.address(machine)
         with open(self.folder / f"{name}.log", "wb") as log:  # not what an earlier one has told
             self._processes[name] = subprocess.Popen(
                 command,

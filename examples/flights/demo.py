@@ -95,9 +95,14 @@ def replayed(spec: JobSpec) -> LocalResult:
     return replay_files(spec.rules, Path(spec.files.path), **spec.events.stream).result
 
 
-def compared(spec: JobSpec) -> str | None:
-    """None where the job's matches and late events are those of the core alone, else the first difference."""
-    expected = replayed(spec)
+def compared(spec: JobSpec, expected: LocalResult | None = None) -> str | None:
+    """None where the job's matches and late events are those of the core alone, else the first difference.
+
+    Args:
+        spec: the job.
+        expected: what the core finds; None: it is asked.
+    """
+    expected = expected or replayed(spec)
     return compare("matches", read_table(spec.sink_path, "matches"), expected.matches) or compare(
         "late", read_table(spec.sink_path, "late"), expected.late
     )

@@ -5,6 +5,10 @@ the driver takes a core; each beside the same command with ``--master local[2]``
 spark_pace: the package and the operators come by ``--py-files``, once as a wheel, once as a zip. With
 ``KILLS=3`` it runs once more, while executors, a worker and the driver are killed in turn.
 
+``make cluster-store-demo`` does the same with events, tables and checkpoint in an object store, on a server
+that speaks S3. As root, each worker runs on a machine of its own: a network name space that has no sight of
+the events, and that is cut off for a minute where something is killed.
+
 It compares the matches and the late events of every run, row by row, with what the core alone finds in the
 same files, and exits 1 if one differs.
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import re
 import shutil
 import subprocess
@@ -20,18 +25,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import obstore
 import yaml
 
+from examples.cluster.machines import Machines
 from examples.cluster.packed import ROOT, packed_engine, packed_operators
-from examples.cluster.standalone import DRIVER, EXECUTOR, HOME, Cluster, bare_python
-from examples.flights.demo import compared
+from examples.cluster.standalone import DRIVER, EXECUTOR, HOME, HOST, Cluster, bare_python
+from examples.cluster.store_server import StoreServer
+from examples.flights.demo import compared, replayed
 from examples.flights.events import write_events
 from spark_pace.errors import SparkPaceError, counted
 from spark_pace.io.query import read_table
 from spark_pace.job_file import read_job
+from spark_pace.spark.java.jars import S3A
 
 JOB = ROOT / "conf" / "jobs" / "flights.yaml"
 OUT = ROOT / "out" / "cluster"
@@ -40,17 +50,26 @@ _END = re.compile(r"^[\d-]+ [\d:]+Z (finished|up to date|stopped).* events in ([
 _POLL_SECONDS = 0.2
 _MOST_SECONDS = 1800
 FILES_A_BATCH, FEW_KILLS = 4, 5
+WORKERS = 3
+BUCKET = "flights-demo"
+AWAY_SECONDS = 60
 
 
 class Demo:
     """What all runs have in common: the cluster, the packages, and the way to submit a job."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        """Pack spark_pace and the operators, and make the Python of the machines."""
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, store: StoreServer | None = None) -> None:
+        """Pack spark_pace and the operators, and make the Python of the machines.
+
+        Args:
+            cluster: it runs the jobs.
+            store: what holds their events, tables and checkpoints; None: folders that all processes see.
+        """
+        self.cluster, self.store = cluster, store
         self.wheel, self.operators = packed_engine(OUT), packed_operators(OUT)
         self.zip = Path(shutil.copy(self.wheel, OUT / "spark_pace.zip"))
         self.environment = {"PYSPARK_PYTHON": str(bare_python(OUT / "python"))}
+        self.expected = replayed(read_job(JOB))
 
     def local(self) -> float:
         """Run the job on two threads of one JVM, and return the seconds that the command took."""
@@ -73,8 +92,9 @@ class Demo:
         return self._run(name, [*options, jar, str(ROOT / "jobs" / "run.py"), sent], kills)
 
     def _run(self, name: str, command: Sequence[str], kills: int = 0) -> float:
-        job = _job_file(name, FILES_A_BATCH if kills <= FEW_KILLS else 1)
-        jars = ",".join(map(str, (ROOT / "jars").glob("*.jar")))
+        bucket = f"s3a://{BUCKET}" if self.store else None
+        job = _job_file(name, FILES_A_BATCH if kills <= FEW_KILLS else 1, bucket)
+        jars = ",".join(map(str, [*(ROOT / "jars").glob("*.jar"), *(ROOT / "jars" / S3A).glob("*.jar")]))
         common = ["--properties-file", str(ROOT / "conf" / "spark-defaults.conf"), "--jars", jars]
         began = time.monotonic()
         process = self.cluster.submit(name, [*common, *command, str(job)], self.environment)
@@ -92,7 +112,7 @@ class Demo:
             raise SparkPaceError(f"{name} — must finish; got no such line. See {self.cluster.folder}.")
         spec = read_job(job)
         late, found = (read_table(spec.sink_path, table) for table in ("late", "matches"))
-        difference = compared(spec)
+        difference = compared(spec, self.expected)
         print(
             f"{name}: {counted(found.num_rows, 'match')}, {counted(late.num_rows, 'late event')}; "
             f"job {seconds:.1f} s, everything {everything:.1f} s; "
@@ -111,14 +131,18 @@ class Demo:
 
 
 class Mischief:
-    """Kills an executor, a worker and the driver in turn, one after every second batch."""
+    """Kills an executor, a worker and the driver in turn, one after every second batch.
+
+    Where workers have machines of their own, that of the driver is cut off as well.
+    """
 
     def __init__(self, cluster: Cluster, kills: int) -> None:
         """Nothing is killed yet."""
         self.left = kills
         self._cluster = cluster
         self._batches = 0
-        self._next = itertools.cycle((self._executor, self._worker, self._driver))
+        kinds = [self._executor, self._worker, self._driver]
+        self._next = itertools.cycle([*kinds, self._link] if cluster.machines else kinds)
 
     def after_batch(self) -> None:
         """Kill something, if it is time to."""
@@ -139,21 +163,32 @@ class Mischief:
             process.kill()
         return f"--- {what} was killed ({len(processes)} ran)"
 
+    def _link(self) -> str:
+        machines = self._cluster.machines
+        assert machines is not None
+        number = self._cluster.machine_of_driver()
+        machines.cut_off(number)
+        threading.Timer(AWAY_SECONDS, machines.join, [number]).start()
+        return f"--- the machine of the driver was cut off, for {AWAY_SECONDS} s"
+
     def _worker(self) -> str:
         self._cluster.kill_worker(0)
         self._cluster.restart_worker(0)
         return "--- a worker was killed, with what it ran, and came back"
 
 
-def main(kills: int) -> int:
+def main(kills: int, in_store: bool) -> int:
     """Run the demo; 0 if all runs write the rows of the replay."""
     events = Path(read_job(JOB).files.path)
     if not events.exists():
         print(f"{counted(write_events(events), 'event')} written to {events}")
     shutil.rmtree(OUT, ignore_errors=True)  # the demo's own output: each time from the start
     OUT.mkdir(parents=True)
-    with Cluster(OUT / "machines") as cluster:
-        demo = Demo(cluster)
+    with ExitStack() as stack:
+        machines = stack.enter_context(Machines(WORKERS, [events])) if in_store and not os.geteuid() else None
+        store = stack.enter_context(_store(events, machines)) if in_store else None
+        cluster = stack.enter_context(Cluster(OUT / "machines", machines=machines))
+        demo = Demo(cluster, store)
         seconds = {"local[2]": demo.local(), "two workers, client mode": demo.client()}
         cluster.restart_worker(2)
         seconds["three workers, cluster mode"] = demo.in_cluster("cluster")
@@ -167,17 +202,28 @@ def main(kills: int) -> int:
     return 0
 
 
-def _job_file(name: str, files: int) -> Path:
-    """The demo's job with a folder of its own, to which all its paths are absolute."""
-    spec, folder = read_job(JOB), OUT / name
+def _store(events: Path, machines: Machines | None) -> StoreServer:
+    """A store that has the events; this process and what it starts find it by their environment."""
+    server = StoreServer(OUT / "store", machines.here if machines else HOST)
+    os.environ.update(server.environment)
+    bucket = server.bucket(BUCKET)
+    for path in sorted(events.iterdir()):
+        obstore.put(bucket, f"flights/{path.name}", path)
+    print(f"{counted(len(list(events.iterdir())), 'file')} put into {server.endpoint}/{BUCKET}")
+    return server
+
+
+def _job_file(name: str, files: int, bucket: str | None) -> Path:
+    """The demo's job with a place of its own; all its paths are absolute, or addresses in a bucket."""
+    spec, place = read_job(JOB), f"{bucket}/{name}" if bucket else str(OUT / name)
     job = yaml.safe_load(JOB.read_text(encoding="utf-8"))
-    job["source"] |= {"path": spec.files.path, "max_files_per_trigger": files}
+    path = f"{bucket}/flights" if bucket else spec.files.path
+    job["source"] |= {"path": path, "max_files_per_trigger": files}
     job["rules"] = [str((JOB.parent / rules).resolve()) for rules in job["rules"]]
-    job |= {"sink": {"kind": "delta", "path": str(folder)}, "checkpoint": str(folder / "_checkpoint")}
-    folder.mkdir()
-    path = OUT / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
-    return path
+    job |= {"sink": {"kind": "delta", "path": place}, "checkpoint": f"{place}/_checkpoint"}
+    file = OUT / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
+    return file
 
 
 def _lines(process: subprocess.Popen[bytes], files: Callable[[], list[Path]]) -> Iterator[str]:
@@ -209,8 +255,12 @@ def _lines(process: subprocess.Popen[bytes], files: Callable[[], list[Path]]) ->
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The demo on a cluster.")
     parser.add_argument("--kills", type=int, default=0, help="processes to kill in a run more")
+    parser.add_argument(
+        "--store", action="store_true", help="all in an object store"
+    )
+    given = parser.parse_args()
     try:
-        sys.exit(main(parser.parse_args().kills))
+        sys.exit(main(given.kills, given.store))
     except SparkPaceError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
