@@ -96,7 +96,7 @@ def wait(
             raise failure
     except Exception as error:
         if not stop.ended_spark:
-            if is_gone(error):
+            if isinstance(error, SparkPaceError) or is_gone(error):
                 raise
             raise as_our_error(error, merger.checkpoint.path, merger.failure, merger.failed_at) from error
     finally:

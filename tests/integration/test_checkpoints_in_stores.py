@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import obstore
 import psutil
@@ -15,14 +17,21 @@ import pytest
 
 from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.io.query import read_table
-from spark_pace.job_file import read_job
+from spark_pace.job_file import JobSpec, read_job
 from tests.long.chaos.processes import RunningJob, sessions
-from tests.long.chaos.series import without_greeting
+from tests.long.chaos.series import Kill, Series, without_greeting
 from tests.spark.jobs import in_core, make_job, matches, random_events
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 FILES = 6
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StoreServer]:
+    started = StoreServer(tmp_path / "store")
+    yield started
+    started.kill()
 
 
 def job_in_a_store(folder: Path, server: StoreServer) -> Path:
@@ -41,6 +50,36 @@ def job_in_a_store(folder: Path, server: StoreServer) -> Path:
     return job
 
 
+@pytest.mark.long
+def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(
+    tmp_path: Path, server: StoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    job = job_in_a_store(tmp_path / "job", server)
+    spec = read_job(job)
+    kills = [
+        Kill("driver", "layout written"),
+        Kill("driver", "numbers unwritten"),
+        Kill("group", "numbers written"),
+        Kill("all", "metrics written"),
+        Kill("jvm", "state committed"),
+    ]
+    outcome = Series(job, tmp_path / "logs", 1, told=("s3a://bucket-one/ck — it is held by",)).run(kills)
+    assert (outcome.complaints, outcome.unspent, len(outcome.survived)) == ([], [], len(kills))
+    assert rows(spec, tmp_path / "job") != []
+
+
+def rows(spec: JobSpec, folder: Path) -> list[dict[str, Any]]:
+    """The matches, which are those of the same files in the folder."""
+    local = replace(spec, source=replace(spec.files, path=str(folder / "in")))
+    found = matches(spec)
+    assert found == in_core(local).matches.to_pylist()
+    batches = read_table(spec.sink_path, "metrics", ["batch_id"])["batch_id"].to_pylist()
+    assert sorted(batches) == list(range(FILES))
+    return found
+
+
 def send(job: RunningJob, number: signal.Signals) -> None:
     """Send a signal to all processes of a job."""
     for processes in job.members().values():
@@ -55,14 +94,13 @@ def command_lines(job: RunningJob) -> str:
 
 
 def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_changes_no_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = StoreServer(tmp_path / "store")
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     job = job_in_a_store(tmp_path / "job", server)
     spec = read_job(job)
-    with sessions() as start:
+    with sessions("tests.long.chaos.driver") as start:
         first = start(job, tmp_path / "first.err")
         for number in range(2):
             assert first.next_fact() == {"batch": number, "finished": False}
@@ -81,8 +119,4 @@ def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_chan
     assert told.startswith("s3a://bucket-one/ck — it is held by process ") and waits in told, told
     last = without_greeting(first.said())
     assert "s3a://bucket-one/ck — must be " in last and "\n" not in last, last
-    server.kill()
-    local = replace(spec, source=replace(spec.files, path=str(tmp_path / "job" / "in")))
-    assert matches(spec) == in_core(local).matches.to_pylist() != []
-    batches = read_table(spec.sink_path, "metrics", ["batch_id"])["batch_id"].to_pylist()
-    assert sorted(batches) == list(range(FILES))
+    assert rows(spec, tmp_path / "job") != []

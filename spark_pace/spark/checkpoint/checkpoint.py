@@ -214,8 +214,9 @@ class Checkpoint:
         return self.path / "claims" / str(batch_id)
 
     def offsets_digest(self, batch_id: int) -> str:
-        """A checksum of Spark's note of what a batch reads."""
-        return digest(self._offsets(batch_id))
+        """A checksum of Spark's note of what a batch reads; in a store, of the note as it was claimed."""
+        claimed = file_access.read(self.claim_of(batch_id)) if isinstance(self.path, StorePath) else None
+        return digest(self._offsets(batch_id) if claimed is None else claimed)
 
     def last_offsets(self) -> list[Any]:
         """The offset of each source after the last batch that has begun; empty before the first.

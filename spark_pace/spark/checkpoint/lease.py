@@ -53,7 +53,7 @@ class Lease:
     _renewed_s: float = field(default_factory=lambda: _now_s())
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _ended: threading.Event = field(default_factory=threading.Event)
-    _lost: SetupError | None = None
+    _lost: str | None = None
 
     def require(self) -> None:
         """Refuse to go on if another process has taken the checkpoint over.
@@ -66,7 +66,7 @@ class Lease:
         if self._lost is None and _now_s() - self._renewed_s > LEASE_S - _RENEWED_S:
             self.renew()
         if self._lost is not None:
-            raise self._lost
+            raise SetupError(self._lost)
 
     def renew(self) -> None:
         """Write the object anew; if it is another one than was written last, remember that it is lost."""
@@ -101,12 +101,12 @@ class Lease:
                 with suppress(OtherObjectError, SetupError):
                     objects.replace(self.path, _bytes(self.content), self.tag, AT_START_S)
 
-    def _taken(self) -> SetupError:
+    def _taken(self) -> str:
         there = _read(self.path)
         by = "nobody" if there is None else _named(there[0])
         must, got = "must be held by this job as long as it runs", f"it taken over by {by}"
         do = "Let that job run; start this one again if it has ended."
-        return SetupError(f"{self.path.parent} — {must}; got {got}. {do}")
+        return f"{self.path.parent} — {must}; got {got}. {do}"
 
 
 @contextmanager

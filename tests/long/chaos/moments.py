@@ -14,6 +14,8 @@ import psutil
 
 from spark_pace import job
 from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.files import objects
+from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark import session
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.stages.merger import MergerHost
@@ -99,25 +101,34 @@ def arm(whom: str, moment: str, skip: int, tell: Tell) -> None:
 
 
 def _wrap_files(kill: _Kill) -> None:
-    replace = os.replace
+    replace, write = os.replace, objects.write
 
-    def replaced(source: Any, target: Any) -> None:
-        path = Path(target)
+    def named(path: AnyPath) -> str:
         folders = {"sequence": "numbers", "levels": "levels", "lookup": "lookup", "alerts": "cursor"}
         layout = "rules" if kill.has_query else "layout"
-        thing = layout if path.name == "layout.json" else folders.get(path.parent.name, "other")
+        return layout if path.name == "layout.json" else folders.get(path.parent.name, "other")
+
+    def replaced(source: Any, target: Any) -> None:
+        thing = named(Path(target))
         kill.at(f"{thing} unwritten")
         replace(source, target)
         kill.at(f"{thing} written")
 
+    def put(path: StorePath, content: bytes) -> None:
+        thing = named(path)
+        kill.at(f"{thing} unwritten")
+        write(path, content)
+        kill.at(f"{thing} written")
+
     remove = file_access.remove
 
-    def removed(path: Path) -> None:
+    def removed(path: AnyPath) -> None:
         remove(path)
         if path.parent.name == "waiting":
             kill.at("old chunk removed")
 
     os.replace, file_access.remove = replaced, removed  # type: ignore[assignment]
+    objects.write = put
 
 
 def _wrap_session(kill: _Kill) -> None:
@@ -138,7 +149,7 @@ def _wrap_session(kill: _Kill) -> None:
     session.build_session, job.start = built, started  # type: ignore[attr-defined]
 
 
-def _watch(kill: _Kill, folder: Path) -> None:
+def _watch(kill: _Kill, folder: AnyPath) -> None:
     """Tell the moments of the files that workers write."""
     known: set[str] = set(file_access.names(folder))
     while kill.moment:

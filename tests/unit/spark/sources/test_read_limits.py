@@ -67,7 +67,7 @@ def test_the_end_and_ticks_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     clock = tmp_path / "clock.json"
 
     def reader(end: bool, noted: dict[str, int] | None) -> Any:
-        return reader_for(EndReader(end, str(clock)), begin_options(lambda: noted, False))
+        return reader_for(EndReader(end, clock), begin_options(lambda: noted, False))
 
     first = reader(False, None)
     assert first.latestOffset() == {ROWS: 0}
