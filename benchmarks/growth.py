@@ -68,7 +68,7 @@ class Staged:
     def __post_init__(self) -> None:
         """Begin with empty state and an empty table."""
         self.splitter = SlotSplitter(self.plan, 0, None, ChunkFiles(self.folder / "waiting"))
-        self.tables = DeltaTables(None, str(self.folder), "growth")  # type: ignore[arg-type]  # a local folder
+        self.tables = DeltaTables(str(self.folder), "growth")
         self.tables.prepare({"matches": matches_schema(planned.rule for planned in self.plan.rules)})
 
     def step(self, events: pa.Table) -> pa.Table:

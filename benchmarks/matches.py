@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -82,7 +82,7 @@ def turn(plan: Plan, lanes: list[Lane], folder: Path, expected: pa.Table) -> dic
         seconds[part] = time.process_time() - began
         return made
 
-    tables = DeltaTables(cast(Any, None), str(folder), "benchmark")
+    tables = DeltaTables(str(folder), "benchmark")
     tables.prepare({"matches": matches_schema(planned.rule for planned in plan.rules)})
     found = timed("find and gather", lambda: [one for lane in lanes for one in work_off(plan, lane)])
     sent = timed("encode", lambda: [result.encode() for result in found])

@@ -142,7 +142,7 @@ def _sending(
     def send_from(tables: DeltaTables, app_id: str, rules: Sequence[Rule]) -> None:
         begin = read_begin(checkpoint, checkpoint.next_batch())
         numbers = {} if begin is None else begin.out_seq
-        alerts.begin(Queue(tables.path, checkpoint.alert_cursor, app_id, numbers), rules)
+        alerts.begin(Queue(tables.place, checkpoint.alert_cursor, app_id, numbers), rules)
 
     try:
         yield send_from
@@ -255,7 +255,7 @@ def _tables(
     spec: JobSpec, spark: SparkSession, layout: Layout, job_input: Input, marks: Mapping[str, Any]
 ) -> DeltaTables:
     """Check that checkpoint and tables are whole, tie the checkpoint to the source, and return the tables."""
-    tables = DeltaTables(spark, sink_of(spec), layout.app_id)
+    tables = DeltaTables(sink_of(spec, spark), layout.app_id)
     written = tables.written(TABLES)
     checkpoint = job_input.checkpoint
     require_whole(checkpoint, written, TABLES, has_levels=layout.has_levels(checkpoint.next_batch()))

@@ -255,9 +255,7 @@ def _lines(process: subprocess.Popen[bytes], files: Callable[[], list[Path]]) ->
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The demo on a cluster.")
     parser.add_argument("--kills", type=int, default=0, help="processes to kill in a run more")
-    parser.add_argument(
-        "--store", action="store_true", help="all in an object store"
-    )
+    parser.add_argument("--store", action="store_true", help="all in an object store")
     given = parser.parse_args()
     try:
         sys.exit(main(given.kills, given.store))

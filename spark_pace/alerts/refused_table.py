@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_pace.alerts.sender import Refusal
 from spark_pace.core.columns import UTC_TIME
+from spark_pace.io.files.table_place import TablePlace
 
 SCHEMA = pa.schema(
     [
@@ -27,9 +28,9 @@ SCHEMA = pa.schema(
 class RefusedTable:
     """Adds to the table. All targets of a job share it."""
 
-    def __init__(self, path: str) -> None:
-        """Take the folder of the table, which is made with its first row."""
-        self.path = path
+    def __init__(self, place: TablePlace) -> None:
+        """Take the place of the table, which is made with its first row."""
+        self.place = place
         self._lock = threading.Lock()
 
     def add(self, target: str, refusals: Sequence[Refusal]) -> None:
@@ -37,6 +38,7 @@ class RefusedTable:
         now = datetime.now(timezone.utc)
         rows = [(now, target, one.alert.id, one.status, one.reply, one.alert.text) for one in refusals]
         table = pa.table([pa.array(column) for column in zip(*rows, strict=True)], SCHEMA.names)
-        with self._lock:
-            DeltaTable.create(self.path, SCHEMA, mode="ignore")
-            write_deltalake(self.path, table.cast(SCHEMA), mode="append")
+        options = self.place.options
+        with self._lock, self.place.told():
+            there = DeltaTable.create(self.place.address, SCHEMA, mode="ignore", storage_options=options)
+            write_deltalake(there, table.cast(SCHEMA), mode="append")

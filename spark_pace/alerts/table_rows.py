@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from spark_pace.alerts.cursor import Cursor, Place
 from spark_pace.errors import EventError
 from spark_pace.io.delta_log import Commit, DeltaLog, TableFile
+from spark_pace.io.files.tree import Tree
 from spark_pace.io.table_files import stored_count, stored_pieces
 
 _LOG = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class Piece:
 class TableRows:
     """The rows of one table for one target."""
 
-    def __init__(self, folder: str, table: str, rules: Collection[str] | None) -> None:
+    def __init__(self, folder: str | Tree, table: str, rules: Collection[str] | None) -> None:
         """Take the table in `folder`; of its matches, those of `rules` are wanted, or all."""
         self.table = table
         self.log = DeltaLog(folder)
@@ -84,7 +85,7 @@ class TableRows:
         count, before = 0, place.row
         for version in filter(self.log.has, range(place.following, until + 1)):
             for file in self.log.commit(version).added:
-                rows = stored_count(str(self.log.folder), file)
+                rows = stored_count(self.log.folder, file)
                 count += self._count(file, before) if before < rows else 0
                 before = max(0, before - rows)
             before = 0
@@ -111,7 +112,7 @@ class TableRows:
         at_risk = sending.until if sending is not None and sending.table == self.table else 0
         row = 0
         for file in commit.added:
-            for stored in stored_pieces(str(self.log.folder), file, _READ_ROWS):
+            for stored in stored_pieces(self.log.folder, file, _READ_ROWS):
                 for first, rows in _parts(stored, row, (place.row, at_risk)):
                     for piece in self._parcels(rows, first, cursor, most_rows) if first >= place.row else ():
                         is_repeat = piece.until <= at_risk or bool(commit.removed)
@@ -132,7 +133,7 @@ class TableRows:
         there = (file for file in self.log.files(last) if file.added_ms >= place.added_ms)
         for file in sorted(there, key=lambda file: (file.added_ms, file.path)):
             place = replace(place, added_ms=file.added_ms)
-            for stored in stored_pieces(str(self.log.folder), file, _READ_ROWS):
+            for stored in stored_pieces(self.log.folder, file, _READ_ROWS):
                 for piece in self._parcels(stored, 0, cursor, most_rows):
                     numbers |= {
                         rule: max(number, numbers.get(rule, 0)) for rule, number in piece.next_out_seq.items()
@@ -176,8 +177,8 @@ class TableRows:
     def _count(self, file: TableFile, first: int) -> int:
         """How many rows of a file are wanted, from the row `first` on."""
         if self._rules is None or self.table != MATCHES:
-            return stored_count(str(self.log.folder), file) - first
-        pieces = stored_pieces(str(self.log.folder), file, _READ_ROWS)
+            return stored_count(self.log.folder, file) - first
+        pieces = stored_pieces(self.log.folder, file, _READ_ROWS)
         parts = (
             part
             for number, piece in enumerate(pieces)

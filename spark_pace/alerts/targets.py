@@ -18,6 +18,7 @@ from spark_pace.alerts.table_rows import TableRows
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, UnfitError
 from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.metrics import AlertCounts
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import JobSpec
@@ -36,13 +37,13 @@ class Queue:
     """Where the alerts of a job wait.
 
     Attributes:
-        path: for the name of a table, its folder.
+        place: for the name of a table, where it lies.
         cursor_file: for the name of a target, where its cursor is kept.
         checkpoint_id: the id of the job's checkpoint.
         next_out_seq: the number of the next match of each rule; 0 for rules that are missing.
     """
 
-    path: Callable[[str], str]
+    place: Callable[[str], TablePlace]
     cursor_file: Callable[[str], AnyPath]
     checkpoint_id: str
     next_out_seq: Mapping[str, int]
@@ -77,7 +78,7 @@ class Alerts:
         self._fields |= fields_of(rules)  # rows of rules that are gone may still wait
         if self._forwarders:
             return
-        refused = RefusedTable(queue.path(REFUSED))
+        refused = RefusedTable(queue.place(REFUSED))
         self._forwarders = [self._forwarder(target, queue, refused) for target in self._spec.alerts]
         for forwarder in self._forwarders:
             forwarder.start()
@@ -107,7 +108,7 @@ class Alerts:
             threading.Event().wait(_POLL_SECONDS)
 
     def _forwarder(self, target: AlertTarget, queue: Queue, refused: RefusedTable) -> Forwarder:
-        tables = tuple(TableRows(queue.path(table), table, target.rules) for table in target.tables)
+        tables = tuple(TableRows(queue.place(table).files(), table, target.rules) for table in target.tables)
         cursor = _cursor_of(queue.cursor_file(target.name), tables, queue.next_out_seq)
         origin = Origin(self._spec.name, queue.checkpoint_id[:8], self._fields)
         file, sender = queue.cursor_file(target.name), self._senders[target.name]

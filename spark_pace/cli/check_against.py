@@ -27,6 +27,7 @@ from spark_pace.spark.checkpoint.rule_changes import Comparison, compared
 from spark_pace.spark.sources.kinds import input_of
 from spark_pace.spark.stages.rule_history import CAME_BACK, PAUSED, RESUMED, last_changes
 from spark_pace.spark.start import fitting_layout
+from spark_pace.watching.subject import tables_of
 
 _MOST = 10_000  # characters of a line
 
@@ -59,8 +60,8 @@ def check_against(files: Sequence[Path], out: str) -> None:
         for line in _lines(found, paused, checkpoint, before):
             click.echo(one_line(line, _MOST))
         _unless_refused(refused, found.require_unchanged)
-    if spec is not None and "://" not in spec.sink_path:
-        sink, schemas = spec.sink_path, table_schemas(spec.rules)
+    if spec is not None:
+        sink, schemas = tables_of(spec), table_schemas(spec.rules)
         _unless_refused(refused, lambda: require_columns(sink, schemas))
     if refused:
         raise StateError("\n".join(refused))
@@ -111,8 +112,8 @@ def _changes(out: str, spec: JobSpec | None, checkpoint: Checkpoint) -> dict[str
         StateError: the table is damaged.
     """
     own = spec is not None and checkpoint.path == spec.checkpoint_folder
-    for sink in (out, spec.sink_path if spec is not None and own else ""):
-        if sink and "://" not in sink:
+    for sink in (out, tables_of(spec) if spec is not None and own else ""):
+        if sink:
             with suppress(ConfigError):  # the table is not there
                 rows = read_table(sink, CHANGES, ["batch_id", "rule", "change"])
                 return {rule: change for rule, (_, change) in last_changes(rows).items()}

@@ -52,6 +52,13 @@ def _sink(text: str) -> str:
     return read_job(text).sink_path if sink is None else sink
 
 
+def _tables(text: str) -> Any:
+    """The `TablePlace` of a sink; of a job file, with what it says of reaching the store."""
+    from spark_pace.watching.subject import tables_at
+
+    return tables_at(_sink(text), text if _is_file(text) else None)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def commands() -> None:
@@ -239,10 +246,10 @@ def watch(out: str) -> None:
     help="Answer an SQL QUERY over the tables in OUT: matches, late, quarantine, metrics, "
     "rule_changes, and a view of each rule's matches under its name."
 )
-@click.argument("out", type=_sink)
+@click.argument("out", type=_tables)
 @click.argument("query")
 @_FORMAT
-def sql(out: str, query: str, form: str) -> None:
+def sql(out: Any, query: str, form: str) -> None:
     """Print the answer to a query."""
     from spark_pace.cli.sql import sql_command
 

@@ -21,8 +21,10 @@ from spark_pace.degree import (
     survives_loss,
 )
 from spark_pace.errors import ConfigError, counted
+from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.query import Tables
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.watching.subject import tables_of
 
 _WORK = ("selections", "operator_seconds")
 _COLUMNS = ("seconds", *_WORK)
@@ -81,12 +83,12 @@ class Measured:
 def plan_command(job: Path, options: Options) -> None:
     """Do what `spark_pace.cli.main.plan` says."""
     spec = read_job(job)
-    measured = None if options.rate and options.seconds else measure(spec.sink_path)
+    measured = None if options.rate and options.seconds else measure(tables_of(spec))
     for line in lines(spec, options, measured):
         print(line)
 
 
-def measure(out: str) -> Measured:
+def measure(out: str | TablePlace) -> Measured:
     """Read the load that a job has measured, from the tables that it has written to `out`.
 
     Raises:
@@ -96,7 +98,7 @@ def measure(out: str) -> Measured:
         tables = Tables(out, ["metrics"])
     except ConfigError as error:
         must, got = "must have the table metrics of a job that has run", "none"
-        raise ConfigError.of(out, must, got, f"{_GIVE}.") from error
+        raise ConfigError.of(str(out), must, got, f"{_GIVE}.") from error
     must = "must have batches in which operators worked on selections"
     if not {*_COLUMNS} <= {*tables.schemas["metrics"].names}:
         raise ConfigError.of(f"{out}/metrics", must, "a table of an older release", f"{_GIVE}.")

@@ -21,5 +21,5 @@ def report_command(subject: Subject, out: Path) -> None:
         do = f"Make {out.parent} first, or choose another."
         raise ConfigError.of("--out", "must lie in a folder that is there", str(out), do)
     require_plotly()
-    write_page(report(facts(subject, Seen(subject.sink), datetime.now(timezone.utc))), out, "report")
+    write_page(report(facts(subject, Seen(subject.tables), datetime.now(timezone.utc))), out, "report")
     click.echo(f"{out}: written")

@@ -30,7 +30,7 @@ def status_command(subject: Subject) -> None:
         ConfigError: there are no tables; or, behind all that is known, the job's files are wrong.
         StateError: a table is damaged; or, likewise, the checkpoint is.
     """
-    seen, console, now = Seen(subject.sink), console_of(WIDTH), datetime.now(timezone.utc)
+    seen, console, now = Seen(subject.tables), console_of(WIDTH), datetime.now(timezone.utc)
     seen.look()
     failure: SparkPaceError | None = None
     try:
@@ -40,7 +40,7 @@ def status_command(subject: Subject) -> None:
         failure = error
     for text in standing(seen, now):
         console.print(text, markup=False, soft_wrap=True)
-    console.print(found(Tables(subject.sink, ["matches"])))
+    console.print(found(Tables(seen.out, ["matches"])))
     for kind, names in quiet_rules(subject, seen):
         console.print(f"{kind}: {names}", markup=False, soft_wrap=True)
     if failure is not None:
@@ -54,7 +54,7 @@ def print_json(subject: Subject) -> None:
     Raises:
         ConfigError: there are no tables; or, behind the object, the job's files are wrong.
     """
-    told = status_of(subject, Seen(subject.sink), datetime.now(timezone.utc))
+    told = status_of(subject, Seen(subject.tables), datetime.now(timezone.utc))
     click.echo(json.dumps(told))
     subject.require_right()
 

@@ -24,7 +24,7 @@ _LEAST_RULES, _LATEST = 5, 5
 
 def watch_command(subject: Subject) -> None:
     """Do what `spark_pace.cli.main.watch` says."""
-    console, seen = console_of(_WIDTH), Seen(subject.sink)
+    console, seen = console_of(_WIDTH), Seen(subject.tables)
 
     def shown() -> Group:
         most = max(_LEAST_RULES, console.height - _LINES_BESIDE_RULES)

@@ -11,11 +11,13 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-SIDECARS = "_sidecars"
+from spark_pace.io.files.tree import Tree
+
+LOG = "_delta_log"
+SIDECARS = f"{LOG}/_sidecars"
 _OF_FILES = ("add", "remove")  # only these are in sidecars
 _NAME = re.compile(
     r"(\d{20})\.checkpoint(?:\.parquet|\.\d{10}\.(\d{10})\.parquet|\.[\da-f-]{36}\.(?:parquet|json))"
@@ -49,11 +51,11 @@ def last_checkpoint(names: Iterable[str]) -> TableCheckpoint | None:
     return max(whole, key=lambda one: one.version, default=None)
 
 
-def stored_actions(log: Path, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+def stored_actions(table: Tree, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield the actions of a checkpoint that are of these kinds, in the form that they have in a commit.
 
     Args:
-        log: the folder of the log.
+        table: the files of the table.
         names: the names of the checkpoint's files.
         kinds: the kinds of actions.
 
@@ -61,30 +63,32 @@ def stored_actions(log: Path, names: Iterable[str], kinds: Collection[str]) -> I
         OSError: a file is missing.
         ValueError: a file is damaged, or a sidecar is in another folder.
     """
-    sidecars = {unquote(action["sidecar"]["path"]) for action in _actions(log, names, ["sidecar"])}
-    yield from _actions(log, names, kinds)
+    sidecars = {unquote(action["sidecar"]["path"]) for action in _actions(table, LOG, names, ["sidecar"])}
+    yield from _actions(table, LOG, names, kinds)
     if any("/" in name for name in sidecars):
         raise ValueError(f"a part of a checkpoint in another folder, {min(sidecars)}")
     if not {*kinds}.isdisjoint(_OF_FILES):
-        yield from _actions(log / SIDECARS, sorted(sidecars), kinds)
+        yield from _actions(table, SIDECARS, sorted(sidecars), kinds)
 
 
-def _actions(folder: Path, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+def _actions(
+    table: Tree, folder: str, names: Iterable[str], kinds: Collection[str]
+) -> Iterator[dict[str, Any]]:
     for name in names:
-        yield from (_of_json if name.endswith(".json") else _of_parquet)(folder / name, kinds)
+        yield from (_of_json if name.endswith(".json") else _of_parquet)(table, f"{folder}/{name}", kinds)
 
 
-def _of_json(path: Path, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").split("\n"):
+def _of_json(table: Tree, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+    for line in table.read(name).decode().split("\n"):
         action = json.loads(line) if line else {}
         if not action.keys().isdisjoint(kinds):
             yield action
 
 
-def _of_parquet(path: Path, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+def _of_parquet(table: Tree, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq  # Spark's process for sources imports this module, and mostly reads commits
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(table.opened(name)) as file:
         rows = file.read(columns=[kind for kind in kinds if kind in file.schema_arrow.names])
     for kind in rows.column_names:
         yield from ({kind: told} for told in rows[kind].drop_null().to_pylist())

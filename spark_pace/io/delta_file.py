@@ -19,17 +19,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
+from spark_pace.io.files.table_place import TablePlace
+
 _YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # the days that a log can name
 
 
-def write_file(folder: str, rows: pa.Table) -> AddAction:
-    """Write a new file into the folder of a table that is not partitioned.
+def write_file(place: TablePlace, rows: pa.Table) -> AddAction:
+    """Write a new file of a table that is not partitioned, into its folder or below its address.
 
     Nobody reads the file before a commit names it. It is not synced: how durable it is depends on the file
     system.
 
     Args:
-        folder: the table's folder.
+        place: the table's.
         rows: at least one row.
 
     Returns:
@@ -37,31 +39,51 @@ def write_file(folder: str, rows: pa.Table) -> AddAction:
 
     Raises:
         OSError: the file cannot be written; no part of it is left.
+        SetupError: the store cannot be written to.
     """
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
-    path = os.path.join(folder, name)
-    leaves = dict(leaf for field in rows.schema for leaf in _leaves(field.name, field.type))
-    told = list[pq.FileMetaData]()
+    if place.is_here:
+        size, told = _write_here(os.path.join(place.address, name), rows)
+    else:
+        size, told = _write_there(place, name, rows)
+    made_ms = time.time_ns() // 1_000_000
+    return AddAction(name, size, {}, made_ms, True, json.dumps(_stats(rows.schema, told)))
+
+
+def _write_here(path: str, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
     try:
         with pa.OSFile(path, "wb") as file:
-            pq.write_table(
-                rows,
-                file,
-                compression="zstd",
-                use_dictionary=[leaf for leaf, kind in leaves.items() if _is_text(kind)],
-                column_encoding={
-                    leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if _is_whole(kind)
-                },
-                store_schema=False,
-                metadata_collector=told,
-            )
-        size = os.stat(path).st_size
+            told = _write(file, rows)
+        return os.stat(path).st_size, told
     except BaseException:
         with suppress(OSError):
             os.remove(path)
         raise
-    made_ms = time.time_ns() // 1_000_000
-    return AddAction(name, size, {}, made_ms, True, json.dumps(_stats(rows.schema, told[0])))
+
+
+def _write_there(place: TablePlace, name: str, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
+    from spark_pace.io.files.store_tree import StoreTree  # its library is not loaded where nobody needs it
+
+    stream = pa.BufferOutputStream()
+    told = _write(stream, rows)
+    content = stream.getvalue()
+    StoreTree(place.address, place.settings).write(name, content.to_pybytes())
+    return content.size, told
+
+
+def _write(file: pa.NativeFile, rows: pa.Table) -> pq.FileMetaData:
+    leaves = dict(leaf for field in rows.schema for leaf in _leaves(field.name, field.type))
+    told = list[pq.FileMetaData]()
+    pq.write_table(
+        rows,
+        file,
+        compression="zstd",
+        use_dictionary=[leaf for leaf, kind in leaves.items() if _is_text(kind)],
+        column_encoding={leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if _is_whole(kind)},
+        store_schema=False,
+        metadata_collector=told,
+    )
+    return told[0]
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

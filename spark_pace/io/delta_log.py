@@ -18,15 +18,15 @@ from typing import Any
 from urllib.parse import unquote
 
 from spark_pace.errors import StateError
-from spark_pace.io.delta_checkpoint import last_checkpoint, stored_actions
+from spark_pace.io.delta_checkpoint import LOG, last_checkpoint, stored_actions
+from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.tree import Stamp, Tree, tree_of
 
-LOG = "_delta_log"
+NOWHERE = StoreSettings()
 _COMMIT = re.compile(r"(\d{20})\.json")
 # of tables that tell their readers to know features by name; some matter only where they are used
 _KNOWN_FEATURES = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _ANOTHER = "Read another table, or write this one without it."
-
-Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,11 @@ class Commit:
 
 
 class DeltaLog:
-    """The log of the table in a folder."""
+    """The log of a table in a folder of this machine, or in a store."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path | Tree) -> None:
         """Read nothing yet."""
-        self.folder = Path(folder)
-        self._log = self.folder / LOG
+        self.folder = tree_of(str(folder), NOWHERE) if isinstance(folder, (str, Path)) else folder
 
     def versions(self) -> list[int]:
         """The commits that the log still has, in order.
@@ -107,24 +106,20 @@ class DeltaLog:
 
     def has(self, version: int) -> bool:
         """Tell whether the log has a commit."""
-        return self._file(version).exists()
+        return self.stamp(version) is not None
 
     def stamp(self, version: int) -> Stamp | None:
         """By what the commit that now has a number is known again; None if there is none."""
-        try:
-            told = self._file(version).stat()
-        except FileNotFoundError:
-            return None
-        return told.st_mtime_ns, told.st_size
+        return self.folder.stamp(_file(version))
 
     def changed_ns(self) -> int:
-        """When a commit was last added to the log or taken out of it, as far as the file system tells.
+        """Another number than before if a commit may have come to the log, or gone, since then.
 
         Raises:
             StateError: there is no log.
         """
         try:
-            return self._log.stat().st_mtime_ns
+            return self.folder.changed(LOG)
         except OSError as error:
             raise self._gone(error) from error
 
@@ -136,7 +131,7 @@ class DeltaLog:
         """
 
         def actions() -> Iterator[dict[str, Any]]:
-            text = self._file(version).read_text(encoding="utf-8")
+            text = self.folder.read(_file(version)).decode()
             return (json.loads(line) for line in text.split("\n") if line)
 
         return self._read(version, actions)
@@ -175,12 +170,9 @@ class DeltaLog:
         """The error for a table that cannot be read from a version on."""
         return StateError(f"{self.folder}, version {version} — {must}; got {got}. {do}")
 
-    def _file(self, version: int) -> Path:
-        return self._log / f"{version:020d}.json"
-
     def _names(self) -> list[str]:
         try:
-            return os.listdir(self._log)
+            return self.folder.names(LOG)
         except OSError as error:
             raise self._gone(error) from error
 
@@ -208,7 +200,7 @@ class DeltaLog:
         found = last_checkpoint(self._names())
         if found is None:
             return _NOTHING
-        return self._read(found.version, lambda: stored_actions(self._log, found.names, columns))
+        return self._read(found.version, lambda: stored_actions(self.folder, found.names, columns))
 
     def _read(self, version: int, actions: Callable[[], Iterable[dict[str, Any]]]) -> Commit:
         try:
@@ -261,6 +253,10 @@ class DeltaLog:
         if features or least > 3:
             got = f"{', '.join(sorted(features))}" if features else f"version {least} of the protocol"
             raise self.refusal(version, "must have no features that are not known here", got, _ANOTHER)
+
+
+def _file(version: int) -> str:
+    return f"{LOG}/{version:020d}.json"
 
 
 _PLACE = attrgetter("place")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
+from deltalake.transaction import AddAction
 
 from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
-from spark_pace.errors import ConfigError, StateError, one_line
+from spark_pace.errors import ConfigError, SetupError, StateError, one_line
 from spark_pace.io.delta_check import require_own_tables
 from spark_pace.io.delta_file import write_file
+from spark_pace.io.files.table_place import WHILE_RUNNING_S, TablePlace
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.io.query import CHANGES, TABLES, Tables, read_table
 from spark_pace.io.sink_owner import SinkOwner
@@ -61,6 +66,8 @@ PROPERTIES = {
     "delta.logRetentionDuration": "interval 1 days",
 }
 _MOST_CONFLICTS = 10
+_PAUSE_S = 0.1
+T = TypeVar("T")
 
 
 def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
@@ -72,26 +79,27 @@ def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
 class DeltaTables:
     """Appends to the tables of one job, batch by batch.
 
-    Each append is a transaction (`app_id`, batch id) of its table, so repeating it does nothing. Tables on a
-    mounted file system are written by delta-rs in this process (30 ms a commit, columns as they are); others
-    are written by Spark (500 ms, but with its file systems and credentials). Both record transactions in the
-    same way, and Spark reads both. No other process may write with this `app_id`, which
-    `spark_pace.spark.checkpoint.lock` ensures, and none with another `app_id`, which `claim` ensures: a batch
-    calls it before it appends.
+    Each append is a transaction (`app_id`, batch id) of its table, so repeating it does nothing. Delta-rs
+    writes in this process, to a mounted file system or to a store. No other process may write with this
+    `app_id`, which `spark_pace.spark.checkpoint.lock` ensures, and none with another `app_id`, which `claim`
+    ensures: a batch calls it before it appends.
     """
 
-    def __init__(self, spark: SparkSession, root: str, app_id: str) -> None:
-        """Take `root` as the folder of the tables, and `app_id` as the writer's name in transactions."""
+    def __init__(self, root: str | Path | TablePlace, app_id: str) -> None:
+        """Take `root` as the place of the tables, and `app_id` as the writer's name in transactions."""
         self.writing: str | None = None  # the table that is being, or could not be, appended to
-        self._spark = spark
-        self._root = root
+        self._root = replace(TablePlace.of(root), patience_s=WHILE_RUNNING_S)
         self._app_id = app_id
-        self._local = "://" not in root
-        self._owner = SinkOwner(root, app_id, None if self._local else spark)
+        self._owner = SinkOwner(self._root, app_id)
+        self._open: dict[str, tuple[DeltaTable, int]] = {}  # of a store: a table and the batch appended last
+
+    def place(self, table: str) -> TablePlace:
+        """Where a table lies."""
+        return self._root / table
 
     def path(self, table: str) -> str:
-        """The path of a table."""
-        return f"{self._root}/{table}"
+        """The path or the address of a table."""
+        return str(self.place(table))
 
     def prepare(self, schemas: Mapping[str, pa.Schema]) -> None:
         """Make missing tables, so that SQL finds them before the first match; add missing columns to others.
@@ -101,9 +109,8 @@ class DeltaTables:
         Raises:
             StateError: a table has a column with the same name and another type.
         """
-        prepare = self._prepare_here if self._local else self._prepare_elsewhere
         for table, schema in schemas.items():
-            self._committed(partial(prepare, self.path(table), schema))
+            self._patiently(self.place(table), partial(_prepare, self.place(table), schema))
 
     def require_columns(self, schemas: Mapping[str, pa.Schema]) -> None:
         """Refuse schemas that `prepare` would refuse for tables that are there; change nothing.
@@ -111,61 +118,24 @@ class DeltaTables:
         Raises:
             StateError: a table has a column with the same name and another type.
         """
-        if self._local:
-            require_columns(self._root, schemas)
-            return
-        for table, schema in schemas.items():
-            empty = self._spark.createDataFrame(schema.empty_table())
-            there = self._spark.read.format("delta").load(self.path(table))
-            _missing(self.path(table), dict(there.dtypes), dict(empty.dtypes))
+        require_columns(self._root, schemas)
 
-    def _prepare_here(self, path: str, schema: pa.Schema) -> None:
-        there = DeltaTable.create(path, schema, mode="ignore", configuration=PROPERTIES)
-        wanted = Schema.from_arrow(schema)
-        missing = _missing(path, _types(there.schema()), _types(wanted))
-        if missing:
-            there.alter.add_columns([field for field in wanted.fields if field.name in missing])
+    def last_batch(self, table: str) -> int:
+        """The last batch that was appended to a table, -1 if none was."""
 
-    def _prepare_elsewhere(self, path: str, schema: pa.Schema) -> None:
-        empty = self._spark.createDataFrame(schema.empty_table())
-        empty.write.format("delta").mode("ignore").save(path)
-        there = self._spark.read.format("delta").load(path)
-        if _missing(path, dict(there.dtypes), dict(empty.dtypes)):
-            empty.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+        def step() -> int:
+            there = self.place(table).found()
+            return -1 if there is None else self._last(there)
 
-    def has_matches(self, batch_id: int, rule: str, out_seq: int) -> bool:
-        """True if the matches of the batch are written.
+        return self._patiently(self.place(table), step)
 
-        Args:
-            batch_id: the batch.
-            rule: a rule of which the batch has matches.
-            out_seq: the number of the first of these matches.
-        """
-        done = self.last_batch("matches")
-        if done is not None:
-            return done >= batch_id
-        matches = self._spark.read.format("delta").load(self.path("matches"))
-        return not matches.where((matches["rule"] == rule) & (matches["out_seq"] >= out_seq)).isEmpty()
-
-    def last_batch(self, table: str) -> int | None:
-        """The last batch that was appended to a table, -1 if none was; None if that is not known."""
-        if not self._local:
-            return None
-        if not DeltaTable.is_deltatable(self.path(table)):
-            return -1
-        done: int | None = DeltaTable(self.path(table)).transaction_version(self._app_id)
-        return -1 if done is None else done
-
-    def written(self, tables: Iterable[str]) -> dict[str, int] | None:
-        """The last batch that was appended to each existing table, or -1; None if that is not known.
+    def written(self, tables: Iterable[str]) -> dict[str, int]:
+        """The last batch that was appended to each existing table, or -1.
 
         Raises:
             StateError: a table is damaged, or belongs to another checkpoint.
         """
-        if self._local:
-            return require_own_tables(self._owner, tables)
-        self._owner.require_free()
-        return None
+        return self._patiently(self._root, lambda: require_own_tables(self._owner, tables))
 
     def claim(self) -> None:
         """Make this checkpoint the only one that writes to the tables.
@@ -173,26 +143,24 @@ class DeltaTables:
         Raises:
             StateError: another one writes to them.
         """
-        self._owner.claim()
+        self._patiently(self._root, self._owner.claim)
 
     def rows(self, table: str, columns: Sequence[str]) -> pa.Table:
         """Some columns of a small table that is there."""
-        if self._local:
-            return read_table(self._root, table, columns)
-        return self._spark.read.format("delta").load(self.path(table)).select(*columns).toArrow()
+        return self._patiently(self._root, lambda: read_table(self._root, table, columns))
 
     def failed_selections(self, batch_id: int) -> int:
         """How many selections a batch has in the table `quarantine`, whichever of its tries wrote them."""
-        where = f"batch_id = {batch_id} AND kind = 'selection'"
-        if self._local:
-            query = f"SELECT kind FROM quarantine WHERE {where}"
+        query = f"SELECT kind FROM quarantine WHERE batch_id = {batch_id} AND kind = 'selection'"
+
+        def step() -> int:
             return int(Tables(self._root, ["quarantine"]).query(query).read_all().num_rows)
-        return int(self._spark.read.format("delta").load(self.path("quarantine")).where(where).count())
+
+        return self._patiently(self._root, step)
 
     def has_batch(self, table: str, batch_id: int) -> bool:
-        """True if it is known that a batch was appended to a table."""
-        done = self.last_batch(table)
-        return done is not None and done >= batch_id
+        """True if a batch was appended to a table."""
+        return self.last_batch(table) >= batch_id
 
     def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
         """Append those rows that the table does not have yet, for a batch that runs again.
@@ -207,50 +175,74 @@ class DeltaTables:
             if pa.types.is_integer(rows.schema.field(name).type) and not rows[name].null_count:
                 least, most = pc.min_max(rows[name]).values()
                 same.append(f'there."{name}" BETWEEN {least} AND {most}')
-        merge = DeltaTable(self.path(table)).merge(
-            rows, " AND ".join(same), source_alias="new", target_alias="there"
-        )
-        merge.when_not_matched_insert_all().execute()
+        where = " AND ".join(same)
+
+        def step() -> None:
+            merge = self.place(table).table().merge(rows, where, source_alias="new", target_alias="there")
+            merge.when_not_matched_insert_all().execute()
+
+        self._patiently(self.place(table), step)
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
         """Append a batch's rows as one file, unless that was done before. The sink must be claimed."""
-        append = self._append_here if self._local else self._append_elsewhere
         self.writing = self.path(table)
-        self._committed(partial(append, self.writing, rows, batch_id))
+        self._patiently(self.place(table), partial(self._append, table, rows, batch_id, []))
         self.writing = None
 
-    def _append_elsewhere(self, path: str, rows: pa.Table, batch_id: int) -> None:
-        rows = rows.combine_chunks()  # Spark would drop all rows after an empty chunk
-        frame = self._spark.createDataFrame(rows).coalesce(1)
-        once = {"txnAppId": self._app_id, "txnVersion": str(batch_id)}
-        frame.write.format("delta").mode("append").options(**once).save(path)
-
-    def _append_here(self, path: str, rows: pa.Table, batch_id: int) -> None:
-        there = DeltaTable(path)
-        done = there.transaction_version(self._app_id)
-        if done is not None and done >= batch_id:
+    def _append(self, table: str, rows: pa.Table, batch_id: int, written: list[AddAction]) -> None:
+        """Append rows; `written` gets their file, for another try."""
+        place = self.place(table)
+        there, done = self._open.pop(table) if table in self._open else self._opened(place)
+        if done >= batch_id:
             return
         once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
-        if _is_plain(there, rows):
-            added: list[Any] = [write_file(path, rows)] if rows.num_rows else []
-            there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
+        if _is_plain(there, rows) and not place.is_in_hadoop:
+            if rows.num_rows and not written:
+                written.append(write_file(place, rows))
+            there.create_write_transaction([*written], "append", there.schema(), commit_properties=once)
         else:
             write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
+        if place.is_in_store:
+            self._open[table] = there, batch_id
 
-    def _committed(self, step: Callable[[], None]) -> None:
-        """Take a step, and repeat it if another job makes or alters the table at the same moment.
+    def _opened(self, place: TablePlace) -> tuple[DeltaTable, int]:
+        there = place.table()
+        return there, self._last(there)
 
-        Such a job has not noticed yet that the sink is not its own.
+    def _last(self, there: DeltaTable) -> int:
+        """The last batch that was appended to a table that is there, -1 if none was."""
+        done: int | None = there.transaction_version(self._app_id)
+        return -1 if done is None else done
+
+    def _patiently(self, place: TablePlace, step: Callable[[], T]) -> T:
+        """Take a step, and repeat it if it fails in a way that the next try may not.
+
+        Another job may make or alter the table at the same moment: it has not noticed yet that the sink is
+        not its own. A store may have done what was asked, and its answer be lost; the next try sees that.
         """
-        conflicts: tuple[type[Exception], ...] = (CommitFailedError,)
-        if not self._local:
-            from delta.exceptions import MetadataChangedException, ProtocolChangedException
+        conflicts, until_s = 0, time.monotonic() + WHILE_RUNNING_S
+        while True:
+            try:
+                with place.told():
+                    return step()
+            except CommitFailedError:
+                conflicts += 1
+                if conflicts > _MOST_CONFLICTS:
+                    raise
+            except SetupError as error:
+                if not error.may_pass or time.monotonic() > until_s:
+                    raise
+                threading.Event().wait(_PAUSE_S)
 
-            conflicts = (MetadataChangedException, ProtocolChangedException)
-        for _ in range(_MOST_CONFLICTS):
-            with suppress(*conflicts):
-                return step()
-        return step()
+
+def _prepare(place: TablePlace, schema: pa.Schema) -> None:
+    there = DeltaTable.create(
+        place.address, schema, mode="ignore", configuration=PROPERTIES, storage_options=place.options
+    )
+    wanted = Schema.from_arrow(schema)
+    missing = _missing(place, _types(there.schema()), _types(wanted))
+    if missing:
+        there.alter.add_columns([field for field in wanted.fields if field.name in missing])
 
 
 def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
@@ -262,19 +254,19 @@ def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
     return free and fields.keys() >= set(rows.column_names)
 
 
-def require_columns(root: str, schemas: Mapping[str, pa.Schema]) -> None:
-    """Refuse schemas that do not fit the tables that are in a folder of a mounted file system.
+def require_columns(root: str | Path | TablePlace, schemas: Mapping[str, pa.Schema]) -> None:
+    """Refuse schemas that do not fit the tables that are in a place.
 
     Raises:
         StateError: a table has a column with the same name and another type.
     """
     for table, schema in schemas.items():
-        path = f"{root}/{table}"
-        if DeltaTable.is_deltatable(path):
-            _missing(path, _types(DeltaTable(path).schema()), _types(Schema.from_arrow(schema)))
+        place = TablePlace.of(root) / table
+        if (there := place.found()) is not None:
+            _missing(place, _types(there.schema()), _types(Schema.from_arrow(schema)))
 
 
-def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+def _missing(place: TablePlace, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
     """The names of the columns to add. A table takes names for equal that differ in letter case only.
 
     Raises:
@@ -287,7 +279,7 @@ def _missing(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> 
             must = f"must have a column {name} of type {kind.upper()}"
             got = f"{same} of type {there[same].upper()}"
             do = "Give what is emitted another name, or choose another sink."
-            raise StateError(f"{path} — {must}; got {got}. {do}")
+            raise StateError(f"{place} — {must}; got {got}. {do}")
     return [name for name in wanted if name.lower() not in known]
 
 

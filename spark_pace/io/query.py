@@ -16,6 +16,8 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.errors import ConfigError, StateError
+from spark_pace.io.files.store_failures import failure, is_of_a_store, told_by
+from spark_pace.io.files.table_place import TablePlace
 
 _NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
 _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
@@ -32,13 +34,17 @@ class Tables:
         rules: the rules that have matches; empty before `add_rules`.
     """
 
-    def __init__(self, out: str | Path, names: Sequence[str] = TABLES, if_there: Sequence[str] = ()) -> None:
-        """Open the tables `names` in the folder `out`, and those of `if_there` that are.
+    def __init__(
+        self, out: str | Path | TablePlace, names: Sequence[str] = TABLES, if_there: Sequence[str] = ()
+    ) -> None:
+        """Open the tables `names` in the place `out`, and those of `if_there` that are.
 
         Raises:
             ConfigError: a table is not there.
             StateError: the log of a table is damaged, or cannot be read.
+            SetupError: a store does not answer, or refuses a request.
         """
+        self._root = TablePlace.of(out)
         self.schemas: dict[str, pa.Schema] = {}
         self.rules: list[str] = []
         self._tables: dict[str, DeltaTable] = {}
@@ -46,7 +52,7 @@ class Tables:
         self._engine.execute("SET datafusion.sql_parser.enable_ident_normalization = false")
         for name in (*names, *if_there):
             try:
-                table = DeltaTable(f"{out}/{name}")
+                table = self.place(name).table()
             except TableNotFoundError as error:
                 if name in if_there:
                     continue
@@ -55,8 +61,8 @@ class Tables:
             except DeltaError as error:
                 must, got = "must be a Delta table with a whole log", str(error).splitlines()[0]
                 raise StateError(f"{out}/{name} — {must}; got: {got}. Restore the table.") from error
-            except OSError as error:  # its text has colour codes and several lines
-                got = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split()).rstrip(".")
+            except OSError as error:
+                got = told_by(error).rstrip(".")
                 must, do = "must be where it can be read", "Check the address and the way to it."
                 raise StateError(f"{out}/{name} — {must}; got: {got}. {do}") from error
             self.schemas[name] = pa.schema(table.schema().to_arrow())
@@ -87,6 +93,10 @@ class Tables:
         """SQL for columns of a table; those that a table of an older release lacks are null."""
         there = self.schemas[name].names
         return ", ".join(f"{'' if one in there else 'NULL AS '}{quoted(one)}" for one in wanted)
+
+    def place(self, name: str) -> TablePlace:
+        """Where a table lies."""
+        return self._root / name
 
     def version(self, name: str) -> int:
         """The number of the table's last commit."""
@@ -138,13 +148,15 @@ class Tables:
                 do = "Write a time with its seconds, such as '2026-01-31 12:00:00'. "
             do += f"The tables are {', '.join(self.schemas)}{rules}. Names are case-sensitive."
             raise ConfigError.of("SQL", "must be a query that the tables can answer", got, do) from error
-        return pa.RecordBatchReader.from_batches(answer.schema, _read(answer))
+        return pa.RecordBatchReader.from_batches(answer.schema, _read(answer, self._root))
 
 
-def _read(answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def _read(answer: pa.RecordBatchReader, root: TablePlace) -> Iterator[pa.RecordBatch]:
     try:
         yield from answer
     except pa.ArrowException as error:
+        if not root.is_here and is_of_a_store(told_by(error)):
+            raise failure(str(root), told_by(error)) from error
         got = str(error).splitlines()[0].rstrip(".")
         if "Parquet" in got:
             raise lost_file("a table", got) from error
@@ -157,7 +169,7 @@ def lost_file(table: str, got: str) -> StateError:
     return StateError(f"{table} — {must}; got: {got}. {do}")
 
 
-def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_table(out: str | Path | TablePlace, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one of a job's tables, without Spark and without a JVM.
 
     Args:

@@ -18,7 +18,8 @@ from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.core.plan.structs import shown_values
 from spark_pace.core.tables import array
 from spark_pace.errors import SetupError, SparkPaceError
-from spark_pace.io.delta_log import LOG, DeltaLog
+from spark_pace.io.delta_checkpoint import LOG
+from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.event_files import EventsRead, fitted
 from spark_pace.io.table_files import column_types, stored_rows
 from spark_pace.io.text.column_types import not_utf8
@@ -98,7 +99,7 @@ def _read(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints | None]:
         _require_columns(side, wanted, schema.names)
         names = [field.name for field in wanted.fields]
         types = {name: schema.field(name).type for name in names}
-        parts = (stored_rows(side.path, file, names, types) for file in log.files(last))
+        parts = (stored_rows(log.folder, file, names, types) for file in log.files(last))
         return _whole(side, wanted, schema, parts), None
     if not side.path.endswith(".parquet"):
         got = "nothing there" if not os.path.exists(side.path) else "something else"

@@ -8,24 +8,19 @@ may take them.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from deltalake import DeltaTable, write_deltalake
+from deltalake import QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from spark_pace.errors import StateError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from spark_pace.io.delta_log import DeltaLog
+from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.tree import Stamp
 
 NAME = "_owner"
 _COLUMN = "checkpoint"
-_MISSING = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")  # in Spark's words
 _DO = "Go on with that checkpoint, choose another sink, or remove the tables and the checkpoint together."
 
 
@@ -36,15 +31,12 @@ def foreign(where: str, got: str) -> StateError:
 
 @dataclass
 class SinkOwner:
-    """The ownership of the sink `root`, seen by the checkpoint `app_id`.
+    """The ownership of the sink `root`, seen by the checkpoint `app_id`."""
 
-    `spark` reads and writes the mark if delta-rs cannot reach the file system; otherwise it is None.
-    """
-
-    root: str
+    root: TablePlace
     app_id: str
-    spark: SparkSession | None
     _is_claimed: bool = False
+    _stamp: Stamp | None = None  # of the first version of the mark, in a store
 
     def known(self) -> str | None:
         """The id of the checkpoint that owns the sink; None if none does yet.
@@ -52,10 +44,8 @@ class SinkOwner:
         Raises:
             StateError: the mark is damaged.
         """
-        if self.spark is not None:
-            return self._read_elsewhere(self.spark)
         try:
-            return self._read_here()
+            return self._read()
         except (DeltaError, OSError, pa.ArrowException) as error:
             must, got = "must be a Delta table that can be read", " ".join(str(error).split()).rstrip(".")
             do = "Restore it, or remove it if no other checkpoint writes to this sink."
@@ -69,61 +59,49 @@ class SinkOwner:
         """
         owner = self.known()
         if owner not in (None, self.app_id):
-            raise foreign(self.root, f"the mark of another one, {NAME}")
+            raise foreign(str(self.root), f"the mark of another one, {NAME}")
         return owner
 
     def claim(self) -> None:
         """Make this checkpoint the owner if there is none yet.
 
-        If Spark reads the mark, only the first call reads it, because that takes half a second. On a mounted
-        file system each call does (2 ms), so a job notices if its tables were replaced by others.
+        Each call looks at the mark, so a job notices if its tables were replaced by others; in a store that
+        is one request while the mark stays as it is.
 
         Raises:
             StateError: another checkpoint was first, or the mark that this one wrote is gone.
         """
-        if self._is_claimed and self.spark is not None:
+        if self._is_claimed and self._stamp is not None and self._stamp == self._stamped():
             return
         if self.require_free() is None:
             if self._is_claimed:
                 must, do = "must stay as long as a job writes to it", "Start the job again."
                 raise StateError(f"{self._path} — {must}; got no such table. {do}")
             self._mark()
-        self._is_claimed = True
+        self._is_claimed, self._stamp = True, self._stamped()
 
     @property
-    def _path(self) -> str:
-        return f"{self.root}/{NAME}"
+    def _path(self) -> TablePlace:
+        return self.root / NAME
+
+    def _stamped(self) -> Stamp | None:
+        return DeltaLog(self._path.files()).stamp(0) if self.root.is_in_store else None
 
     def _mark(self) -> None:
         mark = pa.table({_COLUMN: [self.app_id]})
         try:
-            if self.spark is None:
-                write_deltalake(self._path, mark, mode="error")
-            else:
-                frame = self.spark.createDataFrame(mark).coalesce(1)
-                frame.write.format("delta").mode("error").save(self._path)
+            with self._path.told():
+                write_deltalake(self._path.address, mark, mode="error", storage_options=self._path.options)
         except Exception:  # if another checkpoint came first, many kinds are possible; the mark then shows it
             if self.require_free() is None:
                 raise
         self.require_free()
 
-    def _read_here(self) -> str | None:
-        if not DeltaTable.is_deltatable(self._path):
+    def _read(self) -> str | None:
+        first = self._path.found(version=0)
+        if first is None:
             return None
-        added = pa.table(DeltaTable(self._path, version=0).get_add_actions())
-        (name,) = added["path"].to_pylist()
-        with open(os.path.join(self._path, unquote(name)), "rb") as file:
-            return str(pq.read_table(file)[_COLUMN][0])
-
-    def _read_elsewhere(self, spark: SparkSession) -> str | None:
-        from pyspark.errors import AnalysisException
-
-        table = spark.read.format("delta")
-        try:
-            table.load(self._path)
-        except AnalysisException as error:
-            if error.getCondition() in _MISSING:
-                return None
-            raise
-        first: Any = table.option("versionAsOf", 0).load(self._path).first()
-        return str(first[_COLUMN])
+        engine = QueryBuilder()
+        engine.register("mark", first)
+        answer = pa.RecordBatchReader.from_stream(engine.execute(f"SELECT {_COLUMN} FROM mark"))
+        return str(answer.read_all()[_COLUMN][0])

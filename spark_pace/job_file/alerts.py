@@ -17,6 +17,7 @@ from spark_pace.job_file.alert_targets import (
     HttpAddress,
     KafkaTopic,
 )
+from spark_pace.job_file.paths import in_store
 from spark_pace.job_file.source import TOPIC, read_texts
 from spark_pace.rules.document.document import Listing, Mapping, Scalar, describe
 from spark_pace.rules.document.report import nearest, quote
@@ -56,8 +57,9 @@ def read_alerts(
         got = "an empty list" if isinstance(node, Listing) else describe(node)
         fields.report.add(node.place, "must be a list of targets", got, f"Write for example {_EXAMPLE}.")
         return ()
-    if sink is not None and "://" in sink:
-        must, do = "must go with tables on a file system that is mounted", "Mount it, or leave alerts out."
+    if sink is not None and "://" in sink.removeprefix("file://") and not in_store(sink):
+        must = "must go with tables on a file system that is mounted, or in an object store"
+        do = "Mount it, or leave alerts out."
         fields.report.add(fields.key_place("alerts"), must, quote(sink), do)
     found: dict[str, AlertTarget] = {}
     for item in node.items:

@@ -9,6 +9,7 @@ from spark_pace.errors import UnfitError
 
 # S3 and what speaks like it, Google's and Microsoft's stores
 STORES = ("s3", "s3a", "gs", "abfs", "abfss")
+SINKS = (*STORES, "hdfs", "viewfs")  # which the writer of tables reaches
 
 
 def resolve(text: str, folder: Path) -> str:

@@ -17,10 +17,10 @@ from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.endpoints import read_metrics, read_page
 from spark_pace.job_file.events import declared_schema, open_events, read_events
-from spark_pace.job_file.paths import STORES, in_store, resolve
+from spark_pace.job_file.paths import SINKS, STORES, in_store, resolve
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
-from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
+from spark_pace.job_file.source import EXAMPLE, check_address, check_source, read_source, read_texts
 from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
@@ -251,8 +251,9 @@ def _read_sink(fields: Section, folder: Path) -> str | None:
     path = sink.text("path", "path: out")
     if path is None:
         return None
+    check_address(path, fields.report, SINKS)
     resolved = resolve(path.text, folder)
-    mistaken = None if "://" in resolved else _MISTAKEN.search(resolved)
+    mistaken = _MISTAKEN.search(resolved.partition("://")[2] or resolved)
     if mistaken:
         which = '"%20" and the like, \\, [, ], |, ^ and control characters'
         must = f"must lead to a folder without {which}, which the writer of tables mistakes"

@@ -11,7 +11,7 @@ from spark_pace.core.expr import is_single
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.paths import STORES, in_store, resolve
+from spark_pace.job_file.paths import STORES, resolve
 from spark_pace.job_file.spec import (
     DeltaSource,
     Events,
@@ -89,22 +89,22 @@ def _read_files(source: Section, folder: Path) -> FilesSource | None:
     form = source.choice("format", get_args(Format), "json")
     path = source.text("path", "path: events")
     if path is not None:
-        _check_address(path, source.report)
+        check_address(path, source.report)
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
     most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
     return FilesSource(cast(Format, form), resolve(path.text, folder), most, most_bad) if path else None
 
 
-def _check_address(path: Scalar, report: Report) -> None:
+def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = STORES) -> None:
     """Report an address that is none of a store, or that tells more than where something is."""
     scheme, is_address, rest = path.text.removeprefix("file://").partition("://")
     if not is_address:
         return
     bucket, _, prefix = rest.partition("/")
-    if not in_store(path.text):
-        must = f"must be a path, or the address of a store ({', '.join(STORES)})"
+    if scheme not in schemes:
+        must = f"must be a path, or the address of a store ({', '.join(schemes)})"
         report.add(path.place, must, quote(path.text), "Mount it, or choose another place.")
-    elif not _BUCKETS.get(scheme, _BUCKET).fullmatch(bucket):
+    elif scheme in STORES and not _BUCKETS.get(scheme, _BUCKET).fullmatch(bucket):
         must = "must name a bucket and no credentials"
         got = "one with @" if "@" in bucket else quote(path.text)
         do = "Write s3a://BUCKET/FOLDER; credentials are in the environment or under `spark`."
@@ -119,6 +119,8 @@ def _read_delta(source: Section, folder: Path) -> DeltaSource | None:
         source.require(key, example)
     source.choice("kind", tuple(_KINDS), "delta")
     path = source.text("path", "path: out/matches")
+    if path is not None:
+        check_address(path, source.report)
     version = _read_version(source)
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
     most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS

@@ -151,6 +151,8 @@ class DeltaSource:
         Raises:
             SetupError: there is no table.
         """
+        if in_store(self.path):
+            return self
         path = local_path(self.path, "source.path")
         if not (path / "_delta_log").is_dir():
             got = "a folder without _delta_log" if path.is_dir() else "nothing there"

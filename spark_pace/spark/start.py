@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
+from spark_pace.io.files.table_place import TablePlace
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -47,7 +48,7 @@ def require_accepted(spark: SparkSession, job_input: Input, spec: JobSpec) -> No
     """Raise an error unless the running job can go on as `spec`, which has other rules. Change nothing."""
     require_known(spec, ())
     known_change(spec, job_input, ())
-    DeltaTables(spark, sink_of(spec), "").require_columns(table_schemas(spec.rules))
+    DeltaTables(sink_of(spec, spark), "").require_columns(table_schemas(spec.rules))
 
 
 def new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint) -> Change:
@@ -84,6 +85,9 @@ def known_change(spec: JobSpec, job_input: Input, reset_rules: Collection[str]) 
     return change
 
 
-def sink_of(spec: JobSpec) -> str:
-    """The folder or the address of the job's tables."""
-    return spec.sink_path if "://" in spec.sink_path else os.path.abspath(spec.sink_path)
+def sink_of(spec: JobSpec, spark: SparkSession) -> TablePlace:
+    """Where the job's tables lie; a store is reached by the settings of Spark, or by the environment."""
+    place = TablePlace.of(spec.sink_path)
+    if place.is_here:
+        return TablePlace.of(os.path.abspath(place.address))
+    return TablePlace.of(spec.sink_path, dict(spark.sparkContext.getConf().getAll()))

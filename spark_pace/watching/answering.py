@@ -92,11 +92,11 @@ def _page(spec: JobSpec) -> Iterator[Heard]:
     from spark_pace.watching.health import Health
     from spark_pace.watching.seen import Seen
     from spark_pace.watching.server import Pages, page_served
-    from spark_pace.watching.subject import Subject
+    from spark_pace.watching.subject import Subject, tables_of
 
     assert spec.page is not None
     require_plotly()
-    subjects, seen = [Subject.of(spec)], Seen(spec.sink_path)
+    subjects, seen = [Subject.of(spec)], Seen(tables_of(spec))
     health = Health(Checkpoint(spec.checkpoint_folder), spec.page.healthy_within_us / 1e6)
 
     def look() -> Facts:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.query import Tables
 from spark_pace.watching.history import COLUMNS, NOTHING, History
 from spark_pace.watching.sums import Summing, Sums
@@ -27,17 +28,17 @@ _READ = (*_OF_THE_LAST, "matches_by_rule", "absent")
 
 
 class Seen:
-    """What is known of the tables in a folder.
+    """What is known of the tables in a place.
 
     Attributes:
-        out: the folder.
+        out: the place.
         history: of all batches.
         last: the last batch's row in `metrics`, without what it is not needed for; None before the first.
     """
 
-    def __init__(self, out: str) -> None:
+    def __init__(self, out: str | TablePlace) -> None:
         """Read nothing yet."""
-        self.out = out
+        self.out = TablePlace.of(out)
         self.history: History = NOTHING
         self.last: dict[str, Any] | None = None
         self._ended = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.query import Tables
 from spark_pace.io.text.value_texts import as_cells
 from spark_pace.watching.figures import paused_rules, rules_without_matches
@@ -51,7 +52,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
         "last_batch": {name: _text(last[name]) for name in _OF_THE_LAST} if last else None,
         "sums": seen.history.sums(),
         **{name: _text(last.get(name)) for name in _STANDING},
-        "rules": _rules(subject.sink),
+        "rules": _rules(seen.out),
         "paused": paused_rules(subject),
         "without_matches": rules_without_matches(subject, seen),
         "alerts": list(map(_alert, targets)),
@@ -62,7 +63,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
     }
 
 
-def _rules(sink: str) -> list[dict[str, Any]]:
+def _rules(sink: TablePlace) -> list[dict[str, Any]]:
     """Each rule with matches; they are counted while they are read, for there may be very many."""
     rows = Tables(sink, ["matches"]).query(MATCHES_OF_RULES).read_all()
     cells = [as_cells(column.combine_chunks()) for column in rows.columns]

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.store_settings import OF_SPARK
+from spark_pace.io.files.table_place import TablePlace
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.job_file.reader import known_of, places_of
+from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.layout import checkpoint_in
 
 if TYPE_CHECKING:
@@ -39,6 +42,15 @@ class Subject:
         return Subject(spec.sink_path, spec.path, spec, spec.checkpoint_folder)
 
     @property
+    def tables(self) -> TablePlace:
+        """Where the tables lie.
+
+        Raises:
+            SetupError: a variable is missing by which their store is reached.
+        """
+        return TablePlace.of(self.sink) if self.spec is None else tables_of(self.spec)
+
+    @property
     def name(self) -> str:
         """The name of the job, else the path by which it is known."""
         return self.sink if self.spec is None else self.spec.name
@@ -63,6 +75,25 @@ class Subject:
         from spark_pace.watching.waiting_alerts import waiting_alerts  # most jobs have none
 
         return waiting_alerts(self.spec)
+
+
+def tables_of(spec: JobSpec) -> TablePlace:
+    """Where the tables of a job lie; a store is reached by the job's settings, or by the environment.
+
+    Raises:
+        SetupError: a variable of the environment is missing to which the settings refer.
+    """
+    place = TablePlace.of(spec.sink_path)
+    if place.is_here:
+        return place
+    of_stores = {key: text for key, text in spec.spark.items() if key.startswith(OF_SPARK)}
+    return TablePlace.of(spec.sink_path, Secrets().resolve_all(of_stores, "spark"))
+
+
+def tables_at(sink: str, job_file: str | None) -> TablePlace:
+    """Where the tables of a sink lie. Only for those in a store the job file is read, if it is known."""
+    place = TablePlace.of(sink)
+    return place if place.is_here or job_file is None else subject_of(sink, job_file).tables
 
 
 def subject_of(sink: str, job_file: str | None) -> Subject:

@@ -10,6 +10,7 @@ from spark_pace.errors import one_line
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.alert_targets import AlertTarget
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.watching.subject import tables_of
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ def waiting_alerts(spec: JobSpec) -> list[WaitingAlerts]:
 
 
 def _waiting(spec: JobSpec, target: AlertTarget, cursor: Cursor) -> int:
-    count = 0
+    count, tables = 0, tables_of(spec)
     for table in target.tables:
         if table in cursor.places:
-            rows = TableRows(f"{spec.sink_path}/{table}", table, target.rules)
+            rows = TableRows((tables / table).files(), table, target.rules)
             count += rows.waiting(cursor.places[table], max(rows.log.versions(), default=-1))
     return count

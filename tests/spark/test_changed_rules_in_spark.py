@@ -245,7 +245,7 @@ def test_tables_that_spark_writes_have_what_stands_behind_chunks_without_rows(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     schema = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])
-    tables = DeltaTables(spark, f"file://{tmp_path}", "app")
+    tables = DeltaTables(f"file://{tmp_path}", "app")
     tables.prepare({"matches": schema})
     parts = [pa.table({"rule": ["a"], "out_seq": [number]}, schema) for number in range(3)]
     nothing = schema.empty_table()
@@ -257,7 +257,7 @@ def test_tables_that_spark_writes_have_what_stands_behind_chunks_without_rows(
 def test_tables_that_spark_writes_gain_columns_too(tmp_path: Path, spark: SparkSession) -> None:
     narrow = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])
     wide = pa.schema([*narrow, ("total", pa.float64())])
-    tables = DeltaTables(spark, f"file://{tmp_path}", "app")
+    tables = DeltaTables(f"file://{tmp_path}", "app")
     tables.prepare({"matches": narrow})
     tables.prepare({"matches": wide})
     tables.append("matches", pa.table({"rule": ["a", "a"], "out_seq": [0, 1], "total": [0.5, 1.5]}, wide), 0)

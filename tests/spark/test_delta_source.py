@@ -18,6 +18,7 @@ from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog
+from spark_pace.io.files.tree import FolderTree
 from spark_pace.io.table_files import read_table_file
 from spark_pace.job import run_job
 from spark_pace.job_file import DeltaSource, JobSpec, read_job
@@ -55,7 +56,7 @@ def by_core(spec: JobSpec, folder: Path) -> local_run.LocalResult:
     plan = build_plan(spec.rules, order=spec.events.order)
     log = DeltaLog(folder / "in")
     added = [file for version in log.versions() for file in log.commit(version).added]
-    reads = [read_table_file(str(folder / "in"), file, spec.events.schema) for file in added]
+    reads = [read_table_file(FolderTree(str(folder / "in")), file, spec.events.schema) for file in added]
     return local_run.run(plan, [read.events for read in reads])
 
 
@@ -282,4 +283,4 @@ def test_a_job_reads_the_matches_of_another(tmp_path: Path) -> None:
 def _matches_read(spec: JobSpec, folder: Path) -> list[pa.Table]:
     log = DeltaLog(folder / "out" / "matches")
     added = [file for version in log.versions() for file in log.commit(version).added]
-    return [read_table_file(str(log.folder), file, spec.events.schema).events for file in added]
+    return [read_table_file(log.folder, file, spec.events.schema).events for file in added]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,7 +54,7 @@ def match_rows(*runs: tuple[str, range]) -> pa.Table:
 
 def job_tables(folder: Path) -> DeltaTables:
     """The tables of a job, without rows."""
-    tables = DeltaTables(cast(Any, None), str(folder), "app")
+    tables = DeltaTables(str(folder), "app")
     schemas = (MATCHES, LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
     tables.prepare(dict(zip(TABLES, schemas, strict=True)))
     return tables
@@ -179,8 +179,8 @@ def cursor_file(folder: Path, name: str = "pager") -> Path:
 
 
 def queue_of(folder: Path, numbers: dict[str, int] | None = None) -> Queue:
-    tables = DeltaTables(cast(Any, None), str(folder / "out"), "app")
-    return Queue(tables.path, lambda name: cursor_file(folder, name), "0123456789", numbers or {})
+    tables = DeltaTables(str(folder / "out"), "app")
+    return Queue(tables.place, lambda name: cursor_file(folder, name), "0123456789", numbers or {})
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -86,7 +86,7 @@ def watched_job(
     }
     (folder / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
     spec = read_job(folder / "job.yaml")
-    tables = DeltaTables(cast(Any, None), spec.sink_path, "app")
+    tables = DeltaTables(spec.sink_path, "app")
     tables.prepare(table_schemas(spec.rules))
     if events:
         found = replay_files(spec.rules, folder / "in.json").result.matches

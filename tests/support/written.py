@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ def write_tables(out: Path, rules_file: Path, events: Path, **rows: list[dict[st
     """The four tables in `out`; `rows` has what else than matches is in them, by table."""
     rules = load_rules(rules_file)
     schemas = table_schemas(rules)
-    tables = DeltaTables(cast(Any, None), str(out), "app")
+    tables = DeltaTables(str(out), "app")
     tables.prepare(schemas)
     tables.append("matches", replay_files(rules, events).result.matches, 0)
     for name, others in rows.items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-from spark_pace.io.files.store import WHILE_RUNNING_S, client, told
+from spark_pace.io.files.store import WHILE_RUNNING_S, store_of, told
 from spark_pace.io.files.store_path import StorePath
 
 if TYPE_CHECKING:
@@ -115,4 +115,4 @@ def remove(path: StorePath) -> None:
 
 
 def _bucket(path: StorePath, patience_s: int = WHILE_RUNNING_S) -> ObjectStore:
-    return client(path.bucket, path.settings, patience_s)
+    return store_of(path.bucket, path.settings, patience_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ import obstore
 from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import from_url
 
-from spark_pace.errors import SetupError, UnfitError, one_line
+from spark_pace.errors import SetupError
 from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened
+from spark_pace.io.files.store_failures import failure
 from spark_pace.io.files.store_settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -29,13 +29,6 @@ _PAGE = 1_000  # objects that a store lists by one request
 _PIECE_BYTES = 4 << 20
 AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
-_TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
-_STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
-_ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
-_PASSING = re.compile("408|409|429|5")  # a busy store, or one that fails itself
-_BROKEN = "HTTP error"  # the library's words for what fails below the store's own answers
-# where machines of a cloud are asked for their credentials; an object may have a folder of that name
-_OF_THE_MACHINE = re.compile(r"performing \w+ [a-z]+://[^/\s]+/latest/(?:api|meta-data)/")
 
 
 class Store:
@@ -61,7 +54,7 @@ class Store:
     def require(self) -> None:
         """Ask the store for one name."""
         with told(self._address):
-            store = client(self._address, self._settings, AT_START_S)
+            store = store_of(self._address, self._settings, AT_START_S)
             next(iter(obstore.list(store, chunk_size=1)), None)
 
     def look(self, greatest: str) -> Iterator[str]:
@@ -107,7 +100,7 @@ class Store:
 
     @property
     def _store(self) -> ObjectStore:
-        return client(self._address, self._settings, WHILE_RUNNING_S)
+        return store_of(self._address, self._settings, WHILE_RUNNING_S)
 
 
 class StoreFile(io.RawIOBase):
@@ -186,8 +179,8 @@ class StoreFile(io.RawIOBase):
 
 
 @lru_cache(maxsize=8)  # a process keeps its connections from task to task
-def client(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
-    """What asks for objects below an address, and tries again for so many seconds."""
+def store_of(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
+    """The client of the store that has an address. Requests are tried again for so many seconds."""
     made: ObjectStore = from_url(  # type: ignore[call-overload]  # each store has names of its own
         address,
         config=dict(settings.given),
@@ -219,25 +212,4 @@ def told(address: str) -> Iterator[None]:
         do = "Write each object once; start the job again."
         raise SetupError(f"{address} — {must}; got {got}. {do}") from None
     except (BaseError, ValueError) as error:
-        raise _failure(address, str(error).partition(_DEBUG)[0]) from None
-
-
-def _failure(address: str, text: str) -> SetupError:
-    """The error for what the library says of a request that failed."""
-    must = "must be a place in a store that answers and that this job may read"
-    told, status, asked = (pattern.search(text) for pattern in (_TOLD, _STATUS, _ASKED))
-    got = ": ".join(filter(None, told.groups())) if told else status[1] if status else text
-    got = one_line(got.strip()).rstrip(".")
-    if _OF_THE_MACHINE.search(text):
-        do = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the settings of fs.s3a under `spark`."
-        return UnfitError(f"{address} — {must}; got no credentials. {do}")
-    if status and status[1][:3] in ("401", "403"):
-        do = "Correct the credentials, or the rights that they have."
-        return UnfitError(f"{address} — {must}; got: {got}. {do}")
-    passes = _PASSING.match(status[1]) if status else _BROKEN in text
-    if not passes:
-        do = "Correct the address, the region or the endpoint."
-        return UnfitError(f"{address} — {must}; got: {got}. {do}")
-    if not status:
-        got = f"no answer at {asked[1]}" if asked else "an answer that breaks off"
-    return SetupError(f"{address} — {must}; got: {got}. Start the store, or correct the endpoint.")
+        raise failure(address, str(error).partition(_DEBUG)[0]) from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _S3 = ("s3", "s3a")
-_OF_SPARK = "spark.hadoop.fs.s3a."
+OF_SPARK = "spark.hadoop.fs.s3a."
 # for each setting its name in `fs.s3a`, and the variables of the environment, the first one that is set
 _NAMES = {
     "endpoint": ("endpoint", ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")),
@@ -42,8 +42,8 @@ class StoreSettings:
         bucket = rest.partition("/")[0]
 
         def setting(name: str) -> str:
-            own = spark.get(f"{_OF_SPARK}bucket.{bucket}.{name}")
-            return own or spark.get(f"{_OF_SPARK}{name}", "")
+            own = spark.get(f"{OF_SPARK}bucket.{bucket}.{name}")
+            return own or spark.get(f"{OF_SPARK}{name}", "")
 
         found = {}
         for key, (name, variables) in _NAMES.items():

@@ -19,7 +19,7 @@ from spark_pace.spark.internals import is_commit, is_query
 
 def require_whole(
     checkpoint: Checkpoint,
-    written: Mapping[str, int] | None,
+    written: Mapping[str, int],
     tables: Collection[str],
     *,
     has_levels: bool = False,
@@ -28,7 +28,7 @@ def require_whole(
 
     Args:
         checkpoint: the checkpoint.
-        written: the last batch in each existing table, -1 if it has none; None if that is not known.
+        written: the last batch in each existing table, -1 if it has none.
         tables: the names of all tables.
         has_levels: True if rules over rules need their state from batches that are done.
 
@@ -40,8 +40,7 @@ def require_whole(
         must = "must know the offsets of each batch that was done"
         got = f"offsets up to batch {begun}, done up to {done}"
         raise StateError(f"{checkpoint} — {must}; got {got}. {RESTORE}")
-    if written is not None:
-        _require_tables(checkpoint, written, tables, begun, done)
+    _require_tables(checkpoint, written, tables, begun, done)
     if begun > done:
         _require_offsets(checkpoint, begun)  # this batch may have written to its tables already
     _require_note(checkpoint.metadata_file, is_query)
@@ -53,8 +52,7 @@ def require_whole(
     _require_offsets(checkpoint, done)
     read_state(checkpoint, following, required=has_levels)
     checkpoint.chunks().require_whole(begin.chunks)
-    if written is not None:
-        _require_age(checkpoint, begin.tables, written, begun, done)
+    _require_age(checkpoint, begin.tables, written, begun, done)
 
 
 def _require_age(

@@ -15,8 +15,10 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.event_files import EventsRead
+from spark_pace.io.files.tree import Tree, tree_of
 from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.file_access import read_json, remove, remove_appended
+from spark_pace.spark.sources.file_names import STORE
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
@@ -36,7 +38,7 @@ class DeltaInput(FilesByName):
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse a table that cannot be read, is not the one of before, or has commits that do not append."""
         read = entries_read(self.checkpoint)
-        log = DeltaLog(self.source.path)
+        log = self._log(spark)
         table_id = log.metadata().table_id
         known = (read_json(self.checkpoint.source_file) or {}).get("table", table_id)
         if known != table_id:
@@ -44,7 +46,7 @@ class DeltaInput(FilesByName):
         manifest = require_known(self.checkpoint.manifest_file, read)
         position = read_position(self.checkpoint.log_position_file) if read else None
         entries = manifest.entries if read else []
-        new = TableCommits(self.source.path, table_id, self.source.from_version, entries, position).new()
+        new = TableCommits(log.folder, table_id, self.source.from_version, entries, position).new()
         if FINISH in manifest.entries:
             require_ended(manifest, self.source.path, new)
         return {"table": table_id}
@@ -54,23 +56,31 @@ class DeltaInput(FilesByName):
         if not self.checkpoint.has_batches():
             remove(self.checkpoint.log_position_file)
             remove_appended(self.checkpoint.manifest_file)
-        metadata = DeltaLog(self.source.path).metadata()
-        require_columns(self.source.path, metadata, plan.schema.own)
-        options = {"table": metadata.table_id, "position": str(self.checkpoint.log_position_file)}
+        log = self._log(spark)
+        metadata = log.metadata()
+        require_columns(log.folder, metadata, plan.schema.own)
+        options = {
+            STORE: self.settings(spark).as_text(),
+            "table": metadata.table_id,
+            "position": str(self.checkpoint.log_position_file),
+        }
         if self.source.from_version is not None:
             options["from_version"] = str(self.source.from_version)
-        return self.events_of_files(spark, plan, end, options, self._reading(plan))
+        return self.events_of_files(spark, plan, end, options, self._reading(spark, plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
         """The late events in these files, which are read by their entries of the manifest."""
         entries = Manifest(self.checkpoint.manifest_file).entries
         told = [(file.entry, entries[file.entry], file.frontier_us) for file in files]
-        return late_rows(spark, plan, told, self._reading(plan))
+        return late_rows(spark, plan, told, self._reading(spark, plan))
 
-    def _reading(self, plan: Plan) -> ReadFile:
-        return partial(_read, self.source.path, plan.schema.own, self.source.max_bad_records_per_file)
+    def _log(self, spark: SparkSession) -> DeltaLog:
+        return DeltaLog(tree_of(self.source.path, self.settings(spark)))
+
+    def _reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
+        return partial(_read, self._log(spark).folder, plan.schema.own, self.source.max_bad_records_per_file)
 
 
-def _read(folder: str, schema: EventSchema, most_bad: int, entry: str) -> EventsRead:
+def _read(folder: Tree, schema: EventSchema, most_bad: int, entry: str) -> EventsRead:
     """In a task: read the file of an entry of the manifest."""
     return read_table_file(folder, file_of(entry), schema, most_bad)

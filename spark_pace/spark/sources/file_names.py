@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from spark_pace.io.files.places import place_of
 from spark_pace.io.files.store_path import path_of
 from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.tree import tree_of
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
@@ -90,7 +91,8 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str]) -> None:
         """Open the manifest that the options name."""
-        self._place = place_of(options["root"], StoreSettings.of_text(options.get(STORE, "[]")))
+        settings = StoreSettings.of_text(options.get(STORE, "[]"))
+        self._place = place_of(options["root"], settings)
         secret = options.get(CHECKPOINT, "")
         self._manifest = Manifest(path_of(options["manifest"], secret))
         first = int(options["from_version"]) if "from_version" in options else None
@@ -99,7 +101,8 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._position_file = path_of(options["position"], secret)
             self._position = read_position(self._position_file)
             known = self._manifest.entries
-            self._commits = TableCommits(options["root"], options["table"], first, known, self._position)
+            folder = tree_of(options["root"], settings)
+            self._commits = TableCommits(folder, options["table"], first, known, self._position)
         self._tasks = int(options["tasks"])
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None

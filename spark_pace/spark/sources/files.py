@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,6 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.event_files import EventsRead, read_source_file
 from spark_pace.io.files.place import Place
 from spark_pace.io.files.places import place_of
-from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.spark.sources.file_names import STORE
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
 from spark_pace.spark.sources.manifest import require_readable
@@ -36,14 +34,14 @@ class FilesInput(FilesByName):
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse a place that cannot be listed, a manifest without what was read, files after the end."""
-        place = place_of(self.source.path, self._settings(spark))
+        place = place_of(self.source.path, self.settings(spark))
         place.require()
         require_readable(self.checkpoint.manifest_file, place, entries_read(self.checkpoint))
         return {}
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, from the files."""
-        store = {STORE: self._settings(spark).as_text()}
+        store = {STORE: self.settings(spark).as_text()}
         return self.events_of_files(spark, plan, end, store, self._reading(spark, plan))
 
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
@@ -51,15 +49,8 @@ class FilesInput(FilesByName):
         told = [(file.entry, file.name, file.frontier_us) for file in files]
         return late_rows(spark, plan, told, self._reading(spark, plan))
 
-    def _settings(self, spark: SparkSession) -> StoreSettings:
-        """What reaches the store, from the settings of Spark and the environment; nothing for a folder."""
-        if "://" not in self.source.path:
-            return StoreSettings()
-        settings = dict(spark.sparkContext.getConf().getAll())
-        return StoreSettings.of(self.source.path, settings, os.environ)
-
     def _reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
-        place = place_of(self.source.path, self._settings(spark))
+        place = place_of(self.source.path, self.settings(spark))
         most_bad = self.source.max_bad_records_per_file
         return partial(_read, place, self.source.format, plan.schema.own, most_bad)
 

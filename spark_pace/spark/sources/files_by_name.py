@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.files.store_path import secret_of
+from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.sources.file_names import CHECKPOINT, FILE_NAMES, READ_BYTES, FileNames
@@ -39,6 +41,12 @@ class FilesByName(Input):
         """The weight of a batch's files, in bytes; 0 if it was not noted."""
         start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
         return int(max(0, end - start))
+
+    def settings(self, spark: SparkSession) -> StoreSettings:
+        """What reaches the store, from the settings of Spark and the environment; nothing for a folder."""
+        if "://" not in self.source.path:
+            return StoreSettings()
+        return StoreSettings.of(self.source.path, dict(spark.sparkContext.getConf().getAll()), os.environ)
 
     def events_of_files(
         self, spark: SparkSession, plan: Plan, end: bool, more: Mapping[str, str], read: ReadFile

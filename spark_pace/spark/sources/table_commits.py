@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark_pace.errors import StateError, counted
-from spark_pace.io.delta_log import Commit, DeltaLog, Stamp, TableFile
+from spark_pace.io.delta_log import Commit, DeltaLog, TableFile
 from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.tree import Stamp, Tree
 from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.sources.manifest import FINISH, tick_of
 
@@ -78,7 +79,7 @@ class TableCommits:
 
     def __init__(
         self,
-        folder: str | Path,
+        folder: str | Path | Tree,
         table_id: str,
         from_version: int | None,
         entries: Sequence[str],

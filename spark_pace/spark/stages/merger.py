@@ -246,7 +246,7 @@ class MergerHost:
     def _last_appended(
         self, batch_id: int, known: Mapping[str, int], grown: Collection[str]
     ) -> dict[str, int]:
-        """The last batch in each table after this one is written, as far as it is known.
+        """The last batch in each table after this one is written.
 
         An earlier try of the batch may have appended to a table for which there are no rows now.
 
@@ -256,9 +256,7 @@ class MergerHost:
             grown: the tables for which this batch has rows.
         """
         last = {name: known[name] if name in known else self.tables.last_batch(name) for name in TABLES}
-        return {name: done for name, done in last.items() if done is not None} | dict.fromkeys(
-            [*grown, "metrics"], batch_id
-        )
+        return last | dict.fromkeys([*grown, "metrics"], batch_id)
 
     def _written(self, batch_id: int, base: dict[str, int], kept: Begin | None) -> Begin | None:
         """What an earlier try of the batch kept for the next one, if it wrote its matches; else None.
@@ -267,8 +265,7 @@ class MergerHost:
         """
         numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
-        written = grown and self.tables.has_matches(batch_id, grown[0], base.get(grown[0], 0))
-        return kept if written else None
+        return kept if grown and self.tables.has_batch("matches", batch_id) else None
 
     def _begin(self, batch_id: int) -> Begin:
         begin = read_begin(self.checkpoint, batch_id) if batch_id else FIRST

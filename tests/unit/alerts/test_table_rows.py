@@ -147,12 +147,12 @@ def test_rows_without_numbers_are_sent_again_where_nothing_tells_them(tmp_path: 
 
     def append(offset: int) -> None:
         row = {"event_time": TIME, "source": "s", "offset": offset, "reason": "r", "event": "{}"}
-        write_deltalake(late.log.folder, pa.Table.from_pylist([row], LATE_SCHEMA), mode="append")
+        write_deltalake(str(late.log.folder), pa.Table.from_pylist([row], LATE_SCHEMA), mode="append")
 
     append(0)
     cursor, _ = read(late, BEGIN)
     append(1)
-    DeltaTable(late.log.folder).delete("offset = 0")
+    DeltaTable(str(late.log.folder)).delete("offset = 0")
     append(2)
     _, pieces = read(late, cursor)
     assert [piece.rows["offset"].to_pylist() for piece in pieces] == [[1], [2]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +69,7 @@ def test_the_producer_sends_bad_and_late_records_among_the_others() -> None:
 
 
 def test_latency_is_from_the_match_to_the_commit_of_its_row_before_files_were_joined(tmp_path: Path) -> None:
-    tables = DeltaTables(cast(Any, None), str(tmp_path), "app")
+    tables = DeltaTables(str(tmp_path), "app")
     schema = pa.schema([("rule", pa.string()), ("matched_at", pa.timestamp("us", "UTC"))])
     tables.prepare({"matches": schema})
     for batch in range(5):

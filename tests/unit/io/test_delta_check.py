@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Barrier
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,7 +23,7 @@ NAMES = ("matches", "late")
 
 
 def tables(folder: Path, app_id: str = "ours") -> DeltaTables:
-    return DeltaTables(cast(Any, None), str(folder), app_id)
+    return DeltaTables(str(folder), app_id)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +28,7 @@ def rows(batch: int) -> pa.Table:
 
 
 def tables(folder: Path) -> DeltaTables:
-    made = DeltaTables(cast(Any, None), str(folder), "app")
+    made = DeltaTables(str(folder), "app")
     made.prepare({"matches": SCHEMA})
     return made
 
@@ -127,7 +127,7 @@ def test_a_column_of_another_type_or_spelling_is_refused(
 
 def test_what_a_batch_finds_besides_what_it_wrote_is_added_once(tmp_path: Path) -> None:
     """Of the table's files only those are read that may hold the rows: the first has gone."""
-    job = DeltaTables(cast(Any, None), str(tmp_path), "app")
+    job = DeltaTables(str(tmp_path), "app")
     job.prepare({"quarantine": pa.schema([*QUARANTINE_SCHEMA, ("of_later", pa.int64())])})
     for batch in range(3):
         job.append("quarantine", quarantined(10 * batch, 10 * batch + 5), batch)
@@ -170,7 +170,7 @@ def test_the_log_says_between_which_values_a_file_lies(tmp_path: Path) -> None:
         *(("n", pa.int64()), ("t", pa.timestamp("us", "UTC")), ("s", pa.string()), ("d", pa.date32())),
         *(("far", pa.date32()), ("x", pa.float64()), ("none", pa.string()), ("ns", pa.list_(pa.int64()))),
     ])  # fmt: skip
-    job = DeltaTables(cast(Any, None), str(tmp_path), "app")
+    job = DeltaTables(str(tmp_path), "app")
     job.prepare({"matches": schema})
     columns: list[list[Any]] = [[7, None, -3], [1_500_001, -1, None], ["é", "b", "c"], [0, 1, None]]
     columns += [[0, 4_000_000, 0], [1.5, float("nan"), 0.0], [None] * 3, [[1], [], None]]

@@ -307,8 +307,9 @@ def test_an_address_that_cannot_be_read_is_named_as_it_was_given() -> None:
         answer = spark_pace(*command)
         assert (answer.returncode, answer.stderr.count("\n")) == (1, 1)
         assert answer.stderr.startswith("memory://x/out/m")
-        got = "Generic URL error ↳ Unable to recognise URL "
-        assert f" — must be where it can be read; got: {got}" in answer.stderr
+        got = "Generic URL error: Unable to recognise URL "
+        must = "must be a place in a store that answers and that this job may read"
+        assert f" — {must}; got: {got}" in answer.stderr
 
 
 def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:

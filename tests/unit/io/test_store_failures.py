@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files.store import _failure
+from spark_pace.io.files.store_failures import failure
 
 ASKED = "Generic S3 error: Error performing"
 BUSY = "in 60s, after 9 retries - Server returned non-2xx status code: 503 Slow Down"
@@ -29,6 +29,6 @@ BUSY = "in 60s, after 9 retries - Server returned non-2xx status code: 503 Slow 
 def test_a_folder_called_latest_is_not_taken_for_the_address_of_credentials(
     text: str, kind: type[SetupError], got: str
 ) -> None:
-    failure = _failure("s3a://bucket/latest", text)
-    assert type(failure) is kind
-    assert got in str(failure)
+    told = failure("s3a://bucket/latest", text)
+    assert type(told) is kind
+    assert got in str(told)

@@ -45,6 +45,8 @@ ALLOWED = {
     "spark_pace.io.files": {"spark_pace.errors"},
     "spark_pace.io.files.store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
     "spark_pace.io.files.objects": {"spark_pace.io.files", "obstore"},
+    "spark_pace.io.files.store_tree": {"spark_pace.io.files", "obstore"},
+    "spark_pace.io.files.table_place": {"spark_pace.io.files", "deltalake"},
     "spark_pace.io.text.compiled_reader": {
         "spark_pace.ways",
         "spark_pace.io.text",
@@ -55,11 +57,15 @@ ALLOWED = {
     "spark_pace.io.delta_tables": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "delta", "pyarrow", "deltalake"),
     },
-    "spark_pace.io.delta_check": {"spark_pace.errors", "spark_pace.io.sink_owner", "pyarrow", "deltalake"},
-    "spark_pace.io.sink_owner": {"spark_pace.errors", "pyarrow", "pyspark", "deltalake"},
-    "spark_pace.io.delta_file": {"deltalake", "numpy", "pyarrow"},
+    "spark_pace.io.delta_check": {
+        *("spark_pace.errors", "spark_pace.io.files", "spark_pace.io.sink_owner", "pyarrow", "deltalake"),
+    },
+    "spark_pace.io.sink_owner": {
+        *("spark_pace.errors", "spark_pace.io.delta_log", "spark_pace.io.files", "pyarrow", "deltalake"),
+    },
+    "spark_pace.io.delta_file": {"spark_pace.io.files", "deltalake", "numpy", "pyarrow"},
     "spark_pace.io.html.match_frame": {"spark_pace.errors", "spark_pace.io", "pandas", "pyarrow"},
-    "spark_pace.io.query": {"spark_pace.errors", "pyarrow", "deltalake"},
+    "spark_pace.io.query": {"spark_pace.errors", "spark_pace.io.files", "pyarrow", "deltalake"},
     "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
     "spark_pace.job_file": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.rules"),

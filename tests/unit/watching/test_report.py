@@ -159,7 +159,7 @@ def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -
     failure = Failure("2026-11-01T00:00:00Z", HOSTILE)
     write_cursor(cursor, Cursor({"matches": Place(1, 0, 0)}, failure=failure))
     refusal = Refusal(Alert("job/matches/rule_0/0", "rule_0", "{}"), "400", HOSTILE)
-    RefusedTable(f"{watched.spec.sink_path}/alerts_refused").add("pager", [refusal])
+    RefusedTable(watched.tables.place("alerts_refused")).add("pager", [refusal])
     told = told_of(watched)
     said = f"4 wait; failing since 2026-11-01T00:00:00Z: {HOSTILE}"
     assert [(one["target"], one["rows_waiting"], one["said"]) for one in told["alerts"]] == [

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,7 +41,7 @@ class Killed(Exception):
 
 @pytest.fixture
 def host(plan: Plan, tmp_path: Path) -> MergerHost:
-    tables = DeltaTables(cast(Any, None), str(tmp_path / "out"), "app")
+    tables = DeltaTables(str(tmp_path / "out"), "app")
     tables.prepare(table_schemas([planned.rule for planned in plan.rules]))
     (tmp_path / "offsets").mkdir()
     for number in range(2):

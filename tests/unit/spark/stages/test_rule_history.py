@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -25,7 +24,7 @@ class Written:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.tables = DeltaTables(cast(Any, None), str(folder), "app")
+        self.tables = DeltaTables(str(folder), "app")
         self.tables.prepare({CHANGES: CHANGES_SCHEMA})
 
     def batch(self, number: int, rules: dict[str, int], paused: Collection[str] = ()) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -55,7 +55,7 @@ class Job:
         self.checkpoint = Checkpoint(self.folder / "checkpoint")
         for notes in (self.checkpoint.offsets, self.checkpoint.commits):
             notes.mkdir(parents=True)
-        self.tables = DeltaTables(cast(Any, None), str(self.folder), "app")
+        self.tables = DeltaTables(str(self.folder), "app")
         self.tables.prepare({CHANGES: CHANGES_SCHEMA})
 
     def maybe_killed(self) -> None:

@@ -1,0 +1,50 @@
+"""What an object store answers, as an error that says what to do."""
+
+from __future__ import annotations
+
+import re
+
+from spark_pace.errors import SetupError, UnfitError, one_line
+
+_TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
+_STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
+_ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
+_PASSING = re.compile("408|409|429|5")  # a busy store, or one that fails itself
+_BROKEN = re.compile("HTTP error|IO error")  # the words for what fails below a store's own answers
+# where machines of a cloud are asked for their credentials; an object may have a folder of that name
+_OF_THE_MACHINE = re.compile(r"performing \w+ [a-z]+://[^/\s]+/latest/(?:api|meta-data)/")
+# how delta-rs sets out the causes of an error, in colours
+_BECAUSE = re.compile(r"\s*(?:\x1b\[\d*m)?↳(?:\x1b\[\d*m)?\s*")
+_COLORS = re.compile(r"\x1b\[\d*m")
+_OF_A_STORE = re.compile(r"Generic \w+ error|object store|necessary privileges|non-2xx status")
+
+
+def told_by(error: Exception) -> str:
+    """The text of an error of delta-rs in one line, without its colours."""
+    return " ".join(_COLORS.sub("", _BECAUSE.sub(": ", str(error).strip())).split())
+
+
+def is_of_a_store(text: str) -> bool:
+    """True for the text of an error by which delta-rs tells that a request to a store failed."""
+    return _OF_A_STORE.search(text) is not None
+
+
+def failure(address: str, text: str) -> SetupError:
+    """The error for what the library says of a request that failed."""
+    must = "must be a place in a store that answers and that this job may read"
+    told, status, asked = (pattern.search(text) for pattern in (_TOLD, _STATUS, _ASKED))
+    got = ": ".join(filter(None, told.groups())) if told else status[1] if status else text
+    got = one_line(got.strip()).rstrip(".")
+    if _OF_THE_MACHINE.search(text):
+        do = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the settings of fs.s3a under `spark`."
+        return UnfitError(f"{address} — {must}; got no credentials. {do}")
+    if status and status[1][:3] in ("401", "403"):
+        do = "Correct the credentials, or the rights that they have."
+        return UnfitError(f"{address} — {must}; got: {got}. {do}")
+    passes = _PASSING.match(status[1]) if status else _BROKEN.search(text)
+    if not passes:
+        do = "Correct the address, the region or the endpoint."
+        return UnfitError(f"{address} — {must}; got: {got}. {do}")
+    if not status:
+        got = f"no answer at {asked[1]}" if asked else "an answer that breaks off"
+    return SetupError(f"{address} — {must}; got: {got}. Start the store, or correct the endpoint.")

@@ -1,0 +1,173 @@
+"""Tables in an object store: the same as in a folder, by a server that speaks S3; also while it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from examples.cluster.store_server import StoreServer
+from spark_pace.errors import StateError
+from spark_pace.io.delta_log import DeltaLog
+from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.query import read_table
+from spark_pace.io.table_files import stored_count, stored_rows
+from tests.support.faulty_store import FAULTS, LOSES_ANSWER, FaultyStore
+
+SCHEMA = pa.schema([("rule", pa.string()), ("out_seq", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+KINDS = ("folder", "store")
+BATCHES = 15
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    started = StoreServer(tmp_path_factory.mktemp("store"))
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def bucket(server: StoreServer, tmp_path: Path) -> str:
+    name = tmp_path.name[-40:].replace("_", "-").strip("-")
+    server.bucket(name)
+    return name
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> TablePlace:
+    if request.param == "folder":
+        return TablePlace.of(tmp_path / "out of it")
+    server: StoreServer = request.getfixturevalue("server")
+    return in_store(server, f"s3a://{request.getfixturevalue('bucket')}/out of it", server.endpoint)
+
+
+def in_store(server: StoreServer, address: str, endpoint: str) -> TablePlace:
+    return TablePlace(
+        address, StoreSettings.of(address, {}, server.environment | {"AWS_ENDPOINT_URL": endpoint})
+    )
+
+
+def rows(first: int, count: int = 1) -> pa.Table:
+    numbers = range(first, first + count)
+    return pa.table({"rule": ["a"] * count, "out_seq": numbers, "at": numbers}, SCHEMA)
+
+
+def numbers(place: TablePlace) -> list[int]:
+    return sorted(read_table(place, "matches", ["out_seq"])["out_seq"].to_pylist())
+
+
+def made(place: TablePlace) -> DeltaTables:
+    tables = DeltaTables(place, "app")
+    tables.prepare({"matches": SCHEMA})
+    tables.claim()
+    return tables
+
+
+def test_an_append_is_done_once(place: TablePlace) -> None:
+    tables = made(place)
+    tables.append("matches", rows(0, 2), 0)
+    for again in (tables, made(place)):
+        again.append("matches", rows(0, 2), 0)
+    again.append("matches", SCHEMA.empty_table(), 1)
+    tables.append("matches", rows(5), 1)  # another process has done it meanwhile
+    assert numbers(place) == [0, 1]
+    assert made(place).written(["matches", "late"]) == {"matches": 1}
+    assert again.last_batch("late") == -1 and again.has_batch("matches", 1)
+
+
+def test_a_log_is_read_commit_by_commit_and_from_its_checkpoints(place: TablePlace) -> None:
+    tables = made(place)
+    for batch in range(25):
+        tables.append("matches", rows(batch), batch)
+    log = DeltaLog((place / "matches").files())
+    assert log.versions()[-1] == 25 and log.has(25) and not log.has(26)
+    assert [stored_count(log.folder, file) for file in log.commit(3).added] == [1]
+    found = [stored_rows(log.folder, file)["out_seq"].to_pylist() for file in log.files(25)]
+    assert found == [[number] for number in range(25)]
+    assert numbers(place) == [*range(25)]
+    tables.append_missing("matches", rows(24, 3), ["rule", "out_seq"])
+    assert numbers(place) == [*range(27)]
+
+
+def test_columns_are_added_and_others_refused(place: TablePlace) -> None:
+    tables = made(place)
+    tables.append("matches", rows(0), 0)
+    tables.prepare({"matches": pa.schema([*SCHEMA, ("total", pa.float64())])})
+    tables.append("matches", rows(1).append_column("total", pa.array([0.5])), 1)
+    assert read_table(place, "matches").sort_by("out_seq")["total"].to_pylist() == [None, 0.5]
+    with pytest.raises(StateError, match=r"/matches — must have a column rule of type BIGINT; got rule of"):
+        tables.require_columns({"matches": pa.schema([("rule", pa.int64())])})
+
+
+def test_a_sink_has_one_owner_as_long_as_its_tables_are_there(
+    request: pytest.FixtureRequest, place: TablePlace
+) -> None:
+    tables = made(place)
+    tables.append("matches", rows(0), 0)
+    tables.claim()
+    with pytest.raises(StateError, match="must be written by this checkpoint alone; got the mark"):
+        DeltaTables(place, "other").claim()
+    with pytest.raises(StateError, match=r"matches — must be written by this checkpoint alone; got rows"):
+        DeltaTables(place, "other").written(["matches"])
+    remove(request, place / "_owner")
+    with pytest.raises(StateError, match="_owner — must stay as long as a job writes to it"):
+        tables.claim()
+
+
+def remove(request: pytest.FixtureRequest, place: TablePlace, ending: str = "") -> None:
+    """Remove files of a table by their ending."""
+    folder = Path(place.address)
+    if not place.is_here:
+        server: StoreServer = request.getfixturevalue("server")
+        folder = server.data / place.address.removeprefix("s3a://")
+    for path in folder.rglob(f"*{ending}"):
+        if path.is_file():
+            path.unlink()
+
+
+def test_a_table_that_has_lost_a_file_is_refused(request: pytest.FixtureRequest, place: TablePlace) -> None:
+    tables = made(place)
+    tables.append("matches", rows(0), 0)
+    remove(request, place / "matches", ".parquet")
+    with pytest.raises(StateError, match=r"matches — must have all its files as they were written; got none"):
+        made(place).written(["matches"])
+    with pytest.raises(StateError, match="must have all its files as they were written"):
+        numbers(place)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_fails_between_job_and_store_each_batch_is_written_once(
+    server: StoreServer, bucket: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = list[str]()
+    commit = DeltaTable.create_write_transaction
+
+    def noted(*args: Any, **options: Any) -> None:
+        try:
+            commit(*args, **options)
+        except Exception as error:
+            failed.append(type(error).__name__)
+            raise
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", noted)
+    proxy = FaultyStore(int(server.endpoint.rpartition(":")[2]), 0.1, 7, (fault,))
+    address = f"s3a://{bucket}/out"
+    sound = in_store(server, address, server.endpoint)
+    tables = made(in_store(server, address, proxy.endpoint))
+    for batch in range(BATCHES):
+        tables.append("matches", rows(batch), batch)
+        tables.claim()
+    proxy.close()
+    assert proxy.happened[fault] > 5
+    assert numbers(sound) == [*range(BATCHES)]
+    log = DeltaLog((sound / "matches").files())
+    assert log.versions() == [*range(BATCHES + 1)]
+    assert made(sound).written(["matches"]) == {"matches": BATCHES - 1}
+    if fault == LOSES_ANSWER:  # of a commit too: the next try meets it in the log
+        assert "CommitFailedError" in failed
