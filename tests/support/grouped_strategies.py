@@ -56,6 +56,19 @@ SHAPES: tuple[tuple[Kind, ...], ...] = (
     ("one", "group", "one", "one"),
     ("one", "group", "one", "group"),
 )
+# of groups that directly follow each other
+NEIGHBOURS: tuple[tuple[Kind, ...], ...] = (
+    ("one", "group", "group", "one"),
+    ("one", "group", "group", "one"),
+    ("group", "group", "one"),
+    ("group", "group"),
+    ("one", "group", "group"),
+    ("one", "group", "group", "group"),
+    ("group", "group", "group", "one"),
+    ("one", "group", "group", "one", "one"),
+    ("one", "one", "group", "group", "one"),
+    ("group", "group", "one", "group"),
+)
 
 
 @dataclass(frozen=True)
@@ -147,11 +160,14 @@ def wheres(draw: st.DrawFn, named: tuple[Named, ...]) -> tuple[Conjunct, ...]:
 
 @composite
 def kinds_of(
-    draw: st.DrawFn, negation: bool, repetition: bool, trailing: bool
+    draw: st.DrawFn,
+    negation: bool,
+    repetition: bool,
+    trailing: bool,
+    shapes: tuple[tuple[Kind, ...], ...],
 ) -> tuple[tuple[Kind, ...], bool]:
     """The kinds of a pattern's components, and whether it is strict."""
-    shapes = [shape for shape in SHAPES if repetition or "group" not in shape]
-    shape = list(chosen(draw, shapes))
+    shape = list(chosen(draw, [shape for shape in shapes if repetition or "group" not in shape]))
     if not negation:
         return tuple(shape), "group" not in shape or draw(st.integers(0, 3)) == 3
     kinds: list[Kind] = [shape[0]]
@@ -193,20 +209,30 @@ def rare() -> st.SearchStrategy[Expr]:
 
 @composite
 def grouped_patterns(
-    draw: st.DrawFn, context: Context, *, in_span: bool = False, close_window: bool = False
+    draw: st.DrawFn,
+    context: Context,
+    *,
+    in_span: bool = False,
+    close_window: bool = False,
+    neighbours: bool = False,
 ) -> Pattern:
-    """A sequence with at least one group or negated component, or a strict one."""
+    """A sequence with at least one group or negated component, or a strict one.
+
+    `neighbours`: with groups that directly follow each other.
+    """
     negation = close_window or draw(st.booleans())
-    kinds, strict = draw(
-        kinds_of(negation, not close_window and draw(st.integers(0, 3)) > 0, draw(st.booleans()))
-    )
+    repetition = neighbours or (not close_window and draw(st.integers(0, 3)) > 0)
+    shapes = NEIGHBOURS if neighbours else SHAPES
+    kinds, strict = draw(kinds_of(negation, repetition, draw(st.booleans()), shapes))
     names = tuple("pqrstuvwxyz"[: len(kinds)])
     inner = [kind for kind in kinds if kind != "negated"]
     components, place = [], 0
     near = not strict and draw(st.integers(0, 3)) == 0
     for name, kind, test in zip(names, kinds, tests_of(kinds, draw(st.integers(0, 2)) > 0), strict=True):
         follows = near and kind == "one" and bool(components) and not components[-1].negated
-        times = REPEATED if place in (0, len(inner) - 1) else (*REPEATED, *OPTIONAL, *OPTIONAL)
+        follows_group = place > 0 and kind == inner[place - 1] == "group"
+        either = kind == "negated" or place in (0, len(inner) - 1) or follows_group
+        times = REPEATED if either else (*REPEATED, *OPTIONAL, *OPTIONAL)
         place += kind != "negated"
         components.append(
             Component(

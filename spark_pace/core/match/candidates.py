@@ -107,7 +107,7 @@ def bounds_of(search: Search, ranges: Ranges) -> list[Ints]:
         return bounds
     reach = search.preceding(last, ranges.end) if ranges.last is None else ranges.last
     for level in range(last - 1, 0, -1):
-        reach = search.preceding(level, reach)
+        reach = search.preceding(level, reach + search.between.shape.may_coincide(level + 1))
         bounds[level] = np.minimum(ranges.end, reach + 1)
     return bounds
 

@@ -2,9 +2,8 @@
 
 A search chooses *anchors*: the event of each component that stands for one event, the first event of a group
 in first place, and the last event of a group in last place. The anchors determine a candidate, because a
-group has all events that match it between its neighbours. In the context *next* a group may directly follow
-another one. Then the first event of the second group is an anchor too, because it tells where the first group
-ends.
+group has all events that match it between its neighbours. Where a group directly follows another one, its
+first event is an anchor too, because it tells where the group before ends.
 """
 
 from __future__ import annotations
@@ -94,6 +93,8 @@ class Gap:
             right anchor.
         first: True if the group is optional and in first place: where it is empty, both anchors are the event
             of the component behind it.
+        handed: True if the right anchor is the first event of a group that directly follows this one: the
+            first that matches, once this group has its least number.
     """
 
     group: int | None = None
@@ -105,6 +106,7 @@ class Gap:
     closed: bool = False
     adjoined: bool = False
     first: bool = False
+    handed: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class _Building:
             own_gap = Gap(
                 self.group, times or _ANY, from_left, to_right, before, behind, closed, adjoined, first
             )
-            self.gaps.append(own_gap)
+            self.gaps.append(replace(own_gap, handed=own.times is not None and not to_right))
         self.complete.setdefault(component, len(self.anchors))
         self.anchors.append(component)
         if len(self.anchors) > 1:  # the group of anchor 0 stands in the gap behind it, too

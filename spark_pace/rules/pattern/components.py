@@ -59,11 +59,10 @@ _NO_KEYS = {
 _ORDERS = ("sequence", "conjunction", DISJUNCTION)
 
 
-def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, walks: bool) -> Listed | None:
+def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> Listed | None:
     """Read the components; None if their names, which conditions need, cannot be read.
 
-    `opened`: an event opens the rule's span, so that conditions may name it. `walks`: the context takes
-    component after component, so that groups may be neighbours.
+    `opened`: an event opens the rule's span, so that conditions may name it.
     """
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
@@ -88,7 +87,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool, 
     if order == "conjunction":
         check_plain(found, rule.report)
         return Listed(order, components, misspelt, sequences=sequences)
-    check_places(found, node.place, rule.report, walks=walks)
+    check_places(found, node.place, rule.report)
     leading = leading_of(found)
     return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())
 

@@ -32,7 +32,7 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     """
     selecting = read_selecting(rule)
     opened = opens_span(rule)
-    listed = read_components(rule, schema, opened=opened, walks=walks(selecting.context.way))
+    listed = read_components(rule, schema, opened=opened)
     if listed is None:
         check_syntax(rule, ("where", "emit"))
         return None
@@ -67,7 +67,7 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
 
 def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
     """Report what is wrong with pattern, where and emit, without knowing the attributes."""
-    listed = read_components(rule, None, opened=opens_span(rule), walks=walks(selecting.context.way))
+    listed = read_components(rule, None, opened=opens_span(rule))
     check_syntax(rule, ("where", "emit"))
     if listed is not None:
         _check_together(rule, listed, selecting)

@@ -54,14 +54,13 @@ class Placed:
     within_us: int | None = None
 
 
-def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, walks: bool) -> None:
+def check_places(found: Sequence[Placed], sequence: Place, report: Report) -> None:
     """Report components in places where they are not allowed.
 
     Args:
         found: the components, in the order of the sequence.
         sequence: the place of the whole sequence.
         report: gets the problems.
-        walks: True if the context takes component after component.
     """
     positive = [placed for placed in found if not placed.component.negated]
     if not positive:
@@ -83,7 +82,7 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report, *, wa
         )
     _check_follows(found[len(leading) :], report)
     _check_optional_last(found, positive, report)
-    _check_neighbours(positive, report, walks=walks)
+    _check_neighbours(positive, report)
 
 
 def leading_of(found: Sequence[Placed]) -> Sequence[Placed]:
@@ -175,20 +174,13 @@ def _from_one(most: int | None) -> str:
     return "1+" if most is None else "1" if most == 1 else f"1..{most}"
 
 
-def _check_neighbours(positive: Sequence[Placed], report: Report, *, walks: bool) -> None:
+def _check_neighbours(positive: Sequence[Placed], report: Report) -> None:
+    """Report repeated or optional components that cannot directly follow another such component."""
     for before, after in pairwise(positive):
         if before.component.times is None or after.component.times is None:
             continue
         got = f"{quote(after.component.name)} after {quote(before.component.name)}"
-        if not walks:
-            report.add(
-                after.times,
-                "must not be repeated or optional next to another such component (negated ones aside)",
-                got,
-                "Put a component that stands for one event between them: it says where the group ends. "
-                'Or use a context with "next".',
-            )
-        elif before is positive[0] and before.component.times.least == 0:
+        if before is positive[0] and before.component.times.least == 0:
             report.add(
                 after.times,
                 "must stand for one event behind an optional component in first place",

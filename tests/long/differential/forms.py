@@ -21,7 +21,7 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Within,
 )
-from spark_pace.core.plan.shape import optional_last_of
+from spark_pace.core.plan.shape import optional_last_of, shape_of
 from tests.support.absence_strategies import absent_rules, with_absences
 from tests.support.aggregate_strategies import aggregate_rules
 from tests.support.disjunction_strategies import disjunctive_rules
@@ -37,6 +37,7 @@ from tests.support.form_strategies import (
 )
 from tests.support.further_strategies import further_rules
 from tests.support.grouped_strategies import grouped_rules
+from tests.support.neighbour_strategies import neighbouring_rules
 from tests.support.optional_strategies import WITH_OPTIONAL_LAST, optional_first_rules, optional_last_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules, valued_back
 from tests.support.strategies import (
@@ -191,7 +192,14 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
         found += [optional_last_rules((context,)), optional_last_rules((context,), spans())]
     found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
     found += [further_rules().flatmap(forgetful)]
-    return [*found, optional_last_rules(spans=predicate_spans(), opened=True)]
+    found += [optional_last_rules(spans=predicate_spans(), opened=True)]
+    for context in CONTEXTS:
+        found += [neighbouring_rules((context,)), neighbouring_rules((context,), spans())]
+    found += [
+        neighbouring_rules(spans=predicate_spans(), opened=True),
+        neighbouring_rules().flatmap(forgetful),
+    ]
+    return found
 
 
 KINDS_OF_RULES = (
@@ -204,6 +212,7 @@ KINDS_OF_RULES = (
     "join",
     "by columns",
     "repeated",
+    "groups beside groups",
     "optional",
     "until",
     "run",
@@ -293,6 +302,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
         yield "optional first"
     if optional_last_of(pattern) is not None:
         yield "optional last"
+    if any(gap.handed for gap in shape_of(pattern).gaps):
+        yield "groups beside groups"
     for component in pattern.components:
         yield from _forms_of_component(component)
     if any(component.negated for component in pattern.components):

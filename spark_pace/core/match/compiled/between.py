@@ -5,9 +5,14 @@ from __future__ import annotations
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.compiled.aggregates import begun, ended, grown
 from spark_pace.core.match.compiled.arguments import BEFORE, BEHIND, WHOLE, Placement, Sequence
-from spark_pace.core.match.compiled.further import group_begun, joins
+from spark_pace.core.match.compiled.group_events import (
+    begins_behind,
+    events_between,
+    limit_between,
+    next_between,
+)
 from spark_pace.core.match.compiled.interpreter import first_that_holds, is_active, is_tested
-from spark_pace.core.match.compiled.places import first_unused, next_place, place_near, place_of, span_of
+from spark_pace.core.match.compiled.places import next_place, place_of, span_of
 from spark_pace.machine_code.kernel import part
 
 FITS, DIFFERS, NO_FURTHER = (
@@ -55,73 +60,6 @@ def _stays(sequence: Sequence, one: int, own: int) -> bool:
 
 
 @part
-def _members(sequence: Sequence, placement: Placement, gap: int) -> tuple[int, int, int]:
-    """Where the events of the group between two placed anchors stand.
-
-    Returns:
-        the place of the first one, the place behind all rows of the set, and the row behind the last one.
-    """
-    low = placement.taken[gap] + 1 - sequence.gaps[gap, 3]
-    first, high = _next_of_set(sequence, placement, sequence.gaps[gap, 0], low)
-    if sequence.further.numbers[gap] >= 0 and first < high:
-        group_begun(sequence.further, gap, sequence.searched.rows.pools[first])
-    return first, high, _limit(sequence, placement, gap)
-
-
-@part
-def _next_member(sequence: Sequence, placement: Placement, gap: int, span: tuple[int, int, int]) -> int:
-    """The place of the group's next event behind a place; `stop`, or one of a row from `until` on, for none.
-
-    `span` has the place, `stop`, and `until`, as `_members` gives them.
-    """
-    place, stop, until = span
-    place = first_unused(sequence.searched, placement.turn, place + 1, stop)
-    if sequence.further.numbers[gap] < 0:
-        return place
-    pools = sequence.searched.rows.pools
-    while place < stop and pools[place] < until:
-        if joins(sequence.further, gap, pools[place]):
-            return place
-        if sequence.gaps[gap, 9]:  # the run is broken
-            return stop
-        place = first_unused(sequence.searched, placement.turn, place + 1, stop)
-    return place
-
-
-@part
-def _next_of_set(sequence: Sequence, placement: Placement, own: int, row: int) -> tuple[int, int]:
-    """The place of the first row of a set from a row on that is not used up, and the place behind the set."""
-    rows = sequence.searched.rows
-    group = rows.first_groups[rows.paths[own]]
-    low, high = rows.groups[group], rows.groups[group + 1]
-    first = place_near(rows.pools, low, high, row, sequence.searched.hints[own])
-    sequence.searched.hints[own] = first
-    return first_unused(sequence.searched, placement.turn, first, high), high
-
-
-@part
-def _limit(sequence: Sequence, placement: Placement, gap: int) -> int:
-    """The row behind the last one that the group between two placed anchors can have."""
-    limit = placement.taken[gap + 1] + sequence.gaps[gap, 4]
-    if sequence.gaps[gap, 7] < 0:
-        return int(limit)
-    if len(sequence.searched.unused.turns) == 0:
-        return int(min(limit, sequence.ends[sequence.gaps[gap, 7], placement.taken[gap]]))
-    pools, left = sequence.searched.rows.pools, placement.taken[gap]
-    if sequence.gaps[gap, 8] >= 0:
-        place, stop = _next_of_set(sequence, placement, sequence.gaps[gap, 8], left + 1)
-        limit = min(limit, pools[place]) if place < stop else limit
-    if sequence.gaps[gap, 9]:
-        place, stop = _next_of_set(sequence, placement, sequence.gaps[gap, 0], left + 1)
-        seq = sequence.seq[left] + 1
-        while place < stop and pools[place] < limit and sequence.seq[pools[place]] == seq:
-            seq += 1
-            place = first_unused(sequence.searched, placement.turn, place + 1, stop)
-        limit = min(limit, pools[place]) if place < stop else limit
-    return int(limit)
-
-
-@part
 def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
     """How many events the group between two anchors has; where rows are used up, no more than need be.
 
@@ -132,18 +70,18 @@ def _size(sequence: Sequence, placement: Placement, gap: int) -> int:
         return 0
     if len(sequence.searched.unused.turns) == 0:
         before = sequence.before[own - len(sequence.order)]
-        low, high = placement.taken[gap] + 1 - sequence.gaps[gap, 3], _limit(sequence, placement, gap)
+        low, high = placement.taken[gap] + 1 - sequence.gaps[gap, 3], limit_between(sequence, placement, gap)
         return int(max(0, before[high] - before[low]))
     right, needs_right = (
         placement.taken[gap + 1],
         sequence.further.numbers[gap] >= 0 and sequence.gaps[gap, 4],
     )
     limit = sequence.seq[right] + 1 if sequence.gaps[gap, 5] or needs_right else max(least, most + 1)
-    place, stop, until = _members(sequence, placement, gap)
+    place, stop, until = events_between(sequence, placement, gap)
     size, last = 0, -1
     while place < stop and sequence.searched.rows.pools[place] < until and size < limit:
         size, last = size + 1, sequence.searched.rows.pools[place]
-        place = _next_member(sequence, placement, gap, (place, stop, until))
+        place = next_between(sequence, placement, gap, (place, stop, until))
     return -1 if needs_right and last != right else size
 
 
@@ -156,12 +94,14 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
     if sequence.gaps[gap, 10]:
         if placement.taken[gap] == placement.taken[gap + 1]:
             return FITS
-        place, stop, _ = _members(sequence, placement, gap)
+        place, stop, _ = events_between(sequence, placement, gap)
         if place >= stop or sequence.searched.rows.pools[place] != placement.taken[gap]:
             return DIFFERS  # it is the event of the component behind, and cannot begin the group
+    if sequence.gaps[gap, 11] and begins_behind(sequence, placement, gap) != placement.taken[gap + 1]:
+        return DIFFERS
     size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
     ends = sequence.gaps[gap, 7] >= 0
-    if ends and sequence.gaps[gap, 4] and _limit(sequence, placement, gap) <= placement.taken[gap + 1]:
+    if ends and sequence.gaps[gap, 4] and limit_between(sequence, placement, gap) <= placement.taken[gap + 1]:
         return NO_FURTHER
     if size < 0:
         return DIFFERS
@@ -171,7 +111,8 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
         if missing > 0:
             return NO_FURTHER
     if most >= 0 and size > most:
-        return DIFFERS if ends and sequence.step < 0 else NO_FURTHER  # further back it may end sooner
+        sooner = sequence.step < 0 and (ends or sequence.gaps[gap, 11])  # it may end further back
+        return DIFFERS if sooner else NO_FURTHER
     if sequence.gaps[gap, 6]:
         last = _last_before(sequence, placement, gap)
         if sequence.seq[placement.taken[gap + 1]] - sequence.seq[last] != 1:
@@ -183,11 +124,11 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
 def _last_before(sequence: Sequence, placement: Placement, gap: int) -> int:
     """The row of the last event of the group between two anchors; of the left anchor if it is empty."""
     pools, turns = sequence.searched.rows.pools, sequence.searched.unused.turns
-    first, stop, until = _members(sequence, placement, gap)
+    first, stop, until = events_between(sequence, placement, gap)
     if sequence.further.numbers[gap] >= 0:
         last = placement.taken[gap]
         while first < stop and pools[first] < until:
-            last, first = pools[first], _next_member(sequence, placement, gap, (first, stop, until))
+            last, first = pools[first], next_between(sequence, placement, gap, (first, stop, until))
         return int(last)
     place = place_of(pools, first, stop, until) - 1
     while place >= first and len(turns) and turns[pools[place]] < placement.turn:
@@ -201,11 +142,11 @@ def _aggregate(sequence: Sequence, placement: Placement, one: int) -> None:
     programs, count = sequence.searched.programs, 0
     gap = programs.aggregates[one, 0]
     cell = placement.taken[gap + 1]
-    place, stop, until = _members(sequence, placement, gap)
+    place, stop, until = events_between(sequence, placement, gap)
     begun(programs, one, cell)
     while place < stop and sequence.searched.rows.pools[place] < until:
         count = grown(programs, one, cell, sequence.searched.rows.pools[place], count)
-        place = _next_member(sequence, placement, gap, (place, stop, until))
+        place = next_between(sequence, placement, gap, (place, stop, until))
     ended(programs, one, cell, count)
 
 
@@ -240,12 +181,12 @@ def _region(sequence: Sequence, placement: Placement, one: int) -> tuple[int, in
     after, until = placement.taken[gap], placement.taken[gap + 1]
     if where == WHOLE:
         return after, until
-    place, stop, right = _members(sequence, placement, gap)
+    place, stop, right = events_between(sequence, placement, gap)
     while place < stop and sequence.searched.rows.pools[place] < right:
         if where == BEFORE:
             return after, sequence.searched.rows.pools[place]
         after = sequence.searched.rows.pools[place]
-        place = _next_member(sequence, placement, gap, (place, stop, right))
+        place = next_between(sequence, placement, gap, (place, stop, right))
     return after, until
 
 
@@ -291,14 +232,14 @@ def written(sequence: Sequence, placement: Placement, events: tuple[Ints, Ints, 
     members, roles, place = events
     for own in range(len(sequence.order)):
         if own > 0 and sequence.gaps[own - 1, 0] >= 0:
-            at, stop, until = _members(sequence, placement, own - 1)
+            at, stop, until = events_between(sequence, placement, own - 1)
             while at < stop and sequence.searched.rows.pools[at] < until:
                 members[place], roles[place] = (
                     sequence.searched.rows.pools[at],
                     sequence.roles[sequence.gaps[own - 1, 0]],
                 )
                 place += 1
-                at = _next_member(sequence, placement, own - 1, (at, stop, until))
+                at = next_between(sequence, placement, own - 1, (at, stop, until))
         if sequence.alone[own]:
             members[place], roles[place] = placement.taken[own], sequence.roles[own]
             place += 1

@@ -17,6 +17,7 @@ from spark_pace.core.match.compiled.between import (
     nearest_allowed,
     written,
 )
+from spark_pace.core.match.compiled.group_events import begins_before, begins_behind
 from spark_pace.core.match.compiled.places import next_place, span_of
 from spark_pace.machine_code.kernel import Kernel, inlined, part
 
@@ -69,13 +70,22 @@ def _enter(work: Work, turn: Turn, level: int) -> None:
         if own > 0 and (placement.mask >> (own - 1)) & 1:
             gap = sequence.gaps[own - 1]
             low = taken[own - 1] + 1 - ((gap[3] & gap[4]) | gap[10])
+            if gap[11]:
+                begins = begins_behind(sequence, placement, own - 1)
+                low, high = max(low, begins), min(high, begins + 1)
         if own < len(sequence.order) - 1 and (placement.mask >> (own + 1)) & 1:
             low = max(low, nearest_allowed(sequence, placement))
         first, stop, reason = span_of(sequence.searched, placement, low, high)
         room[AT, level], room[STOP, level], room[REASONS, level] = first, stop, reason
     else:
-        low, high = max(work.searches.low[turn.number], bound), taken[own + 1]
-        high += sequence.gaps[own, 3] & sequence.gaps[own, 4]
+        low = max(work.searches.low[turn.number], bound)
+        if (placement.mask >> (own + 1)) & 1:
+            high = taken[own + 1] + (sequence.gaps[own, 3] & sequence.gaps[own, 4])
+        else:
+            high = begins_before(sequence, placement)
+        if own > 0 and sequence.gaps[own - 1, 11]:  # what stands before is placed
+            begins = begins_behind(sequence, placement, own - 1)
+            low, high = max(low, begins), min(high, begins + 1)
         first, stop, reason = span_of(sequence.searched, placement, low, high)
         room[AT, level], room[STOP, level], room[REASONS, level] = stop - 1, first - 1, reason
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import takewhile
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from spark_pace.core.match.search.further_programs import further_of
 from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import window_end, window_start
-from spark_pace.core.plan.shape import Gap
+from spark_pace.core.plan.shape import Gap, Shape
 
 _NOTHING = np.zeros(0, np.int64)
 
@@ -180,16 +181,13 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
     sets, count, components = sets_of(search), stream.rows, search.pattern.components
     rows = np.arange(count if search.trailing else 0)
     ends = [between.ended(one, np.arange(count)) for one in _ends(search)]
-    last = search.steps - 1
-    order = {COMPLETION: [*range(last + 1)], LEAST: [last, *range(last)], GREATEST: [*range(last, -1, -1)]}[
-        sought
-    ]
+    order = _order(shape, sought)
     return Sequence(
         searched=searched_of(search, order, used),
         order=np.array(order),
         placed=np.cumsum([0, *(1 << own for own in order)])[:-1],
         step=-1 if sought == GREATEST else 1,
-        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 11),
+        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 12),
         ends=np.array(ends, np.int64).reshape(len(ends), count),
         forbids=np.array(_forbids(search), np.int64).reshape(-1, 5),
         further=further_of(search),
@@ -203,6 +201,22 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
     )
 
 
+def _order(shape: Shape, sought: int) -> list[int]:
+    """The anchors in the order in which they are placed.
+
+    Where groups directly follow each other, the anchor before them says where each of them begins.
+    """
+    last = len(shape.anchors) - 1
+    if sought != GREATEST:
+        return [*range(last + 1)] if sought == COMPLETION else [last, *range(last)]
+    order: list[int] = []
+    for own in range(last, -1, -1):
+        run = takewhile(lambda gap: shape.gaps[gap].handed, range(own, last))
+        if own == 0 or not shape.gaps[own - 1].handed:
+            order += [own, *(gap + 1 for gap in run)]
+    return order
+
+
 def _gap(search: Search, gap: Gap) -> tuple[int, ...]:
     """What `Sequence` says of a gap."""
     group = -1 if gap.group is None else search.steps + sets_of(search).index(gap.group)
@@ -213,7 +227,7 @@ def _gap(search: Search, gap: Gap) -> tuple[int, ...]:
         until = search.steps + len(sets_of(search)) + sets.index(gap.group) if gap.group in sets else -1
     anchors = (gap.from_left, gap.to_right, gap.closed, gap.adjoined)
     runs = gap.group in search.between.runs
-    return group, gap.times.least, most, *anchors, ends, until, runs, gap.first
+    return group, gap.times.least, most, *anchors, ends, until, runs, gap.first, gap.handed
 
 
 def _ends(search: Search) -> list[int]:
@@ -252,7 +266,14 @@ def _compares(search: Search, sought: int) -> int:
         beside = level if backwards else level + 1
         if gap.group is None or (beside == search.steps - 1 and not backwards):
             continue
-        either = np.intersect1d(rows_of[gap.group], search.members[beside], assume_unique=True)
-        if (gap.from_left and backwards) or len(either):
+        if gap.handed and not backwards:
+            continue  # what stands before says where the group behind begins
+        begins_it = level > 0 and shape.gaps[level - 1].handed
+        either = [] if begins_it and backwards else [(rows_of[gap.group], search.members[beside])]
+        if gap.handed:
+            either.append((rows_of[gap.group], search.members[level + 1]))
+            either += [(search.members[level], search.members[level + 1])] * (gap.times.least == 0)
+        shared = any(len(np.intersect1d(one, other)) for one, other in either)
+        if (gap.from_left and backwards and not begins_it) or shared:
             return 1 if backwards else 2
     return search.steps

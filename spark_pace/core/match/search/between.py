@@ -19,6 +19,7 @@ from spark_pace.core.match.search import optional_last
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.further_events import further_of
 from spark_pace.core.match.search.groups import aggregated
+from spark_pace.core.match.search.limits import begins_behind
 from spark_pace.core.match.search.runs import Runs
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
@@ -102,15 +103,24 @@ class Between:
             gap = self.shape.gaps[self._gaps[component]]
             left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))
             until = right + gap.to_right
-        before = self.before[component]
+        lo, hi = self.ranged(gap, left, until)
+        if capped and gap.times.most is not None and not gap.to_right:
+            hi = np.minimum(hi, lo + gap.times.most)
+        return lo, hi
+
+    def ranged(self, gap: Gap, left: Ints, until: Ints) -> tuple[Ints, Ints]:
+        """The events that the group of a gap has behind the rows `left` and before the rows `until`.
+
+        They are a range of its `members`, as two int64[m].
+        """
+        assert gap.group is not None
+        before, component = self.before[gap.group], gap.group
         lo = before[left + (not gap.from_left)]
         if component in self.ends:
             until = np.minimum(until, self.ended(component, left))
         hi = np.maximum(lo, before[until])
         if component in self.further:
             lo, hi = self.further[component].before(lo, hi, until)
-        if capped and gap.times.most is not None and not gap.to_right:
-            hi = np.minimum(hi, lo + gap.times.most)
         return lo, hi
 
     def members(self, component: int) -> Ints:
@@ -166,6 +176,8 @@ class Between:
             fits &= np.append(self.members(gap.group), -1)[hi - 1] == matrix[:, level]
         if gap.times.most is not None:
             fits &= size <= gap.times.most
+        if gap.handed and not capped:
+            fits &= matrix[:, level] == begins_behind(self, level, matrix[:, level - 1])
         seq = self.stream.seq
         if gap.closed:
             taken = size + 1 - gap.from_left - gap.to_right
@@ -176,38 +188,7 @@ class Between:
             fits &= alone | (seq[matrix[:, level]] - seq[last] == 1)
         return fits
 
-    def limit(self, level: int, left: Ints, *, capped: bool) -> Ints:
-        """int64[m], the row after the last one that may be the anchor of `level` behind the rows `left`.
-
-        Not all rows before this limit may be the anchor: `fits` and `allowed` decide.
-        """
-        gap, limit = self.shape.gaps[level - 1], np.full(len(left), self.stream.rows)
-        if gap.group is None:
-            for one in self.forbidding:
-                if one.gap == level - 1 and not one.conditions:
-                    limit = np.minimum(
-                        limit, self._row_of(one.component, self.before[one.component][left + 1])
-                    )
-        elif gap.times.most is not None and not capped and gap.group not in self.further:
-            most = self.before[gap.group][left + (not gap.from_left)] + gap.times.most
-            limit = self._row_of(gap.group, most)
-            if gap.group in self.ends:
-                limit = np.where(limit < self.ended(gap.group, left), limit, self.stream.rows)
-        if gap.to_right and gap.group in self.ends:
-            limit = np.minimum(limit, self.ended(gap.group, left))
-        if gap.closed:
-            behind = left + 1
-            if gap.group is not None:
-                behind = self._strangers(gap.group)[behind - self.before[gap.group][behind]]
-            limit = np.minimum(limit, behind)
-        return limit + 1
-
-    def _row_of(self, component: int, number: Ints) -> Ints:
-        """The rows of a component's events with these numbers, from 0 on; `stream.rows` if it has too few."""
-        rows = np.append(self.rows_of[component], self.stream.rows)
-        return rows[np.minimum(number, len(rows) - 1)]
-
-    def _strangers(self, group: int) -> Ints:
+    def strangers(self, group: int) -> Ints:
         """The rows that do not match the component of a group, and `stream.rows` behind them."""
         if group not in self._others:
             here = np.ones(self.stream.rows + 1, np.bool_)

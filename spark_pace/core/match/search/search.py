@@ -26,6 +26,7 @@ from spark_pace.core.match.search.comparison import (
     is_equality,
 )
 from spark_pace.core.match.search.level import Level
+from spark_pace.core.match.search.limits import narrowed
 from spark_pace.core.match.search.members import with_members
 from spark_pace.core.match.search.optional_last import for_one_event, full, with_events
 from spark_pace.core.match.search.technique import choose
@@ -242,7 +243,7 @@ class Search:
         rank = np.int64(0) if equality is None else equality.earlier_ranks[partial[:, equality.earlier]]
         after = after - self.between.shape.may_coincide(level)
         if self.levels[level].bound:
-            end = np.minimum(end, self.between.limit(level, partial[:, -1], capped=self.walking))
+            after, end = narrowed(self.between, level, partial[:, -1], (after, end), capped=self.walking)
         lo = np.searchsorted(keys, rank * self.stream.rows + after, "right")
         hi = np.searchsorted(keys, rank * self.stream.rows + end, "left")
         return pool, lo, np.where(rank < 0, lo, np.maximum(lo, hi))
