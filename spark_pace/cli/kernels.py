@@ -39,6 +39,10 @@ rules:
     pattern: {sequence: [a: "kind = 'a'", b: "kind = 'b'", c: "kind = 'c'"]}
     where: a.x < b.x and b.x < c.x
     within: 1 h
+  - name: optional_in_last_place
+    pattern: {sequence: [a: "kind = 'a'", {name: b, when: "kind = 'b'", times: 0..1}]}
+    where: a.x < first(b.x)
+    within: 1 h
   - name: any_order
     pattern: {conjunction: [a: "kind = 'a'", b: "kind = 'b'"]}
     where: a.x < b.x

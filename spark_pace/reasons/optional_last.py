@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_pace.core.match.search.optional_last import for_one_event
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.shape import runs
 from spark_pace.reasons.failure_reasons import (
@@ -45,5 +46,6 @@ def not_behind(stretch: Stretch, search: Search, rows: list[int], event: int) ->
     if runs(search.pattern, component) and event > last + 1:
         return not_strict(stretch, range(last + 1, event))
     if search.pattern.taking:
-        return false_condition(stretch, search.follower, [*rows, event])
+        follower = Search(search.stream, for_one_event(search.pattern))
+        return false_condition(stretch, follower, [*rows, event])
     return not_joined_to(stretch, search, component, before, event)

@@ -286,3 +286,16 @@ def search_sequences(sequence: Sequence, searches: Searches, answers: Answers, r
             answers.latest[index] = latest
         if uses_up:
             answers.ends[index] = begin
+
+
+@Kernel
+def search_following(sequence: Sequence, searches: Searches, answers: Answers, room: Ints) -> None:
+    """Add to candidates in `answers.found` the first row of the last anchor that fits, if there is one."""
+    work, last = Work(sequence, searches, answers, room), len(sequence.order) - 1
+    for index in range(len(searches.given)):
+        turn = Turn(index, 0, searches.bounds[index, last], False)
+        for own in range(last):
+            room[TAKEN, own] = answers.found[index, own]
+        _enter(work, turn, last)
+        if _search(work, turn, last, last):
+            answers.found[index, last] = room[TAKEN, last]

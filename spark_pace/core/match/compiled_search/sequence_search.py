@@ -20,7 +20,7 @@ from spark_pace.core.match.compiled.arguments import (
     Searches,
     Sequence,
 )
-from spark_pace.core.match.compiled.sequences import search_sequences
+from spark_pace.core.match.compiled.sequences import search_following, search_sequences
 from spark_pace.core.match.found_matches import Decided
 from spark_pace.core.match.search.further_programs import further_of
 from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
@@ -44,6 +44,22 @@ def walking(search: Search, starts: Ints, end: Ints) -> Ints:
     bounds = bounds_of(search, Ranges(starts, starts, end))
     sequence = _sequence(search, COMPLETION)
     return _run(sequence, _searches(starts, starts, bounds, second_thoughts=0)).found
+
+
+def following(search: Search, matrix: Ints, until: Ints) -> Ints:
+    """int64[m], the first row of the last anchor that fits behind a candidate's others; -1 where none does.
+
+    Args:
+        search: a sequence over a stream.
+        matrix: int64[m, n - 1], the rows of all anchors but the last.
+        until: int64[m], the row after the last one that may be taken.
+    """
+    sequence, last = _sequence(search, COMPLETION), np.ascontiguousarray(matrix[:, -1])
+    answers = Answers(np.column_stack([matrix, np.full(len(matrix), -1)]), *[_NOTHING] * 4)
+    searches = _searches(last, last, [until] * search.steps, second_thoughts=0)
+    room, rows = np.zeros((5, search.steps), np.int64), partial(candidates_at_most, until - last, 2)
+    search_following(sequence, searches, answers, room, steps=rows)
+    return np.ascontiguousarray(answers.found[:, -1])
 
 
 def least_of(search: Search, terminators: Ints, start: Ints) -> Ints:

@@ -15,6 +15,7 @@ from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Aggregate, Call, Column, Expr
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.step import step
+from spark_pace.core.match.search.technique import follows_compiled
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.component import Times
 from spark_pace.core.plan.rule import Pattern
@@ -41,12 +42,16 @@ def ends(between: Between, matrix: Ints) -> Ints:
 
 def for_one_event(pattern: Pattern) -> Pattern:
     """The pattern whose last component, an optional one, stands for one event; see `Pattern.taking`."""
+    asked = asked_of_one_event(pattern)
+    return replace(asked, where=(*pattern.where, *asked.where))
+
+
+def asked_of_one_event(pattern: Pattern) -> Pattern:
+    """What `for_one_event` gives, with the conditions alone that name the last component."""
     last = pattern.components[-1]
     one = replace(last, times=None, until=None, further=None)
-    taking = (replace(each, expr=_of_event(each.expr, last.name)) for each in pattern.taking)
-    return replace(
-        pattern, components=(*pattern.components[:-1], one), where=(*pattern.where, *taking), taking=()
-    )
+    taking = tuple(replace(each, expr=_of_event(each.expr, last.name)) for each in pattern.taking)
+    return replace(pattern, components=(*pattern.components[:-1], one), where=taking, taking=())
 
 
 def _of_event(expr: Expr, component: str) -> Expr:
@@ -70,14 +75,32 @@ def behind(search: Search, matrix: Ints) -> tuple[Ints, Ints, Ints]:
     if not search.pattern.taking:
         lo, hi = between.group(component, matrix, capped=True)
         return between.members(component), lo, hi
-    until, last = ends(between, matrix), matrix[:, -1]
-    if component in between.ends:
-        until = np.minimum(until, between.ended(component, last))
-    follower = search.follower.varied(walking=search.walking)
-    index, rows = step(follower, search.steps, matrix, last, until)
+    index, rows = _taken(search, matrix)
     lo, there = np.zeros(len(matrix), np.int64), np.zeros(len(matrix), np.int64)
     lo[index], there[index] = np.arange(len(index)), 1
     return rows, lo, lo + there
+
+
+def _taken(search: Search, matrix: Ints) -> tuple[Ints, Ints]:
+    """Which candidates take an event of the component, and which; see `step`. It is sought once."""
+    if search.taken is None or search.taken[0] is not matrix:
+        search.taken = matrix, *_sought(search, matrix)
+    return search.taken[1:]
+
+
+def _sought(search: Search, matrix: Ints) -> tuple[Ints, Ints]:
+    from spark_pace.core.match.compiled_search.sequence_search import following  # which needs `Search` itself
+
+    level, follower, until = search.steps, search.follower, ends(search.between, matrix)
+    component = len(search.pattern.components) - 1
+    if component in search.between.ends:
+        until = np.minimum(until, search.between.ended(component, matrix[:, -1]))
+    looked_up = follower.levels[level].looked_up
+    if looked_up or not follows_compiled(follower.pattern, walking=search.walking):
+        return step(follower.varied(walking=search.walking), level, matrix, matrix[:, -1], until)
+    rows = following(follower, matrix, until)
+    index = np.flatnonzero(rows >= 0)
+    return index, rows[index]
 
 
 def full(search: Search, matrix: Ints) -> Bools:

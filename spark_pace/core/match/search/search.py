@@ -28,7 +28,7 @@ from spark_pace.core.match.search.comparison import (
 from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.search.limits import narrowed
 from spark_pace.core.match.search.members import with_members
-from spark_pace.core.match.search.optional_last import for_one_event, full, with_events
+from spark_pace.core.match.search.optional_last import asked_of_one_event, full, with_events
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import columns_of
@@ -57,6 +57,8 @@ class Search:
         foresees: whether rows are left out that no row of a later level may follow.
         compared: comparisons of two components that are made, by the conditions.
         tables: what compiled code takes, once it is made.
+        taken: the candidates for which the event of an optional component in last place was sought last, and
+            what was found; see `optional_last`.
         before: for some levels int64[n + 1], how many of its members stand before each row of the stream.
     """
 
@@ -79,6 +81,7 @@ class Search:
         self.foresees = True
         self.compared: dict[Expr, Comparison] = {}
         self.tables: dict[object, object] = {}
+        self.taken: tuple[Ints, Ints, Ints] | None = None
         self.before: dict[int, npt.NDArray[np.int32]] = {}
 
     @property
@@ -114,7 +117,7 @@ class Search:
         other = copy(self)
         for name in anew:
             vars(other).pop(name, None)
-        vars(other).update(values, tables={})
+        vars(other).update(values, tables={}, taken=None)
         return other
 
     @cached_property
@@ -174,7 +177,7 @@ class Search:
     @cached_property
     def follower(self) -> Search:
         """The search that goes on to the event of an optional component in last place."""
-        return Search(self.stream, for_one_event(self.pattern))
+        return Search(self.stream, asked_of_one_event(self.pattern))
 
     def comparisons(self, exprs: Iterable[Expr]) -> list[Comparison]:
         """The comparisons of two components among some conditions."""

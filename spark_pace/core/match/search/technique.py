@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
+from spark_pace.core.expr import Aggregate, walk
 from spark_pace.core.match.search.comparison import is_comparison, is_equality
 from spark_pace.core.match.search.programs import is_program, is_testable
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Pattern, Strategy
-from spark_pace.core.plan.shape import Shape, places_of, shape_of
+from spark_pace.core.plan.shape import Gap, Shape, places_of, shape_of
 
 # `METHODS` in `spark_pace.rules.explanation.cost` says what each is
 How: TypeAlias = (
@@ -65,6 +66,27 @@ def choose(pattern: Pattern) -> Techniques:
     told = _Told(pattern)
     walk = _of_walk(told)
     return Techniques(_of_completion(told, walk), walk, _of_best(told, walk), _of_unused(told))
+
+
+@lru_cache(maxsize=4096)
+def follows_compiled(pattern: Pattern, *, walking: bool) -> bool:
+    """True if compiled code finds the event of an optional component in last place that conditions choose.
+
+    It does not if a condition is of a group of which the walk of *next* takes no more than its most events,
+    or has an aggregate, such as a sum, of that one event. Where the event must come next, there is nothing to
+    search.
+
+    Args:
+        pattern: the pattern with the component for one event, and with these conditions alone.
+        walking: whether candidates are walks.
+    """
+    told, last = _Told(pattern), len(pattern.components) - 1
+    named = {one for conjunct in pattern.where for one in conjunct.components} - {last}
+    groups = [times for one in named if (times := pattern.components[one].times) is not None]
+    capped = walking and any(times.most is not None for times in groups)
+    nodes = (node for conjunct in pattern.where for node in walk(conjunct.expr))
+    own = any(isinstance(one, Aggregate) and one.component == pattern.components[-1].name for one in nodes)
+    return told.testable and not capped and not own and told.shape.gaps[-1] == Gap()
 
 
 @dataclass(frozen=True)
