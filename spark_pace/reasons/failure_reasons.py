@@ -196,12 +196,11 @@ def ending_row(search: Search, rows: list[int]) -> int | None:
 def false_condition(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     """The failure by the first condition of `where` that is decided at the last row and is false.
 
-    The search may be the `follower` of one.
+    The search may be that of `for_one_event`.
     """
     pattern, shape, walking = search.pattern, search.between.shape, stretch.walks
     negated = {index for index, component in enumerate(pattern.components) if component.negated}
-    every = (*stretch.pattern.where, *stretch.pattern.taking)
-    for conjunct, told in zip(pattern.where, every, strict=False):
+    for conjunct, told in zip(pattern.where, stretch.pattern.every_condition, strict=False):
         decided_here = shape.level(conjunct) == len(rows) - 1 and negated.isdisjoint(conjunct.components)
         parts = separate(conjunct, pattern.components) if decided_here else []
         for part, said in zip(parts, separate(told, stretch.pattern.components), strict=False):

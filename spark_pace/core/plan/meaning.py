@@ -180,7 +180,7 @@ def _pattern_parts(pattern: Pattern) -> dict[str, str]:
         ),
         "order": _order_text(pattern),
         "where": "; ".join(
-            canonical_text(one.stated or one.expr) for one in (*pattern.conditions, *pattern.taking)
+            canonical_text(one.stated or one.expr) for one in pattern.every_condition if not one.is_order
         ),
         "within": show_length(pattern.within) if pattern.within is not None else "",
         "context": f"{pattern.context.selection}, {pattern.context.consumption}",

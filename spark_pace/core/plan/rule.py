@@ -200,8 +200,13 @@ class Pattern:
 
     @property
     def conditions(self) -> tuple[Conjunct, ...]:
-        """The conditions of the rule's ``where``, without those of sequences in a conjunction."""
+        """The conditions of the attribute `where`, without those of sequences in a conjunction."""
         return tuple(one for one in self.where if not one.is_order)
+
+    @property
+    def every_condition(self) -> tuple[Conjunct, ...]:
+        """The attribute `where`, then `taking`."""
+        return (*self.where, *self.taking)
 
     @property
     def every(self) -> tuple[Component, ...]:
@@ -222,7 +227,7 @@ class Pattern:
     def over_several(self) -> tuple[Expr, ...]:
         """The conditions over several events: of `where`, and on further events of groups."""
         further = (one.further for one in self.components if one.further is not None)
-        return (*(conjunct.expr for conjunct in (*self.where, *self.taking)), *further)
+        return (*(conjunct.expr for conjunct in self.every_condition), *further)
 
     @property
     def endings(self) -> tuple[Ending, ...]:
