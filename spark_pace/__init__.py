@@ -22,6 +22,7 @@ so ``import spark_pace`` costs next to nothing and starts no JVM.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -39,31 +40,31 @@ if TYPE_CHECKING:
     from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.replay import Replay
     from spark_pace.reasons import Why
+    from spark_pace.rule_reports import Check, Explained, check, explain
 
     RuleSource: TypeAlias = str | Path | dict[str, Any]
     Rules: TypeAlias = Rule | RuleSource | Sequence[Rule] | Sequence[RuleSource]
 
 __all__ = [
-    "EventSchema", "Matches", "Replay", "Rule", "Timeline", "Why", "__version__", "create_views", "detect",
-    "load_rules", "read_table", "replay", "sql", "timeline", "why",
+    "Check", "EventSchema", "Explained", "Matches", "Replay", "Rule", "Timeline", "Why", "__version__",
+    "check", "create_views", "detect", "explain", "load_rules", "read_table", "replay", "sql", "timeline",
+    "why",
 ]  # fmt: skip
-_TYPES = {
-    "EventSchema": "spark_pace.core.plan.rule",
+_ELSEWHERE = {
+    **dict.fromkeys(("Check", "Explained", "check", "explain"), "spark_pace.rule_reports"),
+    **dict.fromkeys(("EventSchema", "Rule"), "spark_pace.core.plan.rule"),
     "Matches": "spark_pace.io.html.match_frame",
     "Replay": "spark_pace.io.replay",
-    "Rule": "spark_pace.core.plan.rule",
     "Timeline": "spark_pace.io.html.timeline",
     "Why": "spark_pace.reasons",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a type that the functions take or return, when it is first asked for."""
-    if name not in _TYPES:
+    """Import what is defined elsewhere, when it is first asked for."""
+    if name not in _ELSEWHERE:
         raise AttributeError(f"module 'spark_pace' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_TYPES[name]), name)
+    return getattr(import_module(_ELSEWHERE[name]), name)
 
 
 def load_rules(
@@ -154,8 +155,7 @@ def why(rules: Rules, events: object, *, rule: str, at: int | str, key: str | No
 
     Raises:
         RuleError: the rules are wrong.
-        ConfigError: there is no such rule, position or key, or a key is needed; or an argument is of another
-            kind.
+        ConfigError: there is no such rule, position or key, or a key is missing; or an argument is wrong.
         EventError: as of `replay`.
 
     Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from spark_pace import rules as rule_files
 from spark_pace.arguments import in_python, integer, listed, of_one_stream, require, require_classic, whole
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, Problem
+from spark_pace.rules.document.report import Report, TooManyError
+from spark_pace.rules.rule_file import read_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,6 +64,27 @@ def _in_a_stream(rules: object) -> tuple[tuple[Rule, ...], JobSpec | None]:
         return rule_files.load_rules(files), None
     job = job_file.read_job(files[0])
     return job.rules, job
+
+
+def read_in(rules: object) -> tuple[tuple[Rule, ...], str | None]:
+    """Return the rules that are given, and the format of the job's source, if a job is given."""
+    given, job = _in_a_stream(rules)
+    return given, None if job is None else job.source.format
+
+
+def problems_of(rules: object) -> tuple[Problem, ...]:
+    """Return all that is wrong with the rules, or the job, that are given."""
+    given = listed(rules, (Rule, *_SOURCES))
+    if all(isinstance(one, Rule) for one in given):
+        of_one_stream(given)
+        return ()
+    files = listed(rules, _SOURCES)
+    if _is_job_file(files):
+        return tuple(job_file.check_files(files))
+    report = Report()
+    with suppress(TooManyError):
+        read_rules(files, None, report)
+    return report.problems
 
 
 def checked(rules: object) -> tuple[Rule, ...]:

@@ -15,7 +15,7 @@ from spark_pace.rules import explain, explain_as_json
 def explain_command(files: Sequence[Path], as_json: bool) -> None:
     """Do what `spark_pace.cli.main.explain` says."""
     if as_json:
-        for rule in rules_in(files):
-            click.echo(json.dumps(explain_as_json(rule), ensure_ascii=False))
+        for one in rules_in(files):
+            click.echo(json.dumps(explain_as_json(*one), ensure_ascii=False))
         return
-    click.echo("\n\n".join("\n".join(explain(rule)) for rule in rules_in(files)))
+    click.echo("\n\n".join("\n".join(explain(*one)) for one in rules_in(files)))

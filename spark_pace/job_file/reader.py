@@ -131,16 +131,18 @@ def _check_file(path: str | Path) -> tuple[Problem, ...]:
     return report.problems
 
 
-def rules_in(paths: Iterable[str | Path]) -> tuple[Rule, ...]:
-    """The rules of rule and job files.
+def rules_in(paths: Iterable[str | Path]) -> tuple[tuple[Rule, str | None], ...]:
+    """The rules of rule and job files, each with the format of its job's source; None for a rule file.
 
     Raises:
         RuleError: a rule file is wrong.
         ConfigError: a job file is wrong.
     """
-    rules: list[Rule] = []
+    rules = list[tuple[Rule, str | None]]()
     for path in paths:
-        rules += read_job(path).rules if is_job(path) else load_rules(path)
+        job = read_job(path) if is_job(path) else None
+        own, source_format = (load_rules(path), None) if job is None else (job.rules, job.source.format)
+        rules += [(rule, source_format) for rule in own]
     return tuple(rules)
 
 

@@ -14,7 +14,8 @@ from spark_pace.rules.expressions.attributes import ONE_VALUE, find_type
 from spark_pace.rules.expressions.types import Wrong
 
 MAX_KEYS = 16  # attributes of a key
-_NO_EXPRESSION = "Of lines of text a group of text.regex makes an attribute."
+_OF_TEXT = "Of lines of text a group of text.regex makes an attribute."
+_OF_OTHERS = "The events must have what it computes as an attribute."
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -45,7 +46,8 @@ def checked_keys(
 def _wrong(name: str, schema: EventSchema, found: Sequence[str]) -> Wrong | None:
     if not {"(", " "}.isdisjoint(name) and name not in (names := [field.name for field in schema.fields]):
         must = "must name an attribute: a key is no expression"
-        return Wrong(must, quote(name), f"{nearest(name, names)} {_NO_EXPRESSION}")
+        do = _OF_TEXT if schema.form.reads_text else _OF_OTHERS
+        return Wrong(must, quote(name), f"{nearest(name, names)} {do}")
     column = column_name(name) if len(schema.path_of(name)) > 1 else name
     kind = find_type(schema, name)
     if isinstance(kind, Wrong):

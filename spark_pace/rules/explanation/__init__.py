@@ -24,17 +24,17 @@ from spark_pace.rules.explanation.row_pattern_facts import row_pattern_facts
 __all__ = ["explain", "explain_as_json"]
 
 
-def explain(rule: Rule) -> tuple[str, ...]:
-    """Explain a rule in lines of text."""
-    return tuple(lines_of(_explanation(rule)))
+def explain(rule: Rule, source_format: str | None = None) -> tuple[str, ...]:
+    """Explain a rule in lines of text; `source_format` is that of its job's source, if it is known."""
+    return tuple(lines_of(_explanation(rule, source_format)))
 
 
-def explain_as_json(rule: Rule) -> dict[str, Any]:
+def explain_as_json(rule: Rule, source_format: str | None = None) -> dict[str, Any]:
     """Explain a rule in values that JSON has; `spark_pace.rules.explanation.facts` says what they mean."""
-    return json_value(_explanation(rule))
+    return json_value(_explanation(rule, source_format))
 
 
-def _explanation(rule: Rule) -> Explanation:
+def _explanation(rule: Rule, source_format: str | None) -> Explanation:
     return Explanation(
         rule=rule.name,
         levels=level_facts(rule),
@@ -47,7 +47,7 @@ def _explanation(rule: Rule) -> Explanation:
         span=None if rule.span is None else span_facts(rule.span),
         key=key_facts(rule),
         lookup=lookup_facts(rule),
-        json=work.json_reader(rule),
+        json=work.json_reader(rule, source_format),
         splitter=work.splitter(rule),
         parallel=work.parallel(rule),
         carried=work.carried(rule),

@@ -227,7 +227,9 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
     if is_behind:
         return f"the first events that match it {where}; {number}"
     if not walks(context_of(pattern).way):
-        return f"every event that matches it {where}; {number}"
+        few = not after and times.most != times.least and pattern.context.selection == "each"
+        end = ", as few as will do: the first event that completes a match ends it" if few else ""
+        return f"every event that matches it {where}; {number}{end}"
     soon = f"once there are {times.least}, " if times.least else ""
     end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
     return f"the first events that match it {where}; {number}{end}"

@@ -27,10 +27,10 @@ from spark_pace.rules.explanation.facts import CarriedFacts, OrderFacts, Paralle
 from spark_pace.rules.explanation.row_pattern_facts import bound_of_rows, kept_rows
 
 
-def json_reader(rule: Rule) -> str | None:
-    """The reader of events in JSON, in words; None if it reads matches, or lines without JSON."""
+def json_reader(rule: Rule, source_format: str | None) -> str | None:
+    """The reader of events in JSON, in words; None if it reads matches, or events that are no JSON."""
     form = rule.schema.form
-    if rule.reads or form.regex is not None:
+    if rule.reads or form.regex is not None or source_format in ("csv", "parquet", "columns"):
         return None
     for key, is_set in (("timestamp_format", form.time_formats), ("empty: null", form.empty_is_null)):
         if is_set:

@@ -106,7 +106,7 @@ def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
 
 def test_the_snippets_for_python_run(tmp_path: Path):
     shown = [fence.text for fence in fences(ROOT / "docs" / "python.md") if fence.language == "python"]
-    assert len(shown) == 2
+    assert len(shown) == 3
     subprocess.run([sys.executable, "-c", "\n".join(shown)], cwd=tmp_path, check=True)
 
 

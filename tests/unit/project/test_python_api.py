@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import spark_pace
-from spark_pace.errors import RuleError
+from spark_pace.errors import ConfigError, RuleError
 from tests.support.commands import SPARK_PACE, called
 from tests.support.commands import spark_pace as spark_pace_command
 from tests.support.examples import tried
@@ -256,3 +256,27 @@ def test_an_answer_prints_as_the_command_does(tmp_path: Path) -> None:
 def test_polars_are_imported_by_nothing() -> None:
     asked = "import sys, spark_pace; spark_pace.replay; print('polars' in sys.modules)"
     assert called(SPARK_PACE.parent / "python", "-c", asked).stdout == "False\n"
+
+
+@pytest.mark.parametrize("told", ["check", "explain"])
+def test_rules_are_told_of_as_the_commands_do(told: str, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "wrong.yaml").write_text(TEXT.replace("x > 5", "y > '<b>'"), encoding="utf-8")
+    path = tmp_path / ("wrong.yaml" if told == "check" else "rules.yaml")
+    answer = spark_pace_command(told, path.name, cwd=tmp_path)
+    shown = getattr(spark_pace, told)(path)
+    assert repr(shown).replace(f"{tmp_path}/", "") == (answer.stderr or answer.stdout).rstrip("\n")
+    assert escape(repr(shown)) in shown._repr_html_()
+    assert "<b>" not in shown._repr_html_()
+
+
+def test_rules_are_checked_without_an_error_whatever_says_them() -> None:
+    loaded = spark_pace.load_rules(TEXT)
+    for rules in (TEXT, yaml.safe_load(TEXT), [TEXT], loaded, "conf/jobs/flights.yaml"):
+        assert repr(spark_pace.check(rules)) == "no problems"
+        assert spark_pace.explain(rules).as_json()[0]["rule"] in ("rise", "three_airports_late")
+    (problem,) = spark_pace.check("nowhere.yaml").problems
+    assert problem.must == "must be a file that can be read"
+    for function in (spark_pace.check, spark_pace.explain):
+        with pytest.raises(ConfigError, match="rules — must be rules, or what says them; got int"):
+            function(3)  # type: ignore[arg-type]

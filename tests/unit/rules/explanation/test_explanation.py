@@ -271,9 +271,20 @@ def test_it_says_when_the_last_negated_component_is_decided(
 
 
 def test_a_job_file_is_explained_by_its_rules() -> None:
-    assert [rule.name for rule in rules_in(["conf/jobs/flights.yaml"])] == [
+    assert [rule.name for rule, _ in rules_in(["conf/jobs/flights.yaml"])] == [
         rule.name for rule in load_rules("conf/rules/flights.yaml")
     ]
+
+
+def test_a_job_without_json_is_told_of_no_reader_of_json(tmp_path: Path) -> None:
+    job = Path("conf/jobs/flights.yaml").read_text(encoding="utf-8")
+    for source_format in ("json", "csv", "parquet"):
+        path = tmp_path / f"{source_format}.yaml"
+        text = job.replace("format: json", f"format: {source_format}")
+        path.write_text(text.replace("../rules", f"{Path('conf/rules').resolve()}"), encoding="utf-8")
+        for one in rules_in([path]):
+            told = any(line.startswith("  json ") for line in explain(*one))
+            assert told == (source_format == "json")
 
 
 def test_it_says_where_the_opening_event_is_compared(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from spark_pace.rules import explain, explain_as_json, load_rules
 
 
@@ -115,3 +117,29 @@ def test_conditions_that_say_which_event_it_takes_are_told() -> None:
         "; for each match events of c in its window with c.x = a.x, at most: until one fits"
     )
     assert grows[1].endswith("; a binary search for c for each match")
+
+
+@pytest.mark.parametrize(
+    ("context", "told"),
+    [
+        (
+            "each, zero",
+            "terminator; 3 or more, as few as will do: the first event that completes a match ends it",
+        ),
+        ("latest, zero", "terminator; 3 or more"),
+    ],
+)
+def test_a_group_in_last_place_is_told_to_have_as_few_events_as_will_do(context: str, told: str) -> None:
+    rules = {
+        "events": {"schema": "time TIMESTAMP, x BIGINT", "event_time": "time"},
+        "rules": [
+            {
+                "name": "many",
+                "pattern": {"sequence": [{"name": "a", "when": "x > 0", "times": "3+"}]},
+                "within": "1 min",
+                "context": context,
+            }
+        ],
+    }
+    (line,) = (line for line in explain(*load_rules(rules)) if line.startswith("  group "))
+    assert line.endswith(told)
