@@ -55,12 +55,18 @@ def _sides_of(schema: EventSchema) -> dict[str, Any]:
 
 def _form_of(schema: EventSchema) -> dict[str, Any]:
     """The setting for the form of records; empty for the ordinary form, for the same reason."""
-    form = schema.form
-    return {} if form == ORDINARY else {"form": asdict(form) | {"time_formats": list(form.time_formats)}}
+    if schema.form == ORDINARY:
+        return {}
+    told = {
+        key: list(value) if isinstance(value, tuple) else value for key, value in asdict(schema.form).items()
+    }
+    further = {"further": told.pop("further")}
+    return {"form": told | (further if schema.form.further else {})}
 
 
 def _form(stored: dict[str, Any]) -> RecordForm:
-    return RecordForm(**{**stored, "time_formats": tuple(stored["time_formats"])}) if stored else ORDINARY
+    lists = {key: tuple(stored.get(key, ())) for key in ("time_formats", "further")}
+    return RecordForm(**{**stored, **lists}) if stored else ORDINARY
 
 
 def _side(stored: dict[str, Any]) -> SideTable:

@@ -258,14 +258,13 @@ def _check_form(fields: Section, source: Source, schema: EventSchema) -> None:
         )
         fields.report.add(place, must, got, "Use another format.")
     from_record = isinstance(source, KafkaSource) and schema.event_time in dict(source.columns)
-    groups = None if form.regex is None else groups_of(form.regex)
+    timeless = [regex for regex in form.regexes if schema.event_time not in groups_of(regex)]
     if source.format == "text" and not form.reads_text:
         must = "must go with the key text of the section events where the format is text"
         fields.report.add(place, must, "none", "Write for example text: {preset: syslog}.")
-    elif (
-        source.format == "text" and groups is not None and schema.event_time not in groups and not from_record
-    ):
-        must = f"must have a group {quote(schema.event_time)}, the event time, in the regex of the text"
+    elif source.format == "text" and timeless and not from_record:
+        which = "the regex" if len(form.regexes) == 1 else "each regex"
+        must = f"must have a group {quote(schema.event_time)}, the event time, in {which} of the text"
         fields.report.add(place, must, "none", f"Write (?P<{schema.event_time}>...).")
     if isinstance(source, KafkaSource) and form.lacks_year and not from_record:
         must = "must go with the key year of the section events where times have none"

@@ -13,12 +13,20 @@ from spark_pace.core.expr import is_single
 from spark_pace.core.expr.time_formats import DIRECTIVES, wrong_format
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 from spark_pace.core.plan.rule import Field
-from spark_pace.rules.document.document import Node, Scalar, describe
+from spark_pace.rules.document.document import Listing, Node, Scalar, describe
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section
 
 FORM_KEYS = ("text", "timestamp_format", "year", "time_zone", "empty")
 TEXT_KEYS = ("regex", "preset", "unmatched")
+_COMMON = (
+    r"(?P<address>\S+) (?:-|(?P<identity>\S+)) (?:-|(?P<user>[^-].*?|-[^ ].*?)) "
+    r"\[(?P<time>[^\]]+)\] "
+    r'"(?:(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<protocol>[^" ]+))?|(?P<request>.*?))" '
+    r"(?P<status>\d{3}) (?:-|(?P<bytes>\d+))"
+)
+# servers write a quote in a text as \" or \x22; what else they are told to write stands behind
+_IN_QUOTES = r' "(?:-|(?P<referer>(?:[^"\\]|\\.)*))" "(?:-|(?P<agent>(?:[^"\\]|\\.)*))"(?: (?P<rest>.*))?'
 PRESETS = {
     "syslog": RecordForm(
         regex=r"(?:<\d{1,3}>)?(?P<time>[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\S+) (?P<host>\S+) "
@@ -27,12 +35,10 @@ PRESETS = {
         preset="syslog",
     ),
     "combined": RecordForm(
-        regex=r"(?P<address>\S+) (?:-|(?P<identity>\S+)) (?:-|(?P<user>[^-].*?|-[^ ].*?)) "
-        r"\[(?P<time>[^\]]+)\] "
-        r'"(?:(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<protocol>[^" ]+))?|(?P<request>.*?))" '
-        r'(?P<status>\d{3}) (?:-|(?P<bytes>\d+))(?: "(?:-|(?P<referer>.*?))" "(?:-|(?P<agent>.*?))")?',
+        regex=_COMMON + _IN_QUOTES,
         time_formats=("%d/%b/%Y:%H:%M:%S %z",),
         preset="combined",
+        further=(_COMMON + r'(?: "(?:-|(?P<referer>.*?))" "(?:-|(?P<agent>.*?))")?',),
     ),
     "json_in_text": RecordForm(has_json=True, preset="json_in_text"),
 }
@@ -79,13 +85,24 @@ def _read_lines(keys: Section, fields: Sequence[Field]) -> RecordForm:
         if preset.regex is not None:
             _require_attributes(text, "preset", groups_of(preset.regex), fields)
         return replace(preset, ignores_unmatched=ignores)
-    regex = text.text("regex", _EXAMPLE) if text.require("regex", _EXAMPLE) else None
-    if regex is None or not _is_expression(regex, text):
+    regexes = [one for one in _read_regexes(text) if _is_expression(one, text)]
+    if not regexes:
         return ORDINARY
-    groups = groups_of(regex.text)
-    _require_attributes(text, "regex", groups, fields)
-    _require_known(regex, groups, fields, text)
-    return RecordForm(regex.text, ignores_unmatched=ignores)
+    _require_attributes(text, "regex", [name for one in regexes for name in groups_of(one.text)], fields)
+    for one in regexes:
+        _require_known(one, groups_of(one.text), fields, text)
+    first, *further = (one.text for one in regexes)
+    return RecordForm(first, ignores_unmatched=ignores, further=tuple(further))
+
+
+def _read_regexes(text: Section) -> Sequence[Scalar]:
+    """Read one regular expression, or a list of them."""
+    if not text.require("regex", _EXAMPLE):
+        return ()
+    if isinstance(text.node("regex"), Listing):
+        return text.texts("regex", _EXAMPLE)
+    one = text.text("regex", _EXAMPLE)
+    return () if one is None else (one,)
 
 
 def _is_expression(regex: Scalar, text: Section) -> bool:

@@ -14,6 +14,7 @@ class RecordForm:
     Attributes:
         regex: for ``format: text``: an RE2 expression that must match the whole line; its named groups are
             the attributes. None: no source may have this format, unless `has_json`.
+        further: more of these; the first that matches a line says what it holds.
         has_json: True if a line of ``format: text`` is JSON from its first brace on.
         ignores_unmatched: True if a line that does not match is skipped instead of reported as bad.
         time_formats: the formats of a TIMESTAMP, tried in this order; empty: ISO 8601.
@@ -34,6 +35,12 @@ class RecordForm:
     zone: str | None = None
     empty_is_null: bool = False
     preset: str | None = None
+    further: tuple[str, ...] = ()
+
+    @property
+    def regexes(self) -> tuple[str, ...]:
+        """`regex`, if there is one, and `further`."""
+        return () if self.regex is None else (self.regex, *self.further)
 
     @property
     def reads_text(self) -> bool:

@@ -1,4 +1,4 @@
-"""Reads lines of text by a regular expression whose named groups are attributes."""
+"""Reads lines of text by regular expressions whose named groups are attributes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ def text_parser(schema: EventSchema) -> TextParser | JsonInTextParser:
 
 
 class TextParser:
-    """Parses lines that match a regular expression from beginning to end. An empty group is null."""
+    """Parses lines that match a regular expression from beginning to end. An empty group is null.
+
+    Of several expressions the first one that matches a line says what it holds.
+    """
 
     def __init__(self, schema: EventSchema) -> None:
-        """Read the attributes of `schema`, by the regular expression of its form."""
-        assert schema.form.regex is not None
+        """Read the attributes of `schema`, by the regular expressions of its form."""
         self.fields, self.form = schema.fields, schema.form
         # the group in front keeps alternatives together
-        self._regex = rf"^(?:{schema.form.regex})$"
+        self._regexes = [rf"^(?:{regex})$" for regex in schema.form.regexes]
 
     def plain(self, chunk: bytes) -> PartlyParsed | None:
         """Read the lines that match, if all their groups have their types; leave or ignore the others."""
@@ -72,7 +74,8 @@ class TextParser:
         """Refuse lines that do not match."""
         groups = self._groups(pa.array(records, pa.binary()))
         preset = self.form.preset
-        must = f"have the form of the preset {preset}" if preset else "match the regex of the section text"
+        regex = "one regex" if self.form.further else "the regex"
+        must = f"have the form of the preset {preset}" if preset else f"match {regex} of the section text"
         return Objections(groups.is_null().to_numpy(zero_copy_only=False), f"the record — must {must}")
 
     def checks(self) -> list[Check]:
@@ -92,7 +95,13 @@ class TextParser:
 
     def _groups(self, lines: pa.BinaryArray) -> pa.StructArray:
         """The groups of each line, of `records`; null for a line that does not match."""
-        return pc.extract_regex(lines.view(pa.string()), self._regex)
+        left, found = lines.view(pa.string()), list[pa.StructArray]()
+        for regex in self._regexes:
+            found.append(pc.extract_regex(left, regex))
+            if found[-1].null_count == 0:
+                break
+            left = pc.if_else(found[-1].is_valid(), None, left)
+        return found[0] if len(found) == 1 else _first_valid(found)
 
     def _table(self, groups: pa.StructArray, fields: tuple[Field, ...]) -> pa.Table:
         """The attributes of lines that match."""
@@ -105,3 +114,14 @@ class TextParser:
             texts = pc.if_else(pc.equal(texts, ""), None, texts)
             columns[field.name] = typed(pa.chunked_array([texts]), field.type, self.form)
         return pa.table(columns)
+
+
+def _first_valid(found: list[pa.StructArray]) -> pa.StructArray:
+    """For each line the groups of the one expression that has found it; null where none has."""
+    columns: dict[str, pa.Array] = {}
+    for groups in found:
+        for field in groups.type:
+            texts = pc.struct_field(groups, field.name)
+            columns[field.name] = pc.coalesce(columns[field.name], texts) if field.name in columns else texts
+    is_null = pc.is_null(pc.coalesce(*(pc.if_else(groups.is_valid(), True, None) for groups in found)))
+    return pa.StructArray.from_arrays([*columns.values()], [*columns], mask=is_null)

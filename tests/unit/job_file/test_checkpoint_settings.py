@@ -32,7 +32,7 @@ EVENTS = (
     'schema: "t TIMESTAMP, k STRING, x BIGINT", event_time: t, delay: 8 s, ordering: sources, '
     "source_column: k, idle_after: 1 min, expected_sources: [north], "
     "heartbeat: k = 'beat' and x > 1.5, tie_break: [x], "
-    "text: {regex: '(?P<t>.*)', unmatched: ignore}, timestamp_format: ['%b %d'], year: 2024"
+    "text: {regex: ['(?P<t>.*)', '(?P<t>.*) x'], unmatched: ignore}, timestamp_format: ['%b %d'], year: 2024"
 )
 OTHER_EVENTS = (
     'schema: "t TIMESTAMP, k STRING, x BIGINT, y DOUBLE", event_time: t, delay: 20 s, '

@@ -28,3 +28,27 @@ def test_users_of_a_web_server(tmp_path: Path, user: str, told: str | None) -> N
 def test_a_program_of_syslog_has_no_blank(tmp_path: Path, tag: str) -> None:
     schema = schema_of(replace(SYSLOG, year=2024), {"time": "TIMESTAMP", "program": "STRING"}, "time")
     assert read(tmp_path, f"May  6 00:00:12 {tag}: x", schema).bad_rows == 1
+
+
+LINE = '10.0.0.7 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 23'
+
+
+@pytest.mark.parametrize(
+    ("behind", "agent", "rest"),
+    [
+        ("", None, None),
+        (' "-" "curl/8.5"', "curl/8.5", None),
+        (' "-" "-" "10.1.1.1, 10.2.2.2"', None, '"10.1.1.1, 10.2.2.2"'),
+        (' "http://a/" "curl/8.5" rt=0.012 uct="0.001"', "curl/8.5", 'rt=0.012 uct="0.001"'),
+        (r' "http://a/?\"" "a \"b\" c" "-"', r"a \"b\" c", '"-"'),
+        (r' "-" "a\x22 b"', r"a\x22 b", None),
+        (' "-" "a "b" c"', 'a "b" c', None),
+    ],
+)
+def test_what_a_web_server_writes_behind_the_agent_is_the_rest(
+    tmp_path: Path, behind: str, agent: str | None, rest: str | None
+) -> None:
+    types = {"time": "TIMESTAMP", "agent": "STRING", "rest": "STRING"}
+    found = read(tmp_path, LINE + behind, schema_of(PRESETS["combined"], types, "time"))
+    assert found.bad_rows == 0
+    assert (found.events["agent"].to_pylist(), found.events["rest"].to_pylist()) == ([agent], [rest])

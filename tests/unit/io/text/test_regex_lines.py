@@ -94,6 +94,23 @@ def test_a_bad_line_keeps_its_neighbours(tmp_path: Path, line: str | bytes, reas
     assert (bad["source"], bad["offset"], bad["raw"], bad["reason"]) == ("events", 1, line, reason)
 
 
+def test_the_first_of_several_expressions_that_matches_a_line_counts(tmp_path: Path) -> None:
+    further = (r"(?P<s>\S+) at (?P<t>\S+)", r"(?P<t>\S+) is (?P<u>.*)", r"(?P<t>\S+) .*(?P<u>s.*)")
+    text = f"{T} 7 and so on\nann at {T}\nnothing\n{T} is that so\n{T} 8 is so\n"
+    for ignores in (False, True):
+        form = RecordForm(r"(?P<t>\S+) (?P<n>\d+)(?: (?P<s>.*))?", ignores_unmatched=ignores, further=further)
+        result = read(tmp_path, text, schema_of(form))
+        assert [[event[name] for name in "nsu"] for event in result.events.to_pylist()] == [
+            [7, "and so on", None],
+            [None, "ann", None],
+            [None, None, "that so"],
+            [8, "is so", None],
+        ]
+        reasons = [] if ignores else ["the record — must match one regex of the section text"]
+        assert result.bad["reason"].to_pylist() == reasons
+        assert (result.ignored_rows, result.events["@offset"].to_pylist()) == (int(ignores), [0, 1, 3, 4])
+
+
 def test_lines_that_do_not_match_are_no_records_where_they_are_ignored(tmp_path: Path) -> None:
     schema = schema_of(RecordForm(REGEX, ignores_unmatched=True))
     result = read(tmp_path, f"oops\n{T} 1\noops\n{T} one\n{T} 2\n", schema)
