@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ def run_job(
     on_progress: Callable[[BatchReport], None] = lambda _: None,
     reset_rules: Collection[str] = (),
     on_ready: Callable[[JobSpec], None] = lambda _: None,
+    on_empty: Callable[[], None] = lambda: None,
 ) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the next run goes on from there.
 
@@ -72,6 +74,7 @@ def run_job(
         on_progress: called after each batch is written, in a thread of Spark's.
         reset_rules: names of rules whose state is dropped: they begin with the events read from now on.
         on_ready: called with the job, which may have other rules by then, when it begins to wait for events.
+        on_empty: called at the start if no batch has read a file yet, and there is none.
 
     Raises:
         ConfigError: `reset_rules` names a rule that the job does not have.
@@ -86,7 +89,7 @@ def run_job(
     require_known(spec, reset_rules)
     secrets = Secrets()
     with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as heard:
-        told = _told(heard, summary, on_progress, on_ready)
+        told = replace(_told(heard, summary, on_progress, on_ready), empty=on_empty)
         summary.stopped_by = _run(spec, secrets, reset_rules, told, alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
@@ -187,6 +190,8 @@ def _run(
             change = change or new_change(spec, spark, checkpoint)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
             marks = job_input.require_readable(spark)
+            if job_input.lacks_files(spark):
+                heard.empty()
             running = with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as require:
                 require = partial(_require_all, require, stop.require_held)

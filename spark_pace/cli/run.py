@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_pace.cli.show.log import say
-from spark_pace.cli.standstill import Standstill
+from spark_pace.cli.standstill import Standstill, no_files_yet
 from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import ENOUGH_RECORDS, BatchReport
@@ -42,10 +42,11 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = (), in_lines: bool =
     console = Console(highlight=False, force_terminal=False if in_lines else None)
     if not in_lines:  # elsewhere Spark's own settings decide about memory
         keep_freed()
-    standstill = Standstill(spec, partial(_print_above, console) if console.is_terminal else say)
+    tell = partial(_print_above, console) if console.is_terminal else say
+    standstill = Standstill(spec, tell)
     watched = spec.trigger_us != "available_now"
     shown = partial(_shown, standstill) if watched else lambda show: show
-    run = partial(run_job, spec, reset_rules=reset_rules)
+    run = partial(run_job, spec, reset_rules=reset_rules, on_empty=lambda: tell(no_files_yet(spec)))
     run = partial(run, on_ready=standstill.begin) if watched else run
     try:
         if console.is_terminal:

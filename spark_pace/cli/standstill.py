@@ -14,7 +14,7 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
 from spark_pace.watching.lag import CLOSE_SECONDS, MOST_SEEN, Reached, lag_of
 from spark_pace.watching.troubles import ahead, patience, unusual_seconds, what_moves_it
-from spark_pace.watching.words import shown_length
+from spark_pace.watching.words import shown_length, shown_time
 
 
 class Standstill:
@@ -103,11 +103,16 @@ class Standstill:
             self._kind = None
 
 
+def no_files_yet(spec: JobSpec) -> str:
+    """One line for a new job that finds no file where it reads."""
+    return f"no files yet in {one_line(spec.source.told)}: check this place if some should be there."
+
+
 def standing(batch: BatchReport, seconds: float) -> str:
     """One line: what waits, up to which time the stream is decided, and what would move it."""
     at = "has not moved yet"
     if batch.frontier_us is not None:
-        at = f"stands at {time_of(batch.frontier_us):%Y-%m-%d %H:%M:%S} UTC"
+        at = f"stands at {shown_time(time_of(batch.frontier_us))}"
     waits = f"{counted(batch.pending, 'event')} not yet passed by the frontier, which {at}"
     open_ones = f", and {counted(batch.open, 'selection')} open" if batch.open else ""
     mover = what_moves_it(batch.slowest_source)

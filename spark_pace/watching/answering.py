@@ -25,11 +25,13 @@ class Heard:
         batch: with each batch that is written.
         differ: with True while the job's files have other rules than those that run.
         ready: with the job, which may have taken over other rules, when it begins to wait for events.
+        empty: where a new job starts and there is no file to read yet.
     """
 
     batch: Callable[[BatchReport], None]
     differ: Callable[[bool], None] = lambda _: None
     ready: Callable[[JobSpec], None] = lambda _: None
+    empty: Callable[[], None] = lambda: None
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from obstore.store import S3Store
+from pyspark.sql import SparkSession
 
 from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.errors import EventError, SetupError, UnfitError
@@ -30,6 +31,8 @@ from spark_pace.io.files.store import Store, StoreFile
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.sources.files import FilesInput
 from tests.spark.jobs import Event, in_core, make_job, matches, random_events, table
 
 FOLDER = "days/of may"
@@ -288,9 +291,9 @@ def test_a_job_over_a_store_finds_what_the_core_finds_in_the_files(
     for number in range(4):
         form = "json.gz" if number % 2 else "json"
         both.put(f"{number}.{form}", in_form(events[40 * number : 40 * number + 40], form, tmp_path))
-    requests = asked(server, lambda: run_job(spec))
+    requests = asked(server, lambda: run_job(spec, on_empty=lambda: pytest.fail("there are files")))
     read = [request for request in requests if not request.startswith("GET ?list-type")]
-    assert len(requests) - len(read) == 2  # before the query starts, and when it does
+    assert len(requests) - len(read) == 3  # before the query starts, twice if it is new, and when it does
     assert sorted(read) == [f"GET {FOLDER}/{number}.json{'.gz' * (number % 2)}" for number in range(4)]
     both.put("4/late.json", lines(events[:3]))
     assert run_job(replace(spec, finish=True)).late == 3
@@ -314,15 +317,18 @@ def flat(both: Both) -> Path:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("spark")
 def test_a_job_over_parquet_stops_where_an_object_is_gone_and_goes_on_when_it_is_back(
-    both: Both, tmp_path: Path
+    spark: SparkSession, both: Both, tmp_path: Path
 ) -> None:
     local = read_job(make_job(tmp_path, slots=1, buckets=1))
     local = replace(local, source=replace(local.files, format="parquet"))
     spec = on_store(local, both)
     first, second = (in_form(random_events(seed), "parquet", tmp_path) for seed in (6, 7))
+    both.put("_SUCCESS", b"no file to read")
+    source = FilesInput(spec.files, Checkpoint(spec.checkpoint_folder), False, "quarantine")
+    assert source.lacks_files(spark)
     both.put("a.parquet", first)
+    assert not source.lacks_files(spark)
     both.put("b.parquet", second)
     told = rf"{both.address}/b\.parquet — must be a readable parquet file; got: \[Errno 2\] No such object"
     with pytest.raises(EventError, match=told):

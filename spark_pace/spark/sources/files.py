@@ -39,6 +39,12 @@ class FilesInput(FilesByName):
         require_readable(self.checkpoint.manifest_file, place, entries_read(self.checkpoint))
         return {}
 
+    def lacks_files(self, spark: SparkSession) -> bool:
+        """True if no batch has read a file yet, and there is none."""
+        if entries_read(self.checkpoint):
+            return False
+        return next(iter(place_of(self.source.path, self._settings(spark)).look("")), None) is None
+
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, from the files."""
         store = {STORE: self.settings(spark).as_text()}

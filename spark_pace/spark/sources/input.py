@@ -84,6 +84,10 @@ class Input(ABC):
             StateError: the checkpoint belongs to another source.
         """
 
+    def lacks_files(self, spark: SparkSession) -> bool:
+        """True if no batch has read a file yet, and there is none; False for what is not made of files."""
+        return False
+
     def watched(
         self, spark: SparkSession, marks: Mapping[str, Any]
     ) -> AbstractContextManager[Callable[[], None]]:

@@ -25,7 +25,7 @@ def test_the_line_says_what_waits_where_the_frontier_stands_and_what_would_move_
     batch = progress(pending=399, open=2, frontier_us=60_000_000, slowest_source=None)
     assert standing(batch, 30.0) == (
         "waiting: no batch has ended for 30 s; 399 events not yet passed by the frontier, "
-        "which stands at 1970-01-01 00:01:00 UTC, and 2 selections open. "
+        "which stands at 1970-01-01 00:01:00Z, and 2 selections open. "
         "Only a later event moves it, or a clock in events."
     )
 

@@ -28,6 +28,17 @@ def test_files_weigh_more_if_they_are_packed_in_a_way_that_is_read() -> None:
     assert weighed == (*ARCHIVES, ".parquet")
 
 
+def test_a_folder_lacks_files_until_one_is_there_that_is_read(tmp_path: Path) -> None:
+    source = FilesInput(
+        FilesSource("json", str(tmp_path / "in"), None), Checkpoint(tmp_path / "c"), False, "quarantine"
+    )
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    (tmp_path / "in" / ".hidden").touch()
+    assert source.lacks_files(cast(Any, None))
+    (tmp_path / "in" / "below" / "a.json").touch()
+    assert not source.lacks_files(cast(Any, None))
+
+
 def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.jsonl"
     first = json.dumps(["a", digest(b"a\n")])
