@@ -23,15 +23,18 @@ from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
+from spark_pace.rules.document.report import quote
 from spark_pace.rules.row_patterns.beforehand import Beforehand, beforehand
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
-from spark_pace.rules.row_patterns.words import read_query
+from spark_pace.rules.row_patterns.words import Query, read_query
 from spark_pace.spark.frame_columns import UTC
 from spark_pace.spark.packed_rows import AT_ONCE_ROWS, PIECES, PLACES, buckets_for, packed, unpacked
+from spark_pace.spark.shuffle_partitions import shuffle_partitions
 from spark_pace.spark.streamed_rows import streamed
 
 Batches = Iterator[pa.RecordBatch]
+_UNCERTAIN = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _OF_SEVERAL_ROWS = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_GENERATOR", "WINDOW_FUNCTION")  # Spark's errors
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
 TASK_BYTES = 4 << 20  # a task is worth that many of its input, at which Spark counts the opening of a file
@@ -66,6 +69,7 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
         names, one = tuple(frame.columns), Beforehand(query, rewriting.occurrences[number].clause, {})
         if not frame.isStreaming:
             one = beforehand(query, one.clause, names, partial(_is_sparks, frame))
+            _require_certain(frame, one, query)
             frame = frame.select("*", *(F.expr(sql).alias(name) for name, sql in one.columns.items()))
         plan = plan_of(one.query, one.clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
@@ -130,6 +134,27 @@ def _is_sparks(frame: DataFrame, function: str, call: str) -> bool:
     return is_of_one_row(frame, call)
 
 
+def _require_certain(frame: DataFrame, one: Beforehand, query: Query) -> None:
+    """Refuse a function whose value does not follow from the row: written twice it would have one value.
+
+    Spark takes none of these in the condition of a join, and says so at once.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    other = frame.sparkSession.range(0).select(F.lit(1).alias("@other"))
+    for name, sql in one.columns.items():
+        try:
+            frame.join(other, F.expr(sql).isNull())
+        except AnalysisException as error:
+            if error.getCondition() != _UNCERTAIN:
+                raise
+            word = next(word for word in one.query.words if word.text == name)
+            must = "must be a function whose value follows from the row"
+            do = "Compute it in a subquery as a column, and read that column."
+            query.fail(word, must, quote(sql), do)
+
+
 def _require_of_one_row(whole: DataFrame, measure: Outside, one: Beforehand) -> None:
     """Refuse a measure by which Spark would put matches together, or make several rows of one.
 
@@ -156,7 +181,8 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     names, rows = _columns_read(frame, plan)
     types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    spark = frame.sparkSession
+    partitions = shuffle_partitions(spark) or spark.sparkContext.defaultParallelism
     buckets = buckets_for(partitions) if plan.partition else 1
     pieces = rows.mapInArrow(packing(plan, names, buckets), PIECES)
     together = pieces.repartition("bucket") if plan.partition else pieces.repartition(1)

@@ -191,11 +191,21 @@ def _subsets(reader: Reader) -> list[tuple[Word, tuple[Word, ...]]]:
             return subsets
 
 
+def _refuse_options(condition: Reader) -> None:
+    """Refuse what BigQuery writes behind the last condition: ``OPTIONS (use_longest_match = TRUE)``."""
+    words = condition.query.words
+    for at in range(condition.at + 1, condition.end):
+        if words[at].upper == "OPTIONS" and words[at + 1].is_sign("("):
+            do = "Leave it out: the pattern says which match it prefers, a+ the longest, (b | a) one with b."
+            condition.query.fail(words[at], "must end behind DEFINE", '"OPTIONS"', do)
+
+
 def _definitions(reader: Reader) -> list[Named]:
     definitions = []
     while True:
         name = reader.name("a variable")
         reader.need("AS")
         definitions.append(Named(name, reader.until(",")))
+        _refuse_options(definitions[-1].text)
         if not reader.takes_sign(","):
             return definitions

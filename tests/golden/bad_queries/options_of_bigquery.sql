@@ -1,0 +1,6 @@
+SELECT * FROM t MATCH_RECOGNIZE (
+  PARTITION BY k ORDER BY t MEASURES LAST(a.x) AS n
+  PATTERN (a+)
+  DEFINE a AS x > 1
+  OPTIONS (use_longest_match = TRUE)
+)
