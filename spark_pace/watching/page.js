@@ -31,8 +31,9 @@ function pairs(id, list) {
 }
 
 function plot(id, title, unit, traces, more) {
-  Plotly.react(id, traces, {
-    title: { text: title, font: { size: 14 }, x: 0.01, xanchor: "left", y: 0.97 }, margin: { l: 60, r: 10, t: 34, b: 30 },
+  // a refresh leaves what was zoomed, and which curves a click on the legend has shown or hidden, by their names
+  Plotly.react(id, traces.map(trace => ({ ...trace, uid: trace.name })), {
+    uirevision: "as left", title: { text: title, font: { size: 14 }, x: 0.01, xanchor: "left", y: 0.97 }, margin: { l: 60, r: 10, t: 34, b: 30 },
     xaxis: { type: "date" }, yaxis: { title: { text: unit }, rangemode: "tozero", fixedrange: true },
     legend: { orientation: "h", x: 1, xanchor: "right", y: 1.02, yanchor: "bottom" }, hovermode: "x unified",
     showlegend: traces.length > 1, ...more,

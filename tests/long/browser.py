@@ -38,6 +38,19 @@ rules:
   - {name: alone, pattern: {sequence: [{a: type = 'b'}]}, context: "each, zero"}
 """
 HOSTILE = "</script><script>document.title = 'taken'</script>"
+# a click on the first curve's name, and a refresh; the page tells which curves are shown before and after it
+CLICK = """<script>
+const shown = () => byId("kept").data.map(trace => String(trace.visible)).join();
+setTimeout(() => {
+  const name = document.querySelector("#kept .legendtoggle");
+  ["mousedown", "mouseup"].forEach(kind => name.dispatchEvent(new MouseEvent(kind, { bubbles: true })));
+  setTimeout(() => {
+    const before = shown();
+    draw();
+    setTimeout(() => { document.body.dataset.shown = `${before} then ${shown()}`; }, 500);
+  }, 2000);
+}, 1000);
+</script></body>"""
 MANY = 20_000
 # as root, and without looking for anything on a network
 FLAGS = [
@@ -85,6 +98,11 @@ def check_job(rules: int, folder: Path, chromium: str) -> None:
     told = facts(Subject.of(watched.spec), Seen(watched.spec.sink_path), datetime.now(timezone.utc))
     write_page(report(told), folder / "report.html", "report")
     check_drawn(dom_of((folder / "report.html").as_uri(), folder, chromium), rules)
+    page = (folder / "report.html").read_text(encoding="utf-8").replace("</body>", CLICK)
+    (folder / "clicked.html").write_text(page, encoding="utf-8")
+    hidden = "legendonly,true,true"
+    dom = dom_of((folder / "clicked.html").as_uri(), folder, chromium)
+    assert f'data-shown="{hidden} then {hidden}"' in dom, "a refresh undoes a click on the legend"
     port = free_port()
     with answering(replace(watched.spec, page=Page(Endpoint(port))), None):
         check_drawn(dom_of(f"http://127.0.0.1:{port}/", folder, chromium), rules)
