@@ -43,7 +43,7 @@ class FilesInput(FilesByName):
         """True if no batch has read a file yet, and there is none."""
         if entries_read(self.checkpoint):
             return False
-        return next(iter(place_of(self.source.path, self._settings(spark)).look("")), None) is None
+        return next(iter(place_of(self.source.path, self.settings(spark)).look("")), None) is None
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, from the files."""
