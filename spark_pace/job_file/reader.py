@@ -12,15 +12,16 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.io.files.store_path import AnyPath
+from spark_pace.job_file.addresses import check_address
 from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.endpoints import read_metrics, read_page
 from spark_pace.job_file.events import declared_schema, open_events, read_events
-from spark_pace.job_file.paths import SINKS, STORES, in_store, resolve
+from spark_pace.job_file.paths import SINKS, resolve
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
-from spark_pace.job_file.source import EXAMPLE, check_address, check_source, read_source, read_texts
+from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
 from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
@@ -266,10 +267,8 @@ def _read_sink(fields: Section, folder: Path) -> str | None:
 
 def _read_checkpoint(fields: Section, folder: Path) -> str | None:
     path = fields.text("checkpoint", _REQUIRED["checkpoint"])
-    if path is not None and "://" in path.text.removeprefix("file://") and not in_store(path.text):
-        must = "must be on a file system that is mounted, or in an object store"
-        do = f"Mount it, or choose another place: a folder, or {', '.join(f'{name}://' for name in STORES)}."
-        fields.report.add(path.place, must, quote(path.text), do)
+    if path is not None:
+        check_address(path, fields.report)
     return resolve(path.text, folder) if path else None
 
 

@@ -11,7 +11,8 @@ from spark_pace.core.expr import is_single
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.paths import STORES, resolve
+from spark_pace.job_file.addresses import check_address
+from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.spec import (
     DeltaSource,
     Events,
@@ -43,9 +44,6 @@ _KAFKA_KEYS = (
     "options",
 )
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_CONTAINER = re.compile(rf"{_BUCKET.pattern}@{_BUCKET.pattern}")  # of an account of Microsoft's
-_BUCKETS = {"abfs": _CONTAINER, "abfss": _CONTAINER}
 # options that have a key of their own in the job file, or would break exactly once; and what to do instead
 _OWN_OPTIONS = {
     "kafka.bootstrap.servers": "Use servers.",
@@ -93,25 +91,6 @@ def _read_files(source: Section, folder: Path) -> FilesSource | None:
     most = source.whole("max_files_per_trigger", 1, 1_000_000)
     most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
     return FilesSource(cast(Format, form), resolve(path.text, folder), most, most_bad) if path else None
-
-
-def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = STORES) -> None:
-    """Report an address that is none of a store, or that tells more than where something is."""
-    scheme, is_address, rest = path.text.removeprefix("file://").partition("://")
-    if not is_address:
-        return
-    bucket, _, prefix = rest.partition("/")
-    if scheme not in schemes:
-        must = f"must be a path, or the address of a store ({', '.join(schemes)})"
-        report.add(path.place, must, quote(path.text), "Mount it, or choose another place.")
-    elif scheme in STORES and not _BUCKETS.get(scheme, _BUCKET).fullmatch(bucket):
-        must = "must name a bucket and no credentials"
-        got = "one with @" if "@" in bucket else quote(path.text)
-        do = "Write s3a://BUCKET/FOLDER; credentials are in the environment or under `spark`."
-        report.add(path.place, must, got, do)
-    elif any(part in ("", ".", "..") for part in prefix.rstrip("/").split("/")) and prefix:
-        must = "must have a name between each two slashes"
-        report.add(path.place, must, quote(path.text), "Correct the address.")
 
 
 def _read_delta(source: Section, folder: Path) -> DeltaSource | None:

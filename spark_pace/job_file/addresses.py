@@ -1,0 +1,32 @@
+"""Checks the addresses of stores in a job file."""
+
+from __future__ import annotations
+
+import re
+
+from spark_pace.job_file.paths import STORES
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Report, quote
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_CONTAINER = re.compile(rf"{_BUCKET.pattern}@{_BUCKET.pattern}")  # of an account of Microsoft's
+_BUCKETS = {"abfs": _CONTAINER, "abfss": _CONTAINER}
+
+
+def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = STORES) -> None:
+    """Report an address that is none of a store, or that tells more than where something is."""
+    scheme, is_address, rest = path.text.removeprefix("file://").partition("://")
+    if not is_address:
+        return
+    bucket, _, prefix = rest.partition("/")
+    if scheme not in schemes:
+        must = f"must be a path, or the address of a store ({', '.join(schemes)})"
+        report.add(path.place, must, quote(path.text), "Mount it, or choose another place.")
+    elif scheme in STORES and not _BUCKETS.get(scheme, _BUCKET).fullmatch(bucket):
+        must = "must name a bucket and no credentials"
+        got = "one with @" if "@" in bucket else quote(path.text)
+        do = "Write s3a://BUCKET/FOLDER; credentials are in the environment or under `spark`."
+        report.add(path.place, must, got, do)
+    elif any(part in ("", ".", "..") for part in prefix.rstrip("/").split("/")) and prefix:
+        must = "must have a name between each two slashes"
+        report.add(path.place, must, quote(path.text), "Correct the address.")
