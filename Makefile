@@ -50,12 +50,12 @@ jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars broker
 	@touch $@
 
-jars/s3a/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.java.jars s3a
-	@touch $@
-
 jars/store/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars store
+	@touch $@
+
+jars/s3a/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars s3a
 	@touch $@
 
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
@@ -73,15 +73,15 @@ demo-kafka: setup jars/kafka/.ready  ## The same through a Kafka broker, live: a
 cluster-demo: setup  ## The same on a cluster: a master and workers on this machine, by spark-submit (KILLS=3: kill some of it in a run more)
 	$(BIN)/python -m examples.flights.demo_cluster --kills $(or $(KILLS),0)
 
-TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
-
-test: setup jars/kafka/.ready jars/s3a/.ready jars/store/.ready  ## Run all tests but the long ones, lint and types included
-	$(BIN)/python -m pytest -m 'not long' $(TESTING)
-
 cluster-store-demo: setup jars/s3a/.ready jars/store/.ready  ## The same with everything in an object store; as root, each worker on a machine of its own (KILLS=4)
 	$(BIN)/python -m examples.flights.demo_cluster --store --kills $(or $(KILLS),0)
 
-test-long: setup jars/kafka/.ready jars/s3a/.ready jars/store/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
+TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
+
+test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run all tests but the long ones, lint and types included
+	$(BIN)/python -m pytest -m 'not long' $(TESTING)
+
+test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
 	$(BIN)/python -m pytest -m long $(TESTING)
 
 SPARK_VENV = .venv-spark-$(VERSION)

@@ -200,6 +200,7 @@ def _run(
                 on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
                 with _sending(alerts, checkpoint, stop) as send_from:
                     while change is not None:
+                        stop.require_held()
                         tables = _tables(on_disk.spec, spark, change.before, job_input, marks)
                         send_from(tables, change.before.app_id, on_disk.spec.rules)
                         merger_of = partial(host, tables=tables)
