@@ -178,11 +178,7 @@ def _run(
     settings = secrets.resolve_all(spec.spark, "spark")
     stop = Stop()
     with checkpoint_lock(checkpoint) as lease:
-        if lease is not None:
-            stop.require_held = lease.require
-        mend_notes(checkpoint)
-        join_appended(checkpoint.manifest_file)
-        remove_note(checkpoint)
+        _hold(checkpoint, lease, stop)
         side_tables = SideTables(spec.events.schema, checkpoint)
         side_tables.read()
         change = known_change(spec, job_input, reset_rules)
@@ -209,6 +205,15 @@ def _run(
                         goes_on = on_disk.take() and not stop.event.is_set()
                         change = known_change(on_disk.spec, job_input, ()) if goes_on else None
     return stop.signal
+
+
+def _hold(checkpoint: Checkpoint, lease: Lease | None, stop: Stop) -> None:
+    """Begin to use a checkpoint, whose lease, if it is in a store, is asked for again and again."""
+    if lease is not None:
+        stop.require_held = lease.require
+    mend_notes(checkpoint)
+    join_appended(checkpoint.manifest_file)
+    remove_note(checkpoint)
 
 
 @contextmanager

@@ -12,10 +12,10 @@ some callers do without Spark. What happens where a Spark lacks the rest:
 
 Other modules know names of Spark that are not documented, and call nothing: `java/settings.py` has four
 settings; `failures.py` finds the cause of a failure in texts of Spark, and shows a text that it does not know
-as it is; `Checkpoint` names Spark's files ``offsets/N``, ``commits/N`` and ``metadata``, whose content is
-read here; `sitecustomize`, which every Python process of Spark runs, takes `pyspark.zip` off its path,
-without which they start more slowly, and knows the name of the module of streaming sources, without which
-more is printed when a query ends.
+as it is; `Checkpoint` names Spark's files ``offsets/N``, ``commits/N`` and ``metadata``, whose content
+`spark_pace/spark/checkpoint/spark_notes.py` reads; `sitecustomize`, which every Python process of Spark runs,
+takes `pyspark.zip` off its path, without which they start more slowly, and knows the name of the module of
+streaming sources, without which more is printed when a query ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import json
 import logging
 import os
 import traceback
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -248,18 +247,6 @@ def hush_ends(spark: SparkSession) -> None:
         jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
 
 
-def offsets_in(note: str) -> list[Any]:
-    """The offset of each source in Spark's note of a batch; ValueError if the text is no such note.
-
-    A note has a version, settings, then a line for each source. `recentProgress` has the offsets too, but
-    only those of this run.
-    """
-    form, _, *offsets = note.splitlines()
-    if form != "v1" or not offsets:
-        raise ValueError("too few lines")
-    return [json.loads(offset) for offset in offsets]
-
-
 def planned_offsets(spark: SparkSession, batch_id: int) -> bytes | None:
     """Spark's note of what a batch reads, from the memory of the query that runs; None if it has none there.
 
@@ -273,24 +260,6 @@ def planned_offsets(spark: SparkSession, batch_id: int) -> bytes | None:
             log.serialize(offsets.get(), text)
             return bytes(text.toByteArray())
     return None
-
-
-def is_commit(note: bytes) -> bool:
-    """True if this is Spark's note that a batch is done, for a query without a watermark of Spark's."""
-    form, _, text = note.partition(b"\n")
-    try:
-        return form == b"v1" and json.loads(text)["nextBatchWatermarkMs"] == 0
-    except (ValueError, TypeError, KeyError):
-        return False
-
-
-def is_query(note: bytes) -> bool:
-    """True if this is Spark's note of a query's id."""
-    try:
-        stored = json.loads(note)
-        return list(stored) == ["id"] and str(uuid.UUID(stored["id"])) == stored["id"]
-    except (ValueError, TypeError, AttributeError):
-        return False
 
 
 def batch_of(task: TaskContext) -> str | None:

@@ -11,14 +11,8 @@ from pyspark.sql import SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.spark import internals
-from spark_pace.spark.internals import (
-    fork_workers,
-    has_limits,
-    is_commit,
-    is_query,
-    launch_jvm,
-    require_known,
-)
+from spark_pace.spark.checkpoint.spark_notes import is_commit, is_query
+from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, require_known
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.file_access import RESTORE, digest
-from spark_pace.spark.internals import offsets_in
+from spark_pace.spark.checkpoint.spark_notes import offsets_in
 
 
 @dataclass(frozen=True)

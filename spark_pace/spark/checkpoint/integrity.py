@@ -14,7 +14,7 @@ from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
-from spark_pace.spark.internals import is_commit, is_query
+from spark_pace.spark.checkpoint.spark_notes import is_commit, is_query
 
 
 def require_whole(

@@ -14,7 +14,7 @@ from typing import Any
 
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.internals import offsets_in
+from spark_pace.spark.checkpoint.spark_notes import offsets_in
 from tests.long.chaos.beside import beside
 
 EVERY_S = (4.0, 20.0)

@@ -1,0 +1,37 @@
+"""Reads what Spark notes of a batch and of a query in a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+
+def offsets_in(note: str) -> list[Any]:
+    """The offset of each source in Spark's note of a batch; ValueError if the text is no such note.
+
+    A note has a version, settings, then a line for each source. `recentProgress` has the offsets too, but
+    only those of this run.
+    """
+    form, _, *offsets = note.splitlines()
+    if form != "v1" or not offsets:
+        raise ValueError("too few lines")
+    return [json.loads(offset) for offset in offsets]
+
+
+def is_commit(note: bytes) -> bool:
+    """True if this is Spark's note that a batch is done, for a query without a watermark of Spark's."""
+    form, _, text = note.partition(b"\n")
+    try:
+        return form == b"v1" and json.loads(text)["nextBatchWatermarkMs"] == 0
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def is_query(note: bytes) -> bool:
+    """True if this is Spark's note of a query's id."""
+    try:
+        stored = json.loads(note)
+        return list(stored) == ["id"] and str(uuid.UUID(stored["id"])) == stored["id"]
+    except (ValueError, TypeError, AttributeError):
+        return False
