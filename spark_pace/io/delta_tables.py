@@ -192,7 +192,7 @@ class DeltaTables:
     def _append(self, table: str, rows: pa.Table, batch_id: int, written: list[AddAction]) -> None:
         """Append rows; `written` gets their file, for another try."""
         place = self.place(table)
-        there, done = self._open.pop(table) if table in self._open else self._opened(place)
+        there, done = self._opened(table)
         if done >= batch_id:
             return
         once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
@@ -205,8 +205,16 @@ class DeltaTables:
         if place.is_in_store:
             self._open[table] = there, batch_id
 
-    def _opened(self, place: TablePlace) -> tuple[DeltaTable, int]:
-        there = place.table()
+    def _opened(self, table: str) -> tuple[DeltaTable, int]:
+        """A table and the last batch that was appended to it.
+
+        Of one in a store both are known from the last append; if a try has failed, nothing is.
+        """
+        if table in self._open:
+            there, done = self._open.pop(table)
+            there.update_incremental()
+            return there, done
+        there = self.place(table).table()
         return there, self._last(there)
 
     def _last(self, there: DeltaTable) -> int:

@@ -74,10 +74,9 @@ def run_here(job: Path, before_writing: Callable[[], None]) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("address", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path, address: bool) -> None:
-    """Delta-rs writes the tables, or for an address Spark. Other jobs can follow in this process."""
-    sink = f"file://{tmp_path}/out" if address else "out"
+def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path) -> None:
+    """Other jobs can follow in this process."""
+    sink = "out"
     jobs = jobs_on_one_sink(tmp_path, sink)
     write_files(tmp_path, random_events(21), FILES)
     ends = run_at_once(jobs, tmp_path / "gate")

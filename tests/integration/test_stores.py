@@ -15,13 +15,16 @@ from typing import Any
 
 import obstore
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from deltalake import write_deltalake
 from obstore.store import S3Store
 from pyspark.sql import SparkSession
 
-from examples.cluster.store_server import SECRET, StoreServer
+from examples.cluster.store_server import NAME, SECRET, StoreServer
+from spark_pace.cli.main import commands
 from spark_pace.errors import EventError, SetupError, UnfitError
 from spark_pace.io.event_files import read_source_file
 from spark_pace.io.files import store as in_store
@@ -29,11 +32,14 @@ from spark_pace.io.files.place import Place
 from spark_pace.io.files.places import place_of
 from spark_pace.io.files.store import Store, StoreFile
 from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.query import read_table
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.files import FilesInput
-from tests.spark.jobs import Event, in_core, make_job, matches, random_events, table
+from spark_pace.watching.subject import tables_of
+from tests.spark.jobs import Event, in_core, make_job, matches, random_events, table, write_files
 
 FOLDER = "days/of may"
 FORMS = ("json", "json.gz", "csv", "csv.zst", "parquet")
@@ -338,3 +344,54 @@ def test_a_job_over_parquet_stops_where_an_object_is_gone_and_goes_on_when_it_is
     assert matches(spec) == in_core(local).matches.to_pylist() != []
     with pytest.raises(UnfitError, match=r"s3a://no-such-bucket/x — must be a place .* NoSuchBucket"):
         run_job(replace(spec, source=replace(spec.files, path="s3a://no-such-bucket/x")))
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_job_from_a_table_in_a_store_to_tables_in_it(
+    server: StoreServer,
+    both: Both,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows appended later are read by the next run. Commands reach the tables by the job file alone."""
+    bucket = both.address.partition("://")[2].partition("/")[0]
+    access = {
+        "spark.hadoop.fs.s3a.endpoint": server.endpoint,
+        "spark.hadoop.fs.s3a.access.key": NAME,
+        "spark.hadoop.fs.s3a.secret.key": SECRET,
+    }
+    path = make_job(tmp_path, slots=1, buckets=1, finish=False)
+    text = path.read_text().replace("path: out", f'path: "s3a://{bucket}/out"')
+    source = f'{{kind: delta, path: "s3a://{bucket}/in"}}'
+    text = re.sub(r"(?m)^source:.*$", f"source: {source}", text) + f"spark: {json.dumps(access)}\n"
+    path.write_text(text)
+    spec = read_job(path)
+    place = TablePlace.of(f"s3a://{bucket}/in", access)
+    events = random_events(5, 160)
+    rows = pa.Table.from_pylist(events)
+    times = pc.assume_timezone(rows["t"].cast(pa.timestamp("us")), "UTC")
+    rows = rows.set_column(rows.schema.get_field_index("t"), "t", times)
+    for part in range(2):
+        new = rows.slice(80 * part, 80)
+        write_deltalake(place.address, new, mode="append", storage_options=place.options)
+        run_job(replace(spec, finish=part == 1))
+    for name in server.environment:
+        monkeypatch.delenv(name)
+    sink = tables_of(spec)
+    assert read_table(sink, "metrics").num_rows == 3
+    write_files(tmp_path, events, 2)
+    core = in_core(read_job(make_job(tmp_path))).matches
+    names = ["rule", "out_seq", "matched_at"]
+    found = read_table(sink, "matches", names).sort_by([(name, "ascending") for name in names])
+    expected = core.select(names).sort_by([(name, "ascending") for name in names])
+    assert found.to_pylist() == expected.to_pylist() != []
+    count = ["sql", str(path), "SELECT count(*) AS n FROM matches", "--format", "csv"]
+    commands([*count], standalone_mode=False)
+    assert capfd.readouterr().out.split() == ["n", str(found.num_rows)]
+    commands(["status", str(path)], standalone_mode=False)
+    assert "matches" in capfd.readouterr().out
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(SetupError, match=r"/matches — must be a place in .* got: no answer at http://127"):
+        read_table(f"s3a://{bucket}/out", "matches")

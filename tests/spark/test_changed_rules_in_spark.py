@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,12 @@ from pyspark.sql import SparkSession
 
 from spark_pace.core import local_run
 from spark_pace.core.merger import matches_schema
-from spark_pace.core.plan.places import RulePlace
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import StateError
-from spark_pace.io.delta_tables import CHANGES_SCHEMA, DeltaTables
+from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.event_files import read_events
-from spark_pace.io.query import CHANGES
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.checkpoint.layout import LaidRule
-from spark_pace.spark.stages.rule_history import RuleHistory
 from tests.spark.jobs import RULES, job, matches, only, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -241,38 +236,22 @@ def test_a_column_that_would_change_its_type_is_refused(tmp_path: Path) -> None:
     run_job(spec)
 
 
-def test_tables_that_spark_writes_have_what_stands_behind_chunks_without_rows(
-    tmp_path: Path, spark: SparkSession
-) -> None:
-    schema = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])
-    tables = DeltaTables(f"file://{tmp_path}", "app")
-    tables.prepare({"matches": schema})
-    parts = [pa.table({"rule": ["a"], "out_seq": [number]}, schema) for number in range(3)]
-    nothing = schema.empty_table()
-    tables.append("matches", pa.concat_tables([nothing, nothing, parts[0], nothing, *parts[1:]]), 0)
-    rows = spark.read.format("delta").load(tables.path("matches")).orderBy("out_seq").collect()
-    assert [tuple(row) for row in rows] == [("a", 0), ("a", 1), ("a", 2)]
-
-
-def test_tables_that_spark_writes_gain_columns_too(tmp_path: Path, spark: SparkSession) -> None:
+def test_tables_that_spark_has_written_go_on(tmp_path: Path, spark: SparkSession) -> None:
+    """Sinks given as an address were written by Spark in older releases; their transactions count."""
     narrow = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])
-    wide = pa.schema([*narrow, ("total", pa.float64())])
+    once = {"txnAppId": "app", "txnVersion": "0"}
+    written = spark.createDataFrame(pa.table({"rule": ["a"], "out_seq": [0]}, narrow))
+    written.write.format("delta").options(**once).save(f"{tmp_path}/matches")
+    mark = spark.createDataFrame(pa.table({"checkpoint": ["app"]}))
+    mark.write.format("delta").save(f"{tmp_path}/_owner")
     tables = DeltaTables(f"file://{tmp_path}", "app")
-    tables.prepare({"matches": narrow})
+    wide = pa.schema([*narrow, ("total", pa.float64())])
     tables.prepare({"matches": wide})
-    tables.append("matches", pa.table({"rule": ["a", "a"], "out_seq": [0, 1], "total": [0.5, 1.5]}, wide), 0)
-    tables.append("matches", pa.table({"rule": ["b"], "out_seq": [0]}, narrow), 1)
+    tables.claim()
+    assert tables.written(["matches"]) == {"matches": 0}
+    for batch in range(2):
+        tables.append("matches", pa.table({"rule": ["b"], "out_seq": [batch], "total": [0.5]}, wide), batch)
     rows = spark.read.format("delta").load(tables.path("matches")).orderBy("rule", "out_seq").collect()
-    assert [tuple(row) for row in rows] == [("a", 0, 0.5), ("a", 1, 1.5), ("b", 0, None)]
-    assert [
-        tables.has_matches(1, rule, number) for rule, number in (("a", 1), ("a", 2), ("b", 0), ("c", 0))
-    ] == [True, False, True, False]
-    tables.prepare({CHANGES: CHANGES_SCHEMA})
-    rule, began = LaidRule({"within": "3 s"}, RulePlace((0,), 2)), datetime(2024, 5, 1, tzinfo=timezone.utc)
-    for _ in range(2):
-        RuleHistory({"a": rule}, ()).append(tables, 2, began)
-    assert tables.rows(CHANGES, ["rule", "change", "batch_id", "meaning", "changed_at"]).to_pylist() == [
-        {"rule": "a", "change": "added", "batch_id": 2, "meaning": '{"within": "3 s"}', "changed_at": began}
-    ]
-    with pytest.raises(StateError, match="must have a column total of type STRING; got total of type DOUBLE"):
-        tables.prepare({"matches": pa.schema([*narrow, ("total", pa.string())])})
+    assert [tuple(row) for row in rows] == [("a", 0, None), ("b", 1, 0.5)]
+    with pytest.raises(StateError, match="must be written by this checkpoint alone"):
+        DeltaTables(str(tmp_path), "other").claim()
