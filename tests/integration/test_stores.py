@@ -380,7 +380,7 @@ def test_a_job_from_a_table_in_a_store_to_tables_in_it(
     for name in server.environment:
         monkeypatch.delenv(name)
     sink = tables_of(spec)
-    assert read_table(sink, "metrics").num_rows == 3
+    assert read_table(sink, "metrics")["records"].to_pylist() == [80, 80]
     write_files(tmp_path, events, 2)
     core = in_core(read_job(make_job(tmp_path))).matches
     names = ["rule", "out_seq", "matched_at"]
