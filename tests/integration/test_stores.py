@@ -381,8 +381,10 @@ def test_a_job_from_a_table_in_a_store_to_tables_in_it(
         monkeypatch.delenv(name)
     sink = tables_of(spec)
     assert read_table(sink, "metrics")["records"].to_pylist() == [80, 80]
-    write_files(tmp_path, events, 2)
-    core = in_core(read_job(make_job(tmp_path))).matches
+    (tmp_path / "core").mkdir()
+    local = read_job(make_job(tmp_path / "core"))
+    write_files(tmp_path / "core", events, 2)
+    core = in_core(local).matches
     names = ["rule", "out_seq", "matched_at"]
     found = read_table(sink, "matches", names).sort_by([(name, "ascending") for name in names])
     expected = core.select(names).sort_by([(name, "ascending") for name in names])
@@ -392,6 +394,7 @@ def test_a_job_from_a_table_in_a_store_to_tables_in_it(
     assert capfd.readouterr().out.split() == ["n", str(found.num_rows)]
     commands(["status", str(path)], standalone_mode=False)
     assert "matches" in capfd.readouterr().out
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    for name, value in (server.environment | {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}).items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(SetupError, match=r"/matches — must be a place in .* got: no answer at http://127"):
         read_table(f"s3a://{bucket}/out", "matches")
