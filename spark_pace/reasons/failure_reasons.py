@@ -12,6 +12,7 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
+from spark_pace.core.match.search.limits import begins_behind
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.members import as_stated, asked_where_it_stands, separate
 from spark_pace.core.plan.rule import Conjunct
@@ -147,9 +148,12 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     lo, hi = search.between.group(gap.group, as_matrix(rows), capped=stretch.walks)
     count, times, end = int((hi - lo)[0]), gap.times, ending_row(search, rows)
     over = end is not None and gap.to_right
-    if times.least <= count and (times.most is None or count <= times.most) and not over:
+    begins = _begin_of_next(stretch, search, rows)
+    if times.least <= count and (times.most is None or count <= times.most) and not over and begins is None:
         return None
     name = stretch.pattern.components[gap.group].name
+    if begins is not None and count >= times.least:
+        return _begun(stretch, search, rows, begins)
     text = f"{name} {times}: {counted(count, 'event')}"
     if end is not None:
         by = stretch.member(end)
@@ -158,6 +162,22 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
     if strict and gap.to_right and times.least > count and after < stretch.stream.rows:
         text += f" before {stretch.member(after)}"
     return Failure("group", text, f"{name} {times}", {"count": count})
+
+
+def _begin_of_next(stretch: Stretch, search: Search, rows: list[int]) -> int | None:
+    """The row with which the group begins that should begin with the last one, if that is another row."""
+    level = len(rows) - 1
+    if stretch.walks or not search.between.shape.gaps[level - 1].handed:
+        return None
+    begins = int(begins_behind(search.between, level, np.array(rows[-2:-1]))[0])
+    return None if begins == rows[-1] else begins
+
+
+def _begun(stretch: Stretch, search: Search, rows: list[int], begins: int) -> Failure:
+    """The failure of a row that comes behind the one with which its group has begun."""
+    name = stretch.pattern.components[search.between.shape.anchors[len(rows) - 1]].name
+    by = stretch.member(begins, name)
+    return Failure("group", f"{name} begins with {by}", name, by=(by,))
 
 
 def not_joined(stretch: Stretch, search: Search, rows: list[int], row: int) -> Failure | None:

@@ -12,17 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from spark_pace.core.plan.rule import Pattern
-from tests.oracle.candidates import (
-    backwards,
-    beginning,
-    candidates,
-    forwards,
-    optional_last,
-    positives,
-    satisfies,
-    survives,
-    trailing_negatives,
-)
+from tests.oracle.candidates import backwards, candidates, forwards, survives
+from tests.oracle.components import beginning, optional_last, positives, satisfies, trailing_negatives
 from tests.oracle.inner_sequences import first_ones
 from tests.oracle.optional_last import is_full, reads_others, with_optional_last
 from tests.oracle.stream import BEGIN, Bound, Placed, Position, Production, Stream, inside, window_end

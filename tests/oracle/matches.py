@@ -57,7 +57,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule
-from tests.oracle.candidates import called, forwards, opened_by
+from tests.oracle.candidates import forwards
+from tests.oracle.components import called, opened_by
 from tests.oracle.contexts import CONTEXTS, Picked, may_wait, nothing_waits
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.folds import fold_rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_pace.core.plan.rule import Pattern
-from tests.oracle.candidates import (
+from tests.oracle.components import (
     bindings_of,
     ends_the_group,
     is_fulfilled,

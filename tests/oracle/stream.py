@@ -65,6 +65,7 @@ class Bound:
 
 
 Production = tuple[Bound, ...]
+Matching = list[list[bool]]  # by component, then by place in the stream
 
 
 # ---------------------------------------------------------------- windows

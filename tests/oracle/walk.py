@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_pace.core.plan.rule import Pattern
-from tests.oracle.candidates import (
+from tests.oracle.candidates import is_forbidden
+from tests.oracle.components import (
     bindings_of,
     ends_the_group,
-    is_forbidden,
     is_fulfilled,
     least_of,
     may_join,

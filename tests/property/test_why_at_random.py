@@ -15,13 +15,8 @@ from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer_parts import ComponentTest
 from spark_pace.reasons.selections import MOST_SPANS
-from tests.oracle.candidates import (
-    ends_the_group,
-    is_candidate,
-    is_fulfilled,
-    opened_by,
-    satisfies,
-)
+from tests.oracle.candidates import is_candidate
+from tests.oracle.components import ends_the_group, is_fulfilled, opened_by, satisfies
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
 from tests.oracle.contexts import initiators
 from tests.oracle.expressions import Bindings, conjuncts_of, holds

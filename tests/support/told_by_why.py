@@ -9,7 +9,7 @@ from spark_pace.core.plan.rule import CountSpan, Pattern, Rule
 from spark_pace.io.replay import replay_table
 from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer_parts import Candidate, EventRef, Member
-from tests.oracle.candidates import opened_by
+from tests.oracle.components import opened_by
 from tests.oracle.expressions import Bindings, Row
 from tests.oracle.inner_sequences import ordered_pairs
 from tests.oracle.matches import seen_inside

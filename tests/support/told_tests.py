@@ -11,7 +11,7 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.reasons.answer_parts import ConditionTest
-from tests.oracle.candidates import beside, is_preceded, may_join
+from tests.oracle.components import beside, is_preceded, may_join
 from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
 from tests.oracle.stream import Placed
 from tests.support.told_by_why import Told

@@ -229,10 +229,20 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
     if not walks(context_of(pattern).way):
         few = not after and times.most != times.least and pattern.context.selection == "each"
         end = ", as few as will do: the first event that completes a match ends it" if few else ""
-        return f"every event that matches it {where}; {number}{end}"
+        return f"every event that matches it {where}{_begin(pattern, component)}; {number}{end}"
     soon = f"once there are {times.least}, " if times.least else ""
     end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
     return f"the first events that match it {where}; {number}{end}"
+
+
+def _begin(pattern: Pattern, component: Component) -> str:
+    """Where a group begins that directly follows another one, in words."""
+    positive = [one for one in pattern.components if not one.negated]
+    before = positive[positive.index(component) - 1] if component != positive[0] else None
+    if before is None or before.times is None:
+        return ""
+    least = before.times.least
+    return f", beginning with the first one{f' once there are {least} {before.name}' if least else ''}"
 
 
 def span_facts(span: Span) -> SpanFacts:
