@@ -100,6 +100,8 @@ def is_match(pattern: Pattern, stream: list[Placed], roles: Roles) -> bool:
     ]
     if any(might_stand(roles, index, place) for place, index in left_out):
         return False
+    if not begin_in_time(pattern, stream, roles):
+        return False
     negated = {index for index, component in enumerate(pattern.components) if component.negated}
     here = bound_by(pattern, stream, roles)
     return all(
@@ -117,6 +119,22 @@ def stand_in_order(pattern: Pattern, taken: list[int]) -> bool:
     return not any(
         first in taken[at:] and second in taken[:at] for first, second in pairs for at in range(len(taken))
     )
+
+
+def begin_in_time(pattern: Pattern, stream: list[Placed], roles: Roles) -> bool:
+    """Whether each group behind another begins with its first event once the other has its least number."""
+    positive = [index for index, component in enumerate(pattern.components) if not component.negated]
+    for before, behind in itertools.pairwise(positive):
+        times = pattern.components[before].times
+        if times is None or pattern.components[behind].times is None:
+            continue
+        begins = roles.index(behind)
+        own = [place for place, role in enumerate(roles) if role == before]
+        others = [place for place in range(begins) if roles[place] is not None and roles[place] != before]
+        enough = own[times.least - 1] if times.least else others[-1]
+        if any(fits(pattern, behind, stream[place]) for place in range(enough + 1, begins)):
+            return False
+    return True
 
 
 def might_stand(roles: Roles, index: int, place: int) -> bool:
@@ -160,6 +178,7 @@ def bound_by(pattern: Pattern, stream: list[Placed], roles: Roles) -> Bindings:
 @given(
     st.one_of(
         CHOSEN.flatmap(lambda context: grouped_patterns(context)),
+        CHOSEN.flatmap(lambda context: grouped_patterns(context, neighbours=True)),
         st.sampled_from(IN_CONJUNCTION).flatmap(lambda context: conjunctive_patterns(context)),
     ),
     st.lists(dense_streams(7), min_size=5),

@@ -15,6 +15,7 @@ from tests.support.ending_strategies import ending_rules
 from tests.support.fold_strategies import fold_rules
 from tests.support.form_strategies import conjunctive_rules, open_rules, previous_rules
 from tests.support.further_strategies import further_rules
+from tests.support.neighbour_strategies import neighbouring_rules
 from tests.support.optional_strategies import optional_first_rules, optional_last_rules
 from tests.support.previous_strategies import filtered_back, previous_values_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
@@ -43,6 +44,8 @@ LANDED: tuple[str, ...] = (
     "optional_first_in_span",
     "optional_last",
     "optional_last_in_span",
+    "neighbouring",
+    "neighbouring_in_span",
 )
 
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
@@ -73,6 +76,8 @@ FORMS: dict[str, Form] = {
     "further_in_span": lambda contexts: further_rules(contexts, spans()),
     "optional_first": optional_first_rules,
     "optional_first_in_span": lambda contexts: optional_first_rules(contexts, spans()),
+    "neighbouring": neighbouring_rules,
+    "neighbouring_in_span": lambda contexts: neighbouring_rules(contexts, spans()),
     "optional_last": optional_last_rules,
     "optional_last_in_span": lambda contexts: st.one_of(
         optional_last_rules(contexts, spans()), optional_last_rules(contexts, predicate_spans(), opened=True)
