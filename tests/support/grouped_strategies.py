@@ -209,30 +209,26 @@ def rare() -> st.SearchStrategy[Expr]:
 
 @composite
 def grouped_patterns(
-    draw: st.DrawFn,
-    context: Context,
-    *,
-    in_span: bool = False,
-    close_window: bool = False,
+    draw: st.DrawFn, context: Context, *, in_span: bool = False, close_window: bool = False,
     neighbours: bool = False,
-) -> Pattern:
+) -> Pattern:  # fmt: skip
     """A sequence with at least one group or negated component, or a strict one.
 
     `neighbours`: with groups that directly follow each other.
     """
     negation = close_window or draw(st.booleans())
     repetition = neighbours or (not close_window and draw(st.integers(0, 3)) > 0)
-    shapes = NEIGHBOURS if neighbours else SHAPES
-    kinds, strict = draw(kinds_of(negation, repetition, draw(st.booleans()), shapes))
+    kinds, strict = draw(
+        kinds_of(negation, repetition, draw(st.booleans()), NEIGHBOURS if neighbours else SHAPES)
+    )
     names = tuple("pqrstuvwxyz"[: len(kinds)])
     inner = [kind for kind in kinds if kind != "negated"]
     components, place = [], 0
     near = not strict and draw(st.integers(0, 3)) == 0
     for name, kind, test in zip(names, kinds, tests_of(kinds, draw(st.integers(0, 2)) > 0), strict=True):
         follows = near and kind == "one" and bool(components) and not components[-1].negated
-        follows_group = place > 0 and kind == inner[place - 1] == "group"
-        either = kind == "negated" or place in (0, len(inner) - 1) or follows_group
-        times = REPEATED if either else (*REPEATED, *OPTIONAL, *OPTIONAL)
+        optional = 0 < place < len(inner) - 1 and inner[place - 1] == "one"
+        times = (*REPEATED, *OPTIONAL, *OPTIONAL) if optional else REPEATED
         place += kind != "negated"
         components.append(
             Component(

@@ -192,14 +192,14 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
         found += [optional_last_rules((context,)), optional_last_rules((context,), spans())]
     found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
     found += [further_rules().flatmap(forgetful)]
-    found += [optional_last_rules(spans=predicate_spans(), opened=True)]
-    for context in CONTEXTS:
-        found += [neighbouring_rules((context,)), neighbouring_rules((context,), spans())]
-    found += [
-        neighbouring_rules(spans=predicate_spans(), opened=True),
-        neighbouring_rules().flatmap(forgetful),
-    ]
-    return found
+    return [*found, optional_last_rules(spans=predicate_spans(), opened=True), *_rules_of_neighbours()]
+
+
+def _rules_of_neighbours() -> list[Rules]:
+    """Rules with groups that directly follow each other."""
+    found = [neighbouring_rules((context,), inside) for context in CONTEXTS for inside in (None, spans())]
+    found += [neighbouring_rules(spans=predicate_spans(), opened=True)]
+    return [*found, neighbouring_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (
