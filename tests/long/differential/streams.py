@@ -14,7 +14,7 @@ from typing import Any
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Conjunct, Pattern, PredicateSpan, Rule
+from spark_pace.core.plan.rule import Conjunct, GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import sequences_of
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
@@ -119,6 +119,8 @@ class _Maker:
         if isinstance(span, PredicateSpan):
             self._add(self._row(lambda row: self._may_be(row, span.open, {})), 1)
             opening = {"open": self.rows[-1]}
+        else:
+            pace = self._into_one_span(pace)
         if self.rule.pattern is not None:
             self._of_pattern(self.rule.pattern, opening, pace)
         if isinstance(span, PredicateSpan):
@@ -126,6 +128,13 @@ class _Maker:
             self._add(self._row(lambda row: all(self._may_be(row, one, opening) for one in close)), 0)
         elif span is not None and self.rule.pattern is None:
             self._add(self._noise(), self.random.choice(pace))
+
+    def _into_one_span(self, pace: tuple[int, ...]) -> tuple[int, ...]:
+        """Most often a pace by which a candidate fits into a session, or a window of the grid."""
+        span = self.rule.span
+        if isinstance(span, SessionSpan) and self.random.random() < 0.8:
+            return tuple(gap for gap in pace if gap * SECOND <= span.gap_us) or (0,)
+        return (0, 0, 1) if isinstance(span, GridSpan) and self.random.random() < 0.7 else pace
 
     def _order(self, pattern: Pattern) -> list[int]:
         """The components that take events, in an order in which events make a match."""
