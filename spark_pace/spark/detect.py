@@ -29,7 +29,7 @@ from spark_pace.spark.checkpoint.slot_keys import slot_keys
 from spark_pace.spark.frame_columns import require_events
 from spark_pace.spark.internals import spark_schema
 from spark_pace.spark.pipeline import match_rows
-from spark_pace.spark.shuffle_partitions import SHUFFLE_PARTITIONS, shuffle_partitions
+from spark_pace.spark.shuffle_partitions import known_partitions
 from spark_pace.spark.spark_filter import to_spark_filter
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
@@ -66,17 +66,13 @@ def detect(
             Do not change it, nor the rules, while a checkpoint is used.
 
     Raises:
-        ConfigError: `df` does not stream or fit the schema (`require_events`), a rule reads others, or Spark
-            is left to choose the number of shuffle partitions.
+        ConfigError: `df` does not stream or fit the schema, a rule reads others, or partitions lack a number.
 
     Returns:
         A streaming DataFrame: `rule, key, selection_id, seq, opened_at, matched_at`, all fields, `events`.
     """
     spark = df.sparkSession
-    partitions = shuffle_partitions(spark)
-    if partitions is None:
-        must, do = "must be a number where detect is called", "Set it to about the number of cores."
-        raise ConfigError.of(SHUFFLE_PARTITIONS, must, spark.conf.get(SHUFFLE_PARTITIONS) or "none", do)
+    partitions = known_partitions(spark)
     cores = spark.sparkContext.defaultParallelism
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
     require_events(df, plan.schema)

@@ -23,7 +23,6 @@ from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
-from spark_pace.rules.document.report import quote
 from spark_pace.rules.row_patterns.beforehand import Beforehand, beforehand
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
@@ -152,7 +151,7 @@ def _require_certain(frame: DataFrame, one: Beforehand, query: Query) -> None:
             word = next(word for word in one.query.words if word.text == name)
             must = "must be a function whose value follows from the row"
             do = "Compute it in a subquery as a column, and read that column."
-            query.fail(word, must, quote(sql), do)
+            query.fail(word, must, query.shown([word]), do)
 
 
 def _require_of_one_row(whole: DataFrame, measure: Outside, one: Beforehand) -> None:

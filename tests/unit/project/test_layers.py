@@ -94,6 +94,7 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
         *("spark_pace.spark.frame_columns", "spark_pace.spark.packed_rows"),
         *("spark_pace.spark.streamed_rows", *PACKAGES_OF_SPARK),
+        "spark_pace.spark.shuffle_partitions",
     },
     "spark_pace.spark.packed_rows": {"spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.spark.stages": {
