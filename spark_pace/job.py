@@ -174,9 +174,7 @@ def _run(
     """Run every query of the job to its end, and return the signal that stopped it, if one did."""
     checkpoint = Checkpoint(spec.checkpoint_folder)
     inputs = partial(input_of, checkpoint=checkpoint, secrets=secrets)
-    job_input = inputs(spec)
-    settings = secrets.resolve_all(spec.spark, "spark")
-    stop = Stop()
+    job_input, settings, stop = inputs(spec), secrets.resolve_all(spec.spark, "spark"), Stop()
     with checkpoint_lock(checkpoint) as lease:
         _hold(checkpoint, lease, stop)
         side_tables = SideTables(spec.events.schema, checkpoint)
@@ -189,8 +187,8 @@ def _run(
             if job_input.lacks_files(spark):
                 heard.empty()
             running = with_limits(waiting_for_all(spec, job_input, spark), spark)
-            with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as require:
-                require = partial(_require_all, require, stop.require_held)
+            with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as same:
+                require = partial(_require_all, same, stop.require_held)
                 host = partial(MergerHost, checkpoint=checkpoint, on_report=heard.batch, require_same=require)
                 accepted = partial(require_accepted, spark, job_input)
                 on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))

@@ -148,7 +148,8 @@ class Cluster:
         Args:
             name: of the logs.
             arguments: what follows the master.
-            environment: variables beside those of this process, less PYTHONPATH.
+            environment: variables beside those of this process, less PYTHONPATH. In cluster mode the driver
+                must find the address of its own machine, so SPARK_LOCAL_IP is left out.
         """
         command = [str(HOME / "bin" / "spark-submit"), "--master", self.master, *arguments]
         with (
@@ -160,7 +161,7 @@ class Cluster:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=log,
-                env=self._environment(environment),
+                env=self._environment(environment, is_here="cluster" not in arguments),
                 preexec_fn=_end_with_this,
             )
         self._processes[name] = process
@@ -211,11 +212,12 @@ class Cluster:
         must = f"must come up within {_START_SECONDS} s"
         raise SetupError(f"Spark's {name} — {must}; got none. See {log}.")
 
-    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+    def _environment(self, more: Mapping[str, str], is_here: bool = True) -> dict[str, str]:
         """Of a process: nothing that leads to this program's modules, unless it is in `more`."""
         kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
         conf = {"SPARK_CONF_DIR": str(self.folder / "conf")}
-        return {**kept, **_SMALL, "SPARK_LOCAL_IP": self.host, **conf, **more}
+        here = {"SPARK_LOCAL_IP": self.host} if is_here else {}
+        return {**kept, **_SMALL, **here, **conf, **more}
 
     def _below(self) -> list[psutil.Process]:
         for process in self._processes.values():

@@ -1,4 +1,7 @@
-"""One Kafka broker for these tests, and topics on it. It goes with them: idle, it takes a tenth of a core."""
+"""One Kafka broker for these tests, and topics on it; a server of buckets for a module.
+
+The broker goes with its tests: idle, it takes a tenth of a core.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
+from examples.cluster.store_server import StoreServer
 from examples.kafka.broker import Broker
+from spark_pace.io.files.store_settings import StoreSettings
+from tests.support.both_places import FOLDER, Both
 from tests.support.certificates import Certificates
 
 USER, PASSWORD = "reader", "correct-horse-battery"
@@ -61,3 +67,21 @@ def send(broker: Broker) -> Callable[..., None]:
                 producer.send(topic, partition=partition, **record)
 
     return all_of
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    started = StoreServer(tmp_path_factory.mktemp("store"))
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def both(server: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    name = tmp_path.name[-40:].replace("_", "-").strip("-")
+    address = f"s3a://{name}/{FOLDER}"
+    (tmp_path / "in").mkdir()
+    settings = StoreSettings.of(address, {}, server.environment)
+    return Both(tmp_path / "in", server.bucket(name), address, settings)

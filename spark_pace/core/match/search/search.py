@@ -57,8 +57,7 @@ class Search:
         foresees: whether rows are left out that no row of a later level may follow.
         compared: comparisons of two components that are made, by the conditions.
         tables: what compiled code takes, once it is made.
-        taken: the candidates for which the event of an optional component in last place was sought last, and
-            what was found; see `optional_last`.
+        taken: the candidates for which `optional_last` sought events last, and what it found.
         before: for some levels int64[n + 1], how many of its members stand before each row of the stream.
     """
 

@@ -1,0 +1,75 @@
+"""The same files in a folder and in a bucket, and what a server of buckets is asked for."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import obstore
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from obstore.store import S3Store
+
+from examples.cluster.store_server import StoreServer
+from spark_pace.io.files.place import Place
+from spark_pace.io.files.places import place_of
+from spark_pace.io.files.store_settings import StoreSettings
+from tests.spark.jobs import Event
+
+FOLDER = "days/of may"
+
+
+@dataclass
+class Both:
+    """A folder and a prefix in a bucket with the same files."""
+
+    folder: Path
+    bucket: S3Store
+    address: str
+    settings: StoreSettings
+
+    def put(self, name: str, content: bytes) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        obstore.put(self.bucket, f"{FOLDER}/{name}", content)
+
+    def remove(self, name: str) -> None:
+        (self.folder / name).unlink()
+        obstore.delete(self.bucket, f"{FOLDER}/{name}")
+
+    def places(self) -> tuple[Place, Place]:
+        none = StoreSettings()
+        return place_of(str(self.folder), none), place_of(self.address, self.settings)
+
+
+def asked(server: StoreServer, of: Callable[[], object]) -> list[str]:
+    """The requests that something makes, without the bucket."""
+    before = len(server.requests())
+    of()
+    return [f"{method} {re.sub('^/[^/?]*/?', '', path)}" for method, path in server.requests()[before:]]
+
+
+def lines(events: list[Event]) -> bytes:
+    return "\n".join(map(json.dumps, events)).encode()
+
+
+def in_form(events: list[Event], form: str, folder: Path) -> bytes:
+    """The events as the content of a file."""
+    path = folder / f".scratch.{form}"
+    rows = pa.Table.from_pylist(events)
+    if form == "parquet":
+        time = rows["t"].cast(pa.timestamp("us"))
+        pyarrow.parquet.write_table(rows.set_column(0, "t", time), path)
+        return path.read_bytes()
+    if form.startswith("csv"):
+        pyarrow.csv.write_csv(rows, path)
+    text = path.read_bytes() if form.startswith("csv") else lines(events)
+    if form.endswith("zst"):
+        return pa.compress(text, "zstd", asbytes=True)  # type: ignore[no-any-return]
+    return gzip.compress(text) if form.endswith("gz") else text
