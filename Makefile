@@ -12,7 +12,7 @@ COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/compiled_reader.py spar
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test test-long test-spark site browser chaos kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo cluster-store-demo
+.PHONY: help setup preflight demo kafka kafka-stop test test-long test-spark site browser chaos kills store-kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo cluster-store-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compa
 
 kills: setup  ## Kill jobs of random graphs of rules at random moments and compare them with the oracle (JOBS=20 KILLS=6 SEED=0)
 	$(BIN)/python -m tests.long.levels.kills --jobs $(or $(JOBS),20) --kills $(or $(KILLS),6) --seed $(or $(SEED),0)
+
+store-kills: setup jars/s3a/.ready jars/store/.ready  ## Kill the flights job with everything in an object store, while requests fail (KILLS=100 SHARE=0.01)
+	$(BIN)/python -m tests.long.store_kills --kills $(or $(KILLS),100) --share $(or $(SHARE),0.01) --seed $(or $(SEED),0)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .

@@ -1,0 +1,152 @@
+"""The flights job with everything in a store, killed again and again: ``python -m tests.long.store_kills``.
+
+Events, tables and checkpoint lie in a bucket, on a server that speaks S3. Between it and the job stands a
+proxy that delays, refuses and cuts requests, and loses answers to what was done. The tables must have the
+rows that the core finds in the same files, each batch once; and no object may be left that nothing names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import click
+import obstore
+import yaml
+from deltalake import DeltaTable
+
+from examples.cluster.store_server import StoreServer
+from examples.flights.demo import compare
+from examples.flights.demo_cluster import JOB
+from examples.flights.events import write_events
+from spark_pace.core.local_run import LocalResult
+from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.query import read_table
+from spark_pace.io.replay import replay_files
+from spark_pace.job_file import JobSpec, read_job
+from tests.long.chaos.moments import IN_THE_END
+from tests.long.chaos.series import RANDOM, Kill, Series
+from tests.support.faulty_store import FaultyStore
+
+BUCKET = "flights"
+PARTS = 4  # of a week's file
+WHOM = ("driver", "group", "all", "jvm", "worker", "daemon")
+MOMENTS = (
+    *("query unstarted", "state committed", "numbers unwritten", "numbers written"),
+    *("matches written", "metrics written"),
+)
+TABLES = ("matches", "late", "quarantine", "metrics", "rule_changes")
+TOLD = ("s3a://",)  # that a lease is waited for
+
+
+def drawn(chance: Random, count: int) -> list[Kill]:
+    """So many kills: half of them at any time, the others at a chosen moment; two in the end."""
+    kills = []
+    for _ in range(count - 2):
+        if chance.random() < 0.5:
+            kills.append(Kill(chance.choice(WHOM), RANDOM))
+        else:
+            kills.append(Kill(chance.choice(WHOM[:3]), chance.choice(MOMENTS)))
+    return [*kills, *(Kill("driver", moment) for moment in IN_THE_END[-2:])]
+
+
+def split_events(folder: Path) -> None:
+    """The flights of a year, in small files."""
+    whole = folder.parent / "whole"
+    write_events(whole)
+    folder.mkdir()
+    for path in sorted(whole.iterdir()):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        size = -(-len(lines) // PARTS)
+        for part in range(PARTS):
+            text = "".join(lines[part * size : part * size + size])
+            (folder / f"{path.stem}-{part}{path.suffix}").write_text(text, encoding="utf-8")
+
+
+def make_job(folder: Path, events: Path, store: StoreServer) -> Path:
+    """The demo's job, in a bucket that has the events."""
+    bucket = store.bucket(BUCKET)
+    for path in sorted(events.iterdir()):
+        obstore.put(bucket, f"in/{path.name}", path)
+    job = yaml.safe_load(JOB.read_text(encoding="utf-8"))
+    job["source"] |= {"path": f"s3a://{BUCKET}/in", "max_files_per_trigger": 1}
+    job["rules"] = [str((JOB.parent / rules).resolve()) for rules in job["rules"]]
+    job |= {"sink": {"kind": "delta", "path": f"s3a://{BUCKET}/out"}}
+    job |= {"checkpoint": f"s3a://{BUCKET}/checkpoint", "spark": {"spark.master": "local[2]"}}
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def differences(spec: JobSpec, events: Path) -> list[str]:
+    """What is not as the core says, and batches that are not there once."""
+    expected: LocalResult = replay_files(spec.rules, events, **spec.events.stream).result
+    found = []
+    for name, rows in (("matches", expected.matches), ("late", expected.late)):
+        if apart := compare(name, read_table(spec.sink_path, name), rows):
+            found.append(apart)
+    batches = Counter(read_table(spec.sink_path, "metrics", ["batch_id"])["batch_id"].to_pylist())
+    if sorted(batches.elements()) != list(range(len(batches))):
+        found.append(f"metrics: {sorted(batches.elements())}")
+    return found
+
+
+def left_over(spec: JobSpec, store: StoreServer) -> tuple[int, list[str]]:
+    """(how many files of tables only a kill has left, what is there still once these are removed)."""
+    orphans, left = 0, []
+    for name in TABLES:
+        place = TablePlace.of(f"{spec.sink_path}/{name}", dict(spec.spark))
+        table = DeltaTable(place.address, storage_options=place.options)
+        orphans += len(table.vacuum(0, dry_run=False, enforce_retention_duration=False))
+        named = {uri.rpartition("/")[2] for uri in table.file_uris()}
+        files = {path.name for path in (store.data / BUCKET / "out" / name).glob("*.parquet")}
+        left += [f"{name}/{file}" for file in sorted(files - named)]
+    checkpoint = store.data / BUCKET / "checkpoint"
+    left += [str(path) for path in (checkpoint / "waiting").glob("*")]  # the input has ended
+    kept = Counter(path.parent.name for path in checkpoint.rglob("*") if path.is_file())
+    return orphans, left + [f"{kept[name]} in {name}" for name in ("claims", "sequence") if kept[name] > 25]
+
+
+@click.command()
+@click.option("--kills", default=100, help="How many.")
+@click.option("--share", default=0.01, help="Of the requests that something happens to.")
+@click.option("--seed", default=0, help="The same seed, the same kills and faults, if not the same moments.")
+def main(kills: int, share: float, seed: int) -> None:
+    """Kill the job, and compare what it writes with the core."""
+    began = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="killed-in-a-store-"))
+    events = folder / "in"
+    split_events(events)
+    store = StoreServer(folder / "store")
+    proxy = FaultyStore(int(store.endpoint.rpartition(":")[2]), share, seed)
+    job = make_job(folder, events, store)
+    os.environ.update(store.environment | {"AWS_ENDPOINT_URL": proxy.endpoint})
+    outcome = Series(job, folder / "logs", seed, told=TOLD).run(drawn(Random(seed), kills))
+    os.environ.update(store.environment)
+    spec = read_job(job)
+    apart = [*outcome.complaints, *differences(spec, events)]
+    orphans, left = left_over(spec, store)
+    faults = ", ".join(f"{fault} {times}" for fault, times in sorted(proxy.happened.items()))
+    minutes = (time.monotonic() - began) / 60
+    print(
+        f"{len(outcome.survived)} kills in {minutes:.1f} minutes; {outcome.starts} starts, "
+        f"{len(outcome.unspent)} not reached\n"
+        f"{proxy.requests:,} requests, of them {proxy.happened.total():,} with a fault: {faults}\n"
+        f"{orphans} files of tables removed that no commit names\n"
+        f"differences: {len(apart)}, objects left: {len(left)}"
+    )
+    print(*apart, *left, sep="\n")
+    store.kill()
+    if not apart and not left:
+        shutil.rmtree(folder)
+    sys.exit(int(bool(apart or left)))
+
+
+if __name__ == "__main__":
+    main()
