@@ -91,7 +91,8 @@ class DeltaTables:
         self._root = replace(TablePlace.of(root), patience_s=WHILE_RUNNING_S)
         self._app_id = app_id
         self._owner = SinkOwner(self._root, app_id)
-        self._open: dict[str, tuple[DeltaTable, int]] = {}  # of a store: a table and the batch appended last
+        # of a store: a table, its version and the batch that was appended last
+        self._open: dict[str, tuple[DeltaTable, int, int]] = {}
 
     def place(self, table: str) -> TablePlace:
         """Where a table lies."""
@@ -203,17 +204,18 @@ class DeltaTables:
         else:
             write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
         if place.is_in_store:
-            self._open[table] = there, batch_id
+            self._open[table] = there, there.version(), batch_id
 
     def _opened(self, table: str) -> tuple[DeltaTable, int]:
         """A table and the last batch that was appended to it.
 
-        Of one in a store both are known from the last append; if a try has failed, nothing is.
+        Of one in a store both are known from the last append, unless that try has failed, or somebody else
+        has written since: perhaps a job that has taken the checkpoint over.
         """
         if table in self._open:
-            there, done = self._open.pop(table)
+            there, version, done = self._open.pop(table)
             there.update_incremental()
-            return there, done
+            return there, done if there.version() == version else self._last(there)
         there = self.place(table).table()
         return there, self._last(there)
 

@@ -16,8 +16,8 @@
   `tests/property/test_row_patterns_at_random.py` is a short run of it.
 - `soak` (`make soak`) keeps a job under load, and looks for losses and for memory that grows.
   `tests/integration/test_soak.py` is a short round of it.
-- `store_kills` (`make store-kills`) kills the flights job with everything in a store, while requests fail, and
-  compares its rows with the core's. `tests/integration/test_checkpoints_in_stores.py` has a short round.
+- `store_kills` (`make store-kills`) kills the flights job with everything in a store, while requests fail,
+  and compares its rows with the core's. `tests/integration/test_checkpoints_in_stores.py` has a short round.
 
 `make test` runs the short rounds, but for those with the mark `long`, which `make test-long` runs: the soak,
 the killed jobs of `levels`, and the full table of `differential`.

@@ -16,6 +16,7 @@ _OF_THE_MACHINE = re.compile(r"performing \w+ [a-z]+://[^/\s]+/latest/(?:api|met
 # how delta-rs sets out the causes of an error, in colours
 _BECAUSE = re.compile(r"\s*(?:\x1b\[\d*m)?↳(?:\x1b\[\d*m)?\s*")
 _COLORS = re.compile(r"\x1b\[\d*m")
+_IS_GONE = re.compile(r"NoSuchKey|BlobNotFound|NotFound error|Object at location .* not found")
 _OF_A_STORE = re.compile(r"Generic \w+ error|object store|necessary privileges|non-2xx status")
 
 
@@ -27,6 +28,11 @@ def told_by(error: Exception) -> str:
 def is_of_a_store(text: str) -> bool:
     """True for the text of an error by which delta-rs tells that a request to a store failed."""
     return _OF_A_STORE.search(text) is not None
+
+
+def is_of_lost_object(text: str) -> bool:
+    """True for the text of an error by which delta-rs tells that an object is not there."""
+    return _IS_GONE.search(text) is not None
 
 
 def failure(address: str, text: str) -> SetupError:
