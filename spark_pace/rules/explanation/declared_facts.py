@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import waits_for_its_window, walks
+from spark_pace.core.match.contexts.context import ends_by_completion, waits_for_its_window, walks
 from spark_pace.core.match.method import method_of
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
@@ -227,7 +227,7 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
     if is_behind:
         return f"the first events that match it {where}; {number}"
     if not walks(context_of(pattern).way):
-        few = not after and times.most != times.least and pattern.context.selection == "each"
+        few = not after and times.most != times.least and ends_by_completion(context_of(pattern).way)
         end = ", as few as will do: the first event that completes a match ends it" if few else ""
         return f"every event that matches it {where}{_begin(pattern, component)}; {number}{end}"
     soon = f"once there are {times.least}, " if times.least else ""

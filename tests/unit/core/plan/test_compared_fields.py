@@ -65,6 +65,7 @@ NOT_COMPARED = {
         f"RecordForm.{name}": "it says how events are written"
         for name in (
             "regex",
+            "further",
             "preset",
             "ignores_unmatched",
             "has_json",
@@ -159,7 +160,13 @@ EITHER = Pattern(
 BEHIND = replace(PATTERN, absences=(Absence(Component("n", HOLDS, negated=True), 1_000_000, (BOTH,)),))
 MACHINE = StateMachine(("a", "b", "c"), (HOLDS, BOTH), (Move((0,), 0, 1, True),))
 FORM = RecordForm(
-    ".*", preset="syslog", time_formats=("%d.%m.%Y",), year=2024, zone="Europe/Berlin", newest_us=1
+    ".*",
+    preset="syslog",
+    time_formats=("%d.%m.%Y",),
+    year=2024,
+    zone="Europe/Berlin",
+    newest_us=1,
+    further=("a",),
 )
 SLOT = Navigation((0, 1), True, 1, 2, True, X, "BIGINT")
 RISE = Measure("rise", Computed(HOLDS, (SLOT,)), "x", pa.int64())
