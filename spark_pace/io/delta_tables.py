@@ -91,8 +91,7 @@ class DeltaTables:
         self._root = replace(TablePlace.of(root), patience_s=WHILE_RUNNING_S)
         self._app_id = app_id
         self._owner = SinkOwner(self._root, app_id)
-        # of a store: a table, its version and the batch that was appended last
-        self._open: dict[str, tuple[DeltaTable, int, int]] = {}
+        self._open: dict[str, tuple[DeltaTable, int, int]] = {}  # of a store: its version, the last batch
 
     def place(self, table: str) -> TablePlace:
         """Where a table lies."""
