@@ -16,8 +16,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import EventError, counted
+from spark_pace.errors import EventError, StateError, counted
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
+from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
@@ -25,7 +26,7 @@ from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.claims import mend_notes
+from spark_pace.spark.checkpoint.claims import claim, mend_notes
 from spark_pace.spark.checkpoint.file_access import join_appended
 from spark_pace.spark.checkpoint.files_note import FilesNote, remove_note, write_note
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
@@ -35,6 +36,7 @@ from spark_pace.spark.checkpoint.layout import (
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import Change
+from spark_pace.spark.internals import planned_offsets
 from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.java.store_settings import require_store_jars, store_settings
 from spark_pace.spark.pipeline import Trigger, split_rows, start
@@ -188,8 +190,7 @@ def _run(
                 heard.empty()
             running = with_limits(waiting_for_all(spec, job_input, spark), spark)
             with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as same:
-                require = partial(_require_all, same, stop.require_held)
-                host = partial(MergerHost, checkpoint=checkpoint, on_report=heard.batch, require_same=require)
+                host = _host(checkpoint, heard, spark, stop, same)
                 accepted = partial(require_accepted, spark, job_input)
                 on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
                 with _sending(alerts, checkpoint, stop) as send_from:
@@ -205,10 +206,35 @@ def _run(
     return stop.signal
 
 
+def _host(
+    checkpoint: Checkpoint, heard: Heard, spark: SparkSession, stop: Stop, same: Callable[[], None]
+) -> Callable[..., MergerHost]:
+    """What makes the writer of a query's batches, which goes on only while this job holds the checkpoint."""
+
+    def claimed(batch_id: int) -> None:
+        if not isinstance(checkpoint.path, StorePath):
+            return
+        stop.require_held()
+        note = planned_offsets(spark, batch_id)
+        if note is None:
+            must, do = "must be planned by the query that runs it", "Start the job again."
+            raise StateError(f"{checkpoint.offsets_of(batch_id)} — {must}; got no such note. {do}")
+        claim(checkpoint, batch_id, note)
+
+    require = partial(_require_all, same, stop.require_held)
+    return partial(
+        MergerHost,
+        checkpoint=checkpoint,
+        on_report=heard.batch,
+        require_same=require,
+        claim_batch=claimed,
+    )
+
+
 def _hold(checkpoint: Checkpoint, lease: Lease | None, stop: Stop) -> None:
     """Begin to use a checkpoint, whose lease, if it is in a store, is asked for again and again."""
     if lease is not None:
-        stop.require_held = lease.require
+        stop.require_held, stop.require_not_lost = lease.require, lease.require_not_lost
     mend_notes(checkpoint)
     join_appended(checkpoint.manifest_file)
     remove_note(checkpoint)

@@ -103,5 +103,6 @@ class SinkOwner:
             return None
         engine = QueryBuilder()
         engine.register("mark", first)
-        answer = pa.RecordBatchReader.from_stream(engine.execute(f"SELECT {_COLUMN} FROM mark"))
-        return str(answer.read_all()[_COLUMN][0])
+        with self._path.told():
+            answer = pa.RecordBatchReader.from_stream(engine.execute(f"SELECT {_COLUMN} FROM mark"))
+            return str(answer.read_all()[_COLUMN][0])

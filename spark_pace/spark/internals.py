@@ -248,9 +248,13 @@ def hush_ends(spark: SparkSession) -> None:
 
 
 def planned_offsets(spark: SparkSession, batch_id: int) -> bytes | None:
-    """Spark's note of what a batch reads, from the memory of the query that runs; None if it has none there.
+    """Spark's note of what a batch reads, from the memory of the query that runs; None if none has it.
 
     Others may have written over the file meanwhile, where the checkpoint is in a store.
+
+    Args:
+        spark: the session that started the query; that of a batch's rows is a copy, which knows no query.
+        batch_id: the batch.
     """
     for query in spark.streams.active:
         log = query._jsq.streamingQuery().offsetLog()

@@ -26,12 +26,14 @@ class Stop:
     Attributes:
         event: set with the request.
         signal: which one it was.
-        require_held: raises if another job has taken the checkpoint over.
+        require_held: raises if another job has taken the checkpoint over; may ask a store.
+        require_not_lost: raises if it is known that another job has; asks nobody.
     """
 
     event: threading.Event = field(default_factory=threading.Event)
     signal: signal.Signals | None = None
     require_held: Callable[[], None] = lambda: None
+    require_not_lost: Callable[[], None] = lambda: None
 
     @property
     def ended_spark(self) -> bool:
@@ -91,13 +93,14 @@ def wait(
     """
     try:
         while not (stop.event.is_set() or enough() or query.awaitTermination(_POLL_SECONDS)):
-            stop.require_held()
+            stop.require_not_lost()
         if failure := query.exception():
             raise failure
     except Exception as error:
         if not stop.ended_spark:
             if isinstance(error, SparkPaceError) or is_gone(error):
                 raise
+            stop.require_held()  # if another job has taken the checkpoint over, it was in the way
             raise as_our_error(error, merger.checkpoint.path, merger.failure, merger.failed_at) from error
     finally:
         try:

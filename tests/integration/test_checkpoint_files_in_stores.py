@@ -132,6 +132,21 @@ def test_a_manifest_of_many_parts_is_joined(in_a_store: StorePath, monkeypatch: 
     assert Manifest(path).entries == [str(number) for number in range(9)]
 
 
+def test_parts_behind_a_lost_one_are_left_as_they_are(
+    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_store, "_MANY_PARTS", 3)
+    path = in_a_store / "manifest.jsonl"
+    manifest = Manifest(path)
+    for number in range(6):
+        manifest.add([str(number)])
+    lost = sorted(file_access.names(path))[2]
+    file_access.remove(path / lost)
+    file_access.join_appended(path)
+    assert len(file_access.names(path)) == 5
+    assert Manifest(path).entries == ["0", "1"]
+
+
 def test_of_two_who_add_to_one_manifest_one_is_refused(in_a_store: StorePath) -> None:
     first, second = Manifest(in_a_store / "m"), Manifest(in_a_store / "m")
     first.add(["a"])
@@ -190,6 +205,25 @@ def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
         second.require()
 
 
+def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
+    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread does nothing
+    path = Checkpoint(in_a_store).lock_file
+    assert isinstance(path, StorePath)
+    with checkpoint_lock(Checkpoint(in_a_store)) as held:
+        assert held is not None
+        unheard = {**held.content, "renewed": held.content["renewed"] + 1}
+        objects.replace(path, lease._bytes(unheard), held.tag)
+        held.renew()
+        held.renew()
+        held.require_not_lost()
+        objects.write(path, lease._bytes({**unheard, "owner": "another"}))
+        held.renew()
+        with pytest.raises(SetupError, match="must be held by this job as long as it runs"):
+            held.require_not_lost()
+
+
 def test_the_lease_of_processes_that_have_ended_is_taken_at_once(in_a_store: StorePath) -> None:
     path = Checkpoint(in_a_store).lock_file
     assert isinstance(path, StorePath)
@@ -204,7 +238,7 @@ def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePat
     checkpoint = Checkpoint(in_a_store)
     file_access.write(checkpoint.offsets_of(3), b"own")
     claim(checkpoint, 3, b"own")
-    claim(checkpoint, 3, None)
+    claim(checkpoint, 3, b"own")
     with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
         claim(checkpoint, 3, b"other")
     file_access.write(checkpoint.offsets_of(3), b"other")

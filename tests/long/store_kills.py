@@ -2,7 +2,8 @@
 
 Events, tables and checkpoint lie in a bucket, on a server that speaks S3. Between it and the job stands a
 proxy that delays, refuses and cuts requests, and loses answers to what was done. The tables must have the
-rows that the core finds in the same files, each batch once; and no object may be left that nothing names.
+rows that the core finds in the same files, each batch once; and no file of a table and no chunk may be left
+that nothing names.
 """
 
 from __future__ import annotations

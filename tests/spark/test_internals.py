@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from pyspark import daemon, java_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.spark import internals
 from spark_pace.spark.checkpoint.spark_notes import is_commit, is_query
-from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, require_known
+from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, planned_offsets, require_known
 
 pytestmark = pytest.mark.spark
 
@@ -83,3 +84,24 @@ def test_notes_of_spark_are_known():
     assert not is_commit(b'v1\n{"nextBatchWatermarkMs":7}')
     assert is_query(b'{"id":"5f1d9a4c-6c1c-4f6e-9a55-0a8f2f2f1d11"}')
     assert not any(map(is_query, [b"", b"[]", b'{"id":"5"}', b'{"id":5}', b"{}", b"3"]))
+
+
+def test_what_a_batch_reads_is_told_from_memory_whatever_its_file_says(spark: SparkSession, tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("a")
+    told: list[tuple[bytes | None, bytes]] = []
+
+    def tell(rows: DataFrame, batch_id: int) -> None:
+        note = tmp_path / "checkpoint" / "offsets" / str(batch_id)
+        before = note.read_bytes()
+        note.write_bytes(b"of another job")
+        told.append((planned_offsets(spark, batch_id), before))
+        note.write_bytes(before)
+
+    writer = spark.readStream.text(str(tmp_path / "in")).writeStream.foreachBatch(tell)
+    query = (
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    )
+    query.awaitTermination()
+    assert len(told) == 1 and told[0][0] == told[0][1]
+    assert planned_offsets(spark, 0) is None  # no query runs

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from spark_pace.io.files.store_failures import failure, is_of_a_store, told_by
+from spark_pace.io.files.store_failures import failure, is_of_a_store, is_of_lost_object, told_by
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.io.files.tree import Tree, tree_of
 
@@ -90,7 +91,7 @@ class TablePlace:
 
     def files(self) -> Tree:
         """The files of the table that is there. HDFS is reached by delta-rs alone."""
-        return tree_of(self.address, self.settings)
+        return tree_of(self.address, self.settings, self.patience_s)
 
     def found(self, version: int | None = None) -> DeltaTable | None:
         """The table that is there, as `table` gives it; None if there is none.
@@ -123,8 +124,10 @@ class TablePlace:
         """
         try:
             yield
-        except (OSError, DeltaError) as error:
+        except (OSError, DeltaError, pa.ArrowException) as error:
             text = told_by(error)
             if self.is_here or isinstance(error, TableNotFoundError) or not is_of_a_store(text):
+                raise
+            if is_of_lost_object(text):  # the table is not whole
                 raise
             raise failure(self.address, text) from None

@@ -85,10 +85,16 @@ class FolderTree:
         return os.path.join(self._root, name)
 
 
-def tree_of(address: str, settings: StoreSettings) -> Tree:
-    """The files of the table at an address, or in a folder of this machine."""
+def tree_of(address: str, settings: StoreSettings, patience_s: int = 60) -> Tree:
+    """The files of the table at an address, or in a folder of this machine.
+
+    Args:
+        address: the address, or the path of the folder.
+        settings: what reaches a store.
+        patience_s: how long requests are tried again where a store does not answer.
+    """
     if "://" not in address:
         return FolderTree(address)
     from spark_pace.io.files.store_tree import StoreTree  # its library is not loaded where nobody needs it
 
-    return StoreTree(address, settings)
+    return StoreTree(address, settings, patience_s)

@@ -14,13 +14,13 @@ from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
-def claim(checkpoint: Checkpoint, batch_id: int, note: bytes | None) -> None:
+def claim(checkpoint: Checkpoint, batch_id: int, note: bytes) -> None:
     """Claim a batch for what this job is about to read in it; nothing is done for a checkpoint on a disk.
 
     Args:
         checkpoint: the checkpoint.
         batch_id: the batch.
-        note: Spark's note of what the batch reads, from its memory; None: the file has it.
+        note: Spark's note of what the batch reads, from its memory.
 
     Raises:
         SetupError: another job has claimed it, to read something else.
@@ -30,8 +30,6 @@ def claim(checkpoint: Checkpoint, batch_id: int, note: bytes | None) -> None:
         return
     from spark_pace.io.files.objects import OtherObjectError, write_new
 
-    if note is None:
-        note = file_access.read(checkpoint.offsets_of(batch_id)) or b""
     try:
         write_new(path, note)
     except OtherObjectError:

@@ -5,7 +5,7 @@ few seconds, and one that has not changed for as long as a lease lasts may be ta
 names the version that it replaces, so of two who want it one gets it, and an owner that was paused for longer
 finds that out. What it could write until then does no harm (`docs/reliability.md`).
 
-Nobody compares the clocks of two machines: who waits looks how long the object stays as it is.
+Who waits compares no clocks of two machines: it looks how long the object stays as it is.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from typing import Any
 from spark_pace.errors import SetupError
 from spark_pace.io.files import objects
 from spark_pace.io.files.objects import OtherObjectError
-from spark_pace.io.files.store import AT_START_S, Store
+from spark_pace.io.files.store import AT_START_S, WHILE_RUNNING_S, Store
 from spark_pace.io.files.store_path import StorePath
 
 _LOG = logging.getLogger(__name__)
 LEASE_S, _RENEWED_S = 20.0, 5.0
 _POLL_S = 0.5
+_UNKNOWN = "?"
 _STARTED_AT = 21  # of the fields of `/proc/PID/stat`, counted from 0
 
 
@@ -64,12 +65,24 @@ class Lease:
             SetupError: it has.
         """
         if self._lost is None and _now_s() - self._renewed_s > LEASE_S - _RENEWED_S:
-            self.renew()
+            self.renew(WHILE_RUNNING_S)
+        self.require_not_lost()
+
+    def require_not_lost(self) -> None:
+        """Refuse to go on if it is known that another process has taken the checkpoint over.
+
+        Raises:
+            SetupError: it has.
+        """
         if self._lost is not None:
             raise SetupError(self._lost)
 
-    def renew(self) -> None:
-        """Write the object anew; if it is another one than was written last, remember that it is lost."""
+    def renew(self, patience_s: int = AT_START_S) -> None:
+        """Write the object anew; if it is another process's by now, remember that it is lost.
+
+        Raises:
+            SetupError: the store has not answered for so many seconds.
+        """
         with self._writing:
             if self._lost is not None or self._ended.is_set():
                 return
@@ -77,7 +90,7 @@ class Lease:
             self.content["renewed"] += 1
             self.content["processes"] = _processes(self.jvm)
             try:
-                self.tag = objects.replace(self.path, _bytes(self.content), self.tag, AT_START_S)
+                self._write(patience_s)
                 self._renewed_s = began_s
             except OtherObjectError:
                 self._lost = self._taken()
@@ -99,7 +112,23 @@ class Lease:
             if self._lost is None:
                 self.content |= {"renewed": self.content["renewed"] + 1, "processes": {}}
                 with suppress(OtherObjectError, SetupError):
-                    objects.replace(self.path, _bytes(self.content), self.tag, AT_START_S)
+                    self._write(AT_START_S)
+
+    def _write(self, patience_s: int) -> None:
+        """Write the object in place of the one that this process wrote last.
+
+        Raises:
+            OtherObjectError: another process has written it.
+        """
+        content = _bytes(self.content)
+        try:
+            self.tag = objects.replace(self.path, content, self.tag, patience_s)
+        except OtherObjectError:
+            there = _read(self.path)
+            if there is None or there[0].get("owner") != self.content["owner"]:
+                raise
+            # it was written by an earlier try, whose answer was lost
+            self.tag = objects.replace(self.path, content, there[1], patience_s)
 
     def _taken(self) -> str:
         there = _read(self.path)
@@ -188,7 +217,7 @@ def _is_over(there: dict[str, Any]) -> bool:
     """True if the owner has given it back, or is known to have ended: its processes were of this machine."""
     if there["machine"] != _machine() and there["processes"]:
         return False
-    return all(_started(int(pid)) != started for pid, started in there["processes"].items())
+    return all(_started(int(pid)) not in (started, _UNKNOWN) for pid, started in there["processes"].items())
 
 
 def _processes(jvm: int | None) -> dict[str, str]:
@@ -198,13 +227,27 @@ def _processes(jvm: int | None) -> dict[str, str]:
 
 
 def _started(pid: int) -> str | None:
-    """When a process of this machine was started, in the kernel's own measure; None if there is none."""
+    """When a process of this machine was started, in the kernel's own measure; None if there is none.
+
+    `_UNKNOWN` if there is one of which the kernel does not tell it, such as another user's.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None
+        return _UNKNOWN if _is_there(pid) else None
     state, *fields = text.rpartition(")")[2].split()
     return None if state == "Z" else fields[_STARTED_AT - 3]
+
+
+def _is_there(pid: int) -> bool:
+    """True if this machine has a process of this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _machine() -> str:

@@ -32,7 +32,6 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
-from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.metrics import (
     ALIKE,
     LANES,
@@ -45,9 +44,7 @@ from spark_pace.io.metrics import (
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.batch_begin import FIRST, Begin, read_begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.claims import claim
 from spark_pace.spark.checkpoint.level_states import LevelStates
-from spark_pace.spark.internals import planned_offsets
 from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
@@ -74,6 +71,7 @@ class MergerHost:
         require_same: called after a batch is read and before any of it is written; raises if the input is
             no longer the same.
         side_tables: the side tables to join to events; None: those of the plan's schema.
+        claim_batch: called before any task of a batch runs; raises if another job runs it.
         history: writes which rules have begun and ended; None: nobody does.
         failure: the error that stopped a batch; Spark hands on only its text.
         failed_at: the path of the table that was being written then; None if none was.
@@ -88,6 +86,7 @@ class MergerHost:
     require_same: Callable[[], None] = lambda: None
     side_tables: SideTables | None = None
     history: RuleHistory | None = None
+    claim_batch: Callable[[int], None] = lambda batch_id: None
     failure: Exception | None = None
     failed_at: str | None = None
     began: float = 0.0
@@ -112,7 +111,7 @@ class MergerHost:
                 raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             self.began = time.monotonic()
             try:
-                self._claim(rows.sparkSession, batch_id)
+                self.claim_batch(batch_id)
                 self._sides.tell(rows.sparkSession, batch_id)
                 self._write(rows.sparkSession, self._read(rows), batch_id)
                 give_back()
@@ -125,11 +124,6 @@ class MergerHost:
         with self._writing:
             self._closed = True
             self._folds.stop()
-
-    def _claim(self, session: SparkSession, batch_id: int) -> None:
-        """In a store, see to it that no other job runs this batch with another input."""
-        if isinstance(self.checkpoint.path, StorePath):
-            claim(self.checkpoint, batch_id, planned_offsets(session, batch_id))
 
     def _read(self, rows: DataFrame) -> pa.Table:
         collected = self._rows.collect(rows)
