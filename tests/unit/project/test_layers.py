@@ -47,7 +47,7 @@ ALLOWED = {
     "spark_pace.io.files.store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
     "spark_pace.io.files.objects": {"spark_pace.io.files", "obstore"},
     "spark_pace.io.files.store_tree": {"spark_pace.io.files", "obstore"},
-    "spark_pace.io.files.table_place": {"spark_pace.io.files", "deltalake"},
+    "spark_pace.io.files.table_place": {"spark_pace.io.files", "deltalake", "pyarrow"},
     "spark_pace.io.text.compiled_reader": {
         "spark_pace.ways",
         "spark_pace.io.text",
