@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_pace.api import Check, Explained, check, explain
     from spark_pace.core.plan.rule import EventSchema, Rule
     from spark_pace.io.html.match_frame import Matches
     from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.replay import Replay
     from spark_pace.reasons import Why
-    from spark_pace.rule_reports import Check, Explained, check, explain
 
     RuleSource: TypeAlias = str | Path | dict[str, Any]
     Rules: TypeAlias = Rule | RuleSource | Sequence[Rule] | Sequence[RuleSource]
@@ -51,7 +51,7 @@ __all__ = [
     "why",
 ]  # fmt: skip
 _ELSEWHERE = {
-    **dict.fromkeys(("Check", "Explained", "check", "explain"), "spark_pace.rule_reports"),
+    **dict.fromkeys(("Check", "Explained", "check", "explain"), "spark_pace.api"),
     **dict.fromkeys(("EventSchema", "Rule"), "spark_pace.core.plan.rule"),
     "Matches": "spark_pace.io.html.match_frame",
     "Replay": "spark_pace.io.replay",

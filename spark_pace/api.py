@@ -1,9 +1,14 @@
-"""The work of the functions that the package exports: check the arguments, then call the right part."""
+"""The work of the functions that the package exports: check the arguments, then call the right part.
+
+`check` and `explain`, with what they give, are exported as they stand here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +19,23 @@ from spark_pace import rules as rule_files
 from spark_pace.arguments import in_python, integer, listed, of_one_stream, require, require_classic, whole
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import ConfigError, Problem
+from spark_pace.errors import ConfigError, Problem, one_line
+from spark_pace.rules import explain as lines_of
+from spark_pace.rules import explain_as_json
 from spark_pace.rules.document.report import Report, TooManyError
 from spark_pace.rules.rule_file import read_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from spark_pace import Rules
     from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.replay import Replay
     from spark_pace.job_file import JobSpec
     from spark_pace.reasons import Why
 
 _SOURCES = (str, Path, dict)
+_MOST_CHARACTERS = 10_000  # of a line, as of a command
 _OF_A_SINK = "Name the `path` of a job's sink."
 
 
@@ -185,3 +194,115 @@ def sql(spark: Any, query: object, dialect: object, most_steps: object) -> DataF
     require("dialect", dialect, str, "the name of a dialect", "Leave it out for Spark's.")
     steps = whole("most_steps", most_steps, 1, "Leave it out to have a million.")
     return sql_in(spark, str(query), str(dialect), steps)
+
+
+@dataclass(frozen=True, repr=False)
+class Check:
+    """What is wrong with rules; `print` and a notebook show it as the command ``spark-pace check`` does.
+
+    Attributes:
+        problems: a `Problem` of `spark_pace.errors` for each thing that is wrong, with its place (`where`),
+            what must hold (`must`), what was there (`got`) and what to do (`do`); empty if nothing is.
+
+    Example:
+        >>> import spark_pace
+        >>> found = spark_pace.check({"events": {"schema": "time TIMESTAMP", "event_time": "time"}})
+        >>> [problem.must for problem in found.problems]
+        ['must have the key "rules"']
+    """
+
+    problems: tuple[Problem, ...]
+
+    def __repr__(self) -> str:
+        """A line for each problem."""
+        return "\n".join(one_line(str(one), _MOST_CHARACTERS) for one in self.problems) or "no problems"
+
+    def _repr_html_(self) -> str:
+        return _as_html(repr(self))
+
+
+@dataclass(frozen=True, repr=False)
+class Explained:
+    """What is known of rules before they run; `print` and a notebook show it as ``spark-pace explain`` does.
+
+    Attributes:
+        rules: each rule, with the format of its job's source; None where no job was given.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> spark_pace.explain(rules).as_json()[0]["cost"]["growth"]
+        'their number; each that matches is a match'
+    """
+
+    rules: tuple[tuple[Rule, str | None], ...]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The same as an object for each rule, as ``explain --json`` gives it; see docs/rules/explain.md."""
+        return [explain_as_json(*one) for one in self.rules]
+
+    def __repr__(self) -> str:
+        """The lines of each rule."""
+        return "\n\n".join("\n".join(lines_of(*one)) for one in self.rules)
+
+    def _repr_html_(self) -> str:
+        return _as_html(repr(self))
+
+
+def check(rules: Rules) -> Check:
+    """Find what is wrong with rules, or with a job file and its rules, without running them.
+
+    Args:
+        rules: as of `spark_pace.load_rules`. Several rule files are checked as rules that run together.
+
+    Returns:
+        The problems, if there are any.
+
+    Raises:
+        ConfigError: the argument is none of these.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: y > 5]}}]
+        ... '''
+        >>> spark_pace.check(rules)  # doctest: +ELLIPSIS
+        rules:3:46 rules[0].pattern.sequence[0].a — must name an attribute ...; got "y". Use one of: time, x.
+    """
+    return Check(problems_of(rules))
+
+
+def explain(rules: Rules) -> Explained:
+    """Tell how rules run: what is decided where, what runs in parallel, what is carried, and what it costs.
+
+    Args:
+        rules: as of `spark_pace.replay`.
+
+    Returns:
+        What is known of each rule.
+
+    Raises:
+        RuleError: the rules are wrong.
+        ConfigError: the job file is wrong, or the argument is none of these.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> print(spark_pace.explain(rules))  # doctest: +ELLIPSIS
+        rule high
+          sequence     a: x > 5.0  [intake, on whole columns]
+        ...
+    """
+    given, source_format = read_in(rules)
+    return Explained(tuple((rule, source_format) for rule in given))
+
+
+def _as_html(text: str) -> str:
+    return f'<pre style="white-space: pre-wrap">{escape(text)}</pre>'

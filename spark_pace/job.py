@@ -16,9 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.errors import EventError, StateError, counted
+from spark_pace.errors import EventError, counted
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
-from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
@@ -212,14 +211,8 @@ def _host(
     """What makes the writer of a query's batches, which goes on only while this job holds the checkpoint."""
 
     def claimed(batch_id: int) -> None:
-        if not isinstance(checkpoint.path, StorePath):
-            return
         stop.require_held()
-        note = planned_offsets(spark, batch_id)
-        if note is None:
-            must, do = "must be planned by the query that runs it", "Start the job again."
-            raise StateError(f"{checkpoint.offsets_of(batch_id)} — {must}; got no such note. {do}")
-        claim(checkpoint, batch_id, note)
+        claim(checkpoint, batch_id, partial(planned_offsets, spark))
 
     require = partial(_require_all, same, stop.require_held)
     return partial(

@@ -24,7 +24,8 @@ from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, SetupError, StateError, one_line
 from spark_pace.io.delta_check import require_own_tables
 from spark_pace.io.delta_file import write_file
-from spark_pace.io.files.table_place import WHILE_RUNNING_S, TablePlace
+from spark_pace.io.files.store_settings import WHILE_RUNNING_S
+from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.io.query import CHANGES, TABLES, Tables, read_table
 from spark_pace.io.sink_owner import SinkOwner
@@ -65,8 +66,7 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.logRetentionDuration": "interval 1 days",
 }
-_MOST_CONFLICTS = 10
-_PAUSE_S = 0.1
+_MOST_CONFLICTS, _PAUSE_S = 10, 0.1
 T = TypeVar("T")
 
 

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.errors import ConfigError, StateError
-from spark_pace.io.files.store_failures import failure, is_of_a_store, is_of_lost_object, told_by
+from spark_pace.io.files.store_failures import is_of_lost_object, told_by
 from spark_pace.io.files.table_place import TablePlace
 
 _NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
@@ -153,13 +153,11 @@ class Tables:
 
 def _read(answer: pa.RecordBatchReader, root: TablePlace) -> Iterator[pa.RecordBatch]:
     try:
-        yield from answer
+        with root.told():
+            yield from answer
     except pa.ArrowException as error:
-        told, got = told_by(error), str(error).splitlines()[0].rstrip(".")
-        is_lost = not root.is_here and is_of_lost_object(told)
-        if not root.is_here and not is_lost and is_of_a_store(told):
-            raise failure(str(root), told) from error
-        if is_lost or "Parquet" in got:
+        got = str(error).splitlines()[0].rstrip(".")
+        if "Parquet" in got or (not root.is_here and is_of_lost_object(told_by(error))):
             raise lost_file("a table", got) from error
         raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
 

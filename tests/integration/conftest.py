@@ -77,6 +77,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
 
 
 @pytest.fixture
+def bucket(server: StoreServer, tmp_path: Path) -> str:
+    """The name of a new bucket."""
+    name = tmp_path.name[-40:].replace("_", "-").strip("-")
+    server.bucket(name)
+    return name
+
+
+@pytest.fixture
 def both(server: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)

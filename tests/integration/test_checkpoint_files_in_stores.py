@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -26,18 +25,9 @@ from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.sources.manifest import Manifest
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-    started = StoreServer(tmp_path_factory.mktemp("store"))
-    yield started
-    started.kill()
-
-
 @pytest.fixture
-def in_a_store(server: StoreServer, tmp_path: Path) -> StorePath:
-    name = tmp_path.name[-40:].replace("_", "-").strip("-")
-    server.bucket(name)
-    address = f"s3://{name}/jobs/of may/ck"
+def in_a_store(server: StoreServer, bucket: str) -> StorePath:
+    address = f"s3://{bucket}/jobs/of may/ck"
     return StorePath.of(address, StoreSettings.of(address, {}, server.environment))
 
 
@@ -237,10 +227,10 @@ def test_the_lease_of_processes_that_have_ended_is_taken_at_once(in_a_store: Sto
 def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePath) -> None:
     checkpoint = Checkpoint(in_a_store)
     file_access.write(checkpoint.offsets_of(3), b"own")
-    claim(checkpoint, 3, b"own")
-    claim(checkpoint, 3, b"own")
+    claim(checkpoint, 3, lambda batch_id: b"own")
+    claim(checkpoint, 3, lambda batch_id: b"own")
     with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
-        claim(checkpoint, 3, b"other")
+        claim(checkpoint, 3, lambda batch_id: b"other")
     file_access.write(checkpoint.offsets_of(3), b"other")
     mend_notes(checkpoint)
     assert file_access.read(checkpoint.offsets_of(3)) == b"own"

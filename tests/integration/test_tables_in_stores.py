@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +22,6 @@ from tests.support.faulty_store import FAULTS, LOSES_ANSWER, FaultyStore
 SCHEMA = pa.schema([("rule", pa.string()), ("out_seq", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 KINDS = ("folder", "store")
 BATCHES = 15
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-    started = StoreServer(tmp_path_factory.mktemp("store"))
-    yield started
-    started.kill()
-
-
-@pytest.fixture
-def bucket(server: StoreServer, tmp_path: Path) -> str:
-    name = tmp_path.name[-40:].replace("_", "-").strip("-")
-    server.bucket(name)
-    return name
 
 
 @pytest.fixture(params=KINDS)

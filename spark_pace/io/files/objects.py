@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-from spark_pace.io.files.store import WHILE_RUNNING_S, store_of, told
+from spark_pace.io.files.store import store_of, told
 from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion
@@ -59,17 +60,7 @@ def write_new(path: StorePath, content: bytes, patience_s: int = WHILE_RUNNING_S
     Raises:
         OtherObjectError: there is one with another content.
     """
-    try:
-        with told(str(path)):
-            try:
-                return obstore.put(_bucket(path, patience_s), path.key, content, mode="create")["e_tag"] or ""
-            except (AlreadyExistsError, PreconditionError):
-                raise OtherObjectError from None
-    except OtherObjectError:
-        there = read(path)
-        if there is None or there[0] != content:
-            raise
-        return there[1]
+    return _put_if(path, content, "create", patience_s)
 
 
 def replace(path: StorePath, content: bytes, tag: str, patience_s: int = WHILE_RUNNING_S) -> str:
@@ -78,18 +69,7 @@ def replace(path: StorePath, content: bytes, tag: str, patience_s: int = WHILE_R
     Raises:
         OtherObjectError: another version is there, or none; not if it has this content, as in `write_new`.
     """
-    try:
-        with told(str(path)):
-            try:
-                mode: UpdateVersion = {"e_tag": tag}
-                return obstore.put(_bucket(path, patience_s), path.key, content, mode=mode)["e_tag"] or ""
-            except (PreconditionError, FileNotFoundError):
-                raise OtherObjectError from None
-    except OtherObjectError:
-        there = read(path)
-        if there is None or there[0] != content:
-            raise
-        return there[1]
+    return _put_if(path, content, {"e_tag": tag}, patience_s)
 
 
 def written_at(path: StorePath) -> float | None:
@@ -112,6 +92,20 @@ def remove(path: StorePath) -> None:
     """Remove an object if it is there."""
     with suppress(FileNotFoundError), told(str(path)):
         obstore.delete(_bucket(path), path.key)
+
+
+def _put_if(
+    path: StorePath, content: bytes, condition: Literal["create"] | UpdateVersion, patience_s: int
+) -> str:
+    """Write an object on a condition, which an object with this content fulfils too; return its tag."""
+    refusals = (AlreadyExistsError, PreconditionError)
+    gone = () if condition == "create" else (FileNotFoundError,)  # what was to be replaced
+    with told(str(path)), suppress(*refusals, *gone):
+        return obstore.put(_bucket(path, patience_s), path.key, content, mode=condition)["e_tag"] or ""
+    there = read(path)
+    if there is None or there[0] != content:
+        raise OtherObjectError
+    return there[1]
 
 
 def _bucket(path: StorePath, patience_s: int = WHILE_RUNNING_S) -> ObjectStore:

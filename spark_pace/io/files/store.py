@@ -17,7 +17,7 @@ from obstore.store import from_url
 from spark_pace.errors import SetupError
 from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened
 from spark_pace.io.files.store_failures import failure
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S, StoreSettings
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 FEW_OBJECTS = 5_000  # so many are listed by each look: five requests
 _PAGE = 1_000  # objects that a store lists by one request
 _PIECE_BYTES = 4 << 20
-AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
 
 
@@ -178,7 +177,7 @@ class StoreFile(io.RawIOBase):
         return memoryview(got.bytes())
 
 
-@lru_cache(maxsize=8)  # a process keeps its connections from task to task
+@lru_cache(maxsize=64)  # a process keeps its connections from task to task
 def store_of(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
     """The client of the store that has an address. Requests are tried again for so many seconds."""
     made: ObjectStore = from_url(  # type: ignore[call-overload]  # each store has names of its own

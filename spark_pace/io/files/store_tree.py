@@ -7,8 +7,8 @@ import time
 import obstore
 
 from spark_pace.io.files.place import LOOKED_AT_ALL_S
-from spark_pace.io.files.store import WHILE_RUNNING_S, StoreFile, store_of, told
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.store import StoreFile, store_of, told
+from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 from spark_pace.io.files.tree import Stamp
 
 _PAGE = 1_000  # objects that a store lists by one request

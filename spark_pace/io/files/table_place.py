@@ -14,11 +14,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.io.files.store_failures import failure, is_of_a_store, is_of_lost_object, told_by
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.store_settings import AT_START_S, StoreSettings
 from spark_pace.io.files.tree import Tree, tree_of
 
 _OF_HADOOP = re.compile(r"(?:hdfs|viewfs)://")
-AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Protocol
 
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 
 Stamp = tuple[int, int]
 
@@ -85,7 +85,7 @@ class FolderTree:
         return os.path.join(self._root, name)
 
 
-def tree_of(address: str, settings: StoreSettings, patience_s: int = 60) -> Tree:
+def tree_of(address: str, settings: StoreSettings, patience_s: int = WHILE_RUNNING_S) -> Tree:
     """The files of the table at an address, or in a folder of this machine.
 
     Args:

@@ -8,21 +8,24 @@ the checkpoint, and ends before its tasks begin. At a start Spark's notes are me
 
 from __future__ import annotations
 
-from spark_pace.errors import SetupError
+from collections.abc import Callable
+
+from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
-def claim(checkpoint: Checkpoint, batch_id: int, note: bytes) -> None:
+def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> None:
     """Claim a batch for what this job is about to read in it; nothing is done for a checkpoint on a disk.
 
     Args:
         checkpoint: the checkpoint.
         batch_id: the batch.
-        note: Spark's note of what the batch reads, from its memory.
+        planned: gives Spark's note of what the batch reads, from its memory; None if Spark has none there.
 
     Raises:
+        StateError: Spark has none.
         SetupError: another job has claimed it, to read something else.
     """
     path = checkpoint.claim_of(batch_id)
@@ -30,6 +33,10 @@ def claim(checkpoint: Checkpoint, batch_id: int, note: bytes) -> None:
         return
     from spark_pace.io.files.objects import OtherObjectError, write_new
 
+    note = planned(batch_id)
+    if note is None:
+        must, do = "must be planned by the query that runs it", "Start the job again."
+        raise StateError(f"{checkpoint.offsets_of(batch_id)} — {must}; got no such note. {do}")
     try:
         write_new(path, note)
     except OtherObjectError:

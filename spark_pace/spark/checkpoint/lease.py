@@ -26,8 +26,9 @@ from typing import Any
 from spark_pace.errors import SetupError
 from spark_pace.io.files import objects
 from spark_pace.io.files.objects import OtherObjectError
-from spark_pace.io.files.store import AT_START_S, WHILE_RUNNING_S, Store
+from spark_pace.io.files.store import Store
 from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
 _LOG = logging.getLogger(__name__)
 LEASE_S, _RENEWED_S = 20.0, 5.0

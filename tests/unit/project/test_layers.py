@@ -25,7 +25,6 @@ ALLOWED = {
     "spark_pace.errors": set(),
     "spark_pace.arguments": {"spark_pace.errors", "spark_pace.core"},
     "spark_pace.api": {"spark_pace", "pyarrow", "pyspark"},
-    "spark_pace.rule_reports": {"spark_pace"},
     "spark_pace.ways": set(),
     "spark_pace.preflight": {"spark_pace.errors"},
     "spark_pace.core": {"spark_pace.errors", "spark_pace.ways", "numpy", "pyarrow"},
