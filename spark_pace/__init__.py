@@ -108,9 +108,9 @@ def replay(rules: Rules, events: object) -> Replay:
     Args:
         rules: what `load_rules` gave, or takes. With a job file its settings for events count too, as in
             ``spark-pace replay``: which are late, repeats or heartbeats.
-        events: the path of a file or folder, which is read as a job reads it; or a table, none of whose rows
-            is late: a `pyarrow.Table`, a frame of pandas or polars, a list of dicts. Its columns are the
-            attributes, and the order of its rows does not count; times may be texts by ISO 8601.
+        events: the path or the address of files, which are read as a job reads them; or a table, none of
+            whose rows is late: a `pyarrow.Table`, a frame of pandas or polars, a list of dicts. Its columns
+            are the attributes, the order of its rows does not count; times may be texts by ISO 8601.
 
     Returns:
         The matches, and the records that are no events. A notebook shows it as a table; its `matches` are a

@@ -106,9 +106,10 @@ def replay(rules: object, events: object) -> Replay:
     from spark_pace.io.replay import replay_files, replay_table
 
     given, job = _in_a_stream(rules)
+    spark = {} if job is None else job.access(events)
     if isinstance(events, (str, Path)):
-        return replay_files(given, Path(events), **({} if job is None else job.reading))
-    return replay_table(given, events, **({} if job is None else job.events.stream))
+        return replay_files(given, events, spark=spark, **({} if job is None else job.reading))
+    return replay_table(given, events, spark=spark, **({} if job is None else job.events.stream))
 
 
 def why(rules: object, events: object, rule: str, at: int | str, key: str | None) -> Why:
@@ -124,9 +125,11 @@ def why(rules: object, events: object, rule: str, at: int | str, key: str | None
         require("at", at, str, "a seq or source:offset", "Take it from the events of a match.")
     require("key", key, (str, type(None)), "the text of a JSON object", "Write it by json.dumps.")
     is_path = isinstance(events, (str, Path))
-    read = Path(str(events)) if is_path else table_of(events, input_schema(given).own)
+    read = str(events) if is_path else table_of(events, input_schema(given).own)
+    spark = {} if job is None else job.access(read if is_path else "")
     with in_python():
-        return why_of(given, read, rule=rule, at=at if seq is None else seq, key=key, **stream)
+        position = at if seq is None else seq
+        return why_of(given, read, rule=rule, at=position, key=key, spark=spark, **stream)
 
 
 def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Table:

@@ -178,7 +178,7 @@ def _run(
     job_input, settings, stop = inputs(spec), secrets.resolve_all(spec.spark, "spark"), Stop()
     with checkpoint_lock(checkpoint) as lease:
         _hold(checkpoint, lease, stop)
-        side_tables = SideTables(spec.events.schema, checkpoint)
+        side_tables = SideTables(spec.events.schema, checkpoint, settings)
         side_tables.read()
         change = known_change(spec, job_input, reset_rules)
         with _session(spec, settings, job_input, stop, lease) as spark:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from spark_pace.core.intake.late_table import without_late
 from spark_pace.core.local_run import run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.query import read_table
-from spark_pace.io.replay import without_late
 from spark_pace.job_file import JobSpec
 
 ORDER = [("rule", "ascending"), ("out_seq", "ascending")]

@@ -77,6 +77,8 @@ def _checkpoint(out: str, spec: JobSpec | None) -> Checkpoint:
     if found is None:
         must = "must name the folder of a checkpoint, or of tables in which one lies"
         do = "Name the checkpoint's folder, which `checkpoint` of the job file says."
+        if "://" in out:
+            do = "Compare the job file, and name nothing: it says how its checkpoint is reached."
         raise ConfigError.of("--against", must, out, do)
     return found
 

@@ -13,9 +13,14 @@ from typing import Any
 import click
 
 from spark_pace import __version__
-from spark_pace.errors import exit_code, shown
+from spark_pace.errors import ConfigError, exit_code, shown
 
-FILES = click.Path(path_type=Path)  # the readers say whether a file is there, each with the same message
+
+def path(text: str) -> Path:
+    """A path of this machine. The readers say whether a file is there, each with the same message."""
+    if "://" in text:
+        raise ConfigError.of(text, "must be a path of this machine", "an address", "Copy it here.")
+    return Path(text)
 
 
 _OPERATORS = click.option(
@@ -66,7 +71,7 @@ def commands() -> None:
 
 
 @commands.command()
-@click.argument("files", nargs=-1, required=True, type=FILES)
+@click.argument("files", nargs=-1, required=True, type=path)
 @click.option(
     "--against",
     is_flag=False,
@@ -86,7 +91,7 @@ def check(files: tuple[Path, ...], against: str | None) -> None:
     help="Explain the rules of rule and job files: where each is evaluated, what runs in parallel, "
     "what is carried and how that is bounded, what it costs."
 )
-@click.argument("files", nargs=-1, required=True, type=FILES)
+@click.argument("files", nargs=-1, required=True, type=path)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
 def explain(files: tuple[Path, ...], as_json: bool) -> None:
     """Print what is known of each rule before it runs."""
@@ -97,20 +102,20 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
 
 @commands.command(
     help="Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV, Parquet, or lines "
-    "of text; a file, or a directory of them) without Spark."
+    "of text; a file, or a directory of them; or an address in an object store) without Spark."
 )
-@click.argument("rules", type=FILES)
-@click.argument("events", type=FILES)
+@click.argument("rules", type=path)
+@click.argument("events")
 @click.option(
     "-o",
     "--out",
-    type=FILES,
+    type=path,
     help="Write the matches here (.json or .csv) instead of a table to the terminal.",
 )
 @click.option(
     "--html",
     "page",
-    type=FILES,
+    type=path,
     metavar="FILE",
     help="Write a page that draws the matches on a time axis (needs: pip install 'spark-pace[html]').",
 )
@@ -131,7 +136,7 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
 )
 def replay(
     rules: Path,
-    events: Path,
+    events: str,
     out: Path | None,
     page: Path | None,
     operators: tuple[str, ...],
@@ -149,8 +154,8 @@ def replay(
     help="Say why an event of EVENTS is part of the matches of a rule in RULES (a rule file, or a job file), "
     "or of none: which selections were open there, which candidates failed, and at which condition."
 )
-@click.argument("rules", type=FILES)
-@click.argument("events", type=FILES)
+@click.argument("rules", type=path)
+@click.argument("events")
 @click.option("--rule", required=True, metavar="NAME", help="The rule.")
 @click.option(
     "--at",
@@ -162,7 +167,7 @@ def replay(
 @click.option("--key", metavar="JSON", help="The key, beside a seq, where the rule has partition_by.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @_OPERATORS
-def why(rules: Path, events: Path, operators: tuple[str, ...], **asked: Any) -> None:
+def why(rules: Path, events: str, operators: tuple[str, ...], **asked: Any) -> None:
     """Print what is known of one event."""
     from spark_pace.cli.why_command import Question, why_command
 
@@ -170,7 +175,7 @@ def why(rules: Path, events: Path, operators: tuple[str, ...], **asked: Any) -> 
 
 
 @commands.command()
-@click.argument("job", type=FILES)
+@click.argument("job", type=path)
 @click.option(
     "--reset-rule",
     multiple=True,
@@ -223,7 +228,7 @@ def status(out: str, as_json: bool) -> None:
     "Needs: pip install 'spark-pace[html]'."
 )
 @click.argument("out")
-@click.option("-o", "--out", "page", type=FILES, default="report.html", show_default=True, help="The file.")
+@click.option("-o", "--out", "page", type=path, default="report.html", show_default=True, help="The file.")
 def report(out: str, page: Path) -> None:
     """Write the page."""
     from spark_pace.cli.report_command import report_command
@@ -260,11 +265,9 @@ def sql(out: Any, query: str, form: str) -> None:
     help="Run a query with MATCH_RECOGNIZE over files (JSON lines, CSV or Parquet) without Spark: QUERY is a "
     "file with SELECT columns FROM table MATCH_RECOGNIZE (...) [ORDER BY columns] [LIMIT n]."
 )
-@click.argument("query", type=FILES)
-@click.option(
-    "--table", "tables", multiple=True, metavar="NAME=FILE", help="The file of the table that QUERY names."
-)
-@click.option("-o", "--out", type=FILES, help="Write the rows here (.json, .csv or .parquet).")
+@click.argument("query", type=path)
+@click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="The file of a table of QUERY.")
+@click.option("-o", "--out", type=path, help="Write the rows here (.json, .csv or .parquet).")
 @_FORMAT
 @click.option("--dialect", default="spark", show_default=True, help="How QUERY is written, such as trino.")
 @click.option(
@@ -287,7 +290,7 @@ def match(
     help="Say how many task slots the JOB needs so that no queue of selections becomes long, and whether it "
     "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
 )
-@click.argument("job", type=FILES)
+@click.argument("job", type=path)
 @click.option("--queue", type=int, default=8, show_default=True, help="The most selections in a slot.")
 @click.option("--probability", type=float, default=0.99, show_default=True, help="How often that must hold.")
 @click.option("--rate", type=float, help="Selections a second; by default as measured.")
@@ -304,11 +307,9 @@ def plan(job: Path, **options: Any) -> None:
     help="Drive a job as RUN says: send it events at the times of a schedule, and measure the latencies of "
     "its matches, its throughput, and where it is saturated. Exit code 1 if its matches are not the core's."
 )
-@click.argument("run", type=FILES)
-@click.option("-o", "--out", type=FILES, help="A folder for all files; by default out/bench/ and RUN's name.")
-@click.option(
-    "--variant", multiple=True, metavar="NAME", help="Only this variant; may be given several times."
-)
+@click.argument("run", type=path)
+@click.option("-o", "--out", type=path, help="A folder for all files; by default out/bench/ and RUN's name.")
+@click.option("--variant", multiple=True, metavar="NAME", help="Only this variant; may be repeated.")
 def bench(run: Path, out: Path | None, variant: tuple[str, ...]) -> None:
     """Measure, print, and write the reports."""
     from spark_pace_bench.command import bench_command

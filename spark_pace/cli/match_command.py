@@ -52,6 +52,8 @@ def _named(text: str) -> tuple[str, Path]:
         raise ConfigError.of(
             "--table", "must be NAME=FILE", quote(text), "Write for example ticks=ticks.csv."
         )
+    if "://" in path:
+        raise ConfigError.of(path, "must be a path of this machine", "an address", "Copy it here.")
     return name, Path(path)
 
 

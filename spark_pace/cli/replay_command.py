@@ -57,7 +57,7 @@ class Written:
 
 def replay_command(
     rules_file: Path,
-    events: Path,
+    events: str,
     written: Written,
     operators: tuple[str, ...],
     listed: int,
@@ -77,7 +77,7 @@ def replay_command(
         if rule.function is not None:
             load_operator(rule.function)
     with _calls(rules) as calls:
-        reading = {} if job is None else job.reading
+        reading = {} if job is None else {**job.reading, "spark": job.access(events)}
         if read is not None:
             reading |= {"as_read": read.parts, "finish": read.ended}
         replayed = replay_files(rules, events, calls=calls, **reading)

@@ -27,7 +27,7 @@ class Question:
     as_json: bool
 
 
-def why_command(rules_file: Path, events: Path, operators: Sequence[str], asked: Question) -> None:
+def why_command(rules_file: Path, events: str, operators: Sequence[str], asked: Question) -> None:
     """Do what `spark_pace.cli.main.why` says. It calls no operator, allowed or not."""
     rule, at, key = asked.rule, asked.at, asked.key
     if rule in paused_in(rules_file):
@@ -36,7 +36,8 @@ def why_command(rules_file: Path, events: Path, operators: Sequence[str], asked:
     if is_job(rules_file):
         refuse_beside_job(rules_file, operators)
         job = read_job(rules_file)
-        answer = why(job.rules, events, rule=rule, at=at, key=key, **job.events.stream)
+        spark = job.access(events)
+        answer = why(job.rules, events, rule=rule, at=at, key=key, spark=spark, **job.events.stream)
     else:
         answer = why(load_rules(rules_file), events, rule=rule, at=at, key=key)
     if asked.as_json:

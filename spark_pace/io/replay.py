@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE, TIME
-from spark_pace.core.expr import Expr
+from spark_pace.core.columns import TIME
 from spark_pace.core.functions.error_texts import last_line
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
 from spark_pace.core.order.order import OrderSpec
@@ -24,7 +22,8 @@ from spark_pace.errors import ConfigError, counted
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.data_frames import absent_columns, require_times, table_of
 from spark_pace.io.event_files import EventsRead, first_of, read_source_file, table_events
-from spark_pace.io.files.folder import Folder
+from spark_pace.io.files.place import Place
+from spark_pace.io.files.places import files_at, place_at
 from spark_pace.io.html.match_frame import Matches, counts_told
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
@@ -154,7 +153,12 @@ class Replay:
 
 
 def replay_table(
-    rules: Sequence[Rule], events: object, *, order: OrderSpec | None = None, **of_job: Any
+    rules: Sequence[Rule],
+    events: object,
+    *,
+    order: OrderSpec | None = None,
+    spark: Mapping[str, str] | None = None,
+    **of_job: Any,
 ) -> Replay:
     """Find the matches of `rules` in a table whose columns are the schema's attributes.
 
@@ -165,6 +169,7 @@ def replay_table(
         rules: all over one schema.
         events: what `spark_pace.io.data_frames.table_of` takes.
         order: of a job; repeats are dropped as it says. None: none is a repeat.
+        spark: settings of Spark by which the stores of side tables are reached.
         of_job: `source_column` and `heartbeat` of a job, as in `replay_files`.
 
     Raises:
@@ -178,7 +183,7 @@ def replay_table(
     require_times(read, schema.own)
     order = (order or OrderSpec()).in_any_order
     plan = build_plan(tuple(rules), order=order, tie_break="columns", **of_job)
-    result = run(plan, [with_side_tables(read, schema, read_side_tables(schema)).events])
+    result = run(plan, [with_side_tables(read, schema, read_side_tables(schema, spark)).events])
     elsewhere = absent_columns(events, table, schema.own)
     lacking = {name: null_in_every_record(name, do) for name, do in elsewhere.items()}
     absent, newest_us = _absent(read, schema), _newest_us([read], ())
@@ -188,15 +193,15 @@ def replay_table(
 
 def replay_files(
     rules: Sequence[Rule],
-    path: Path,
+    path: str | Path,
     *,
     order: OrderSpec | None = None,
-    source_column: str | None = None,
-    heartbeat: Expr | None = None,
     most_bad: int = MOST_BAD_RECORDS,
     calls: Calls = IN_THIS_PROCESS,
     as_read: Sequence[str | Tick] | None = None,
     finish: bool = True,
+    spark: Mapping[str, str] | None = None,
+    **of_job: Any,
 ) -> Replay:
     """Find the matches of `rules` in a file of events, or in all files of a directory by name.
 
@@ -205,24 +210,24 @@ def replay_files(
 
     Args:
         rules: all over one schema.
-        path: the file or directory.
+        path: the file or directory; or the address of an object, or of a prefix, in a store.
         order: of a job; repeats are dropped as it says. None: none is late or a repeat.
-        source_column: of a job: the attribute that names an event's source.
-        heartbeat: of a job: the condition for records that are no events.
         most_bad: how many bad records of a file get a row each.
         calls: how the Python functions of rules are called.
         as_read: names of files below `path`, and ticks of a clock, as a job read them; None: all, by name.
         finish: True if the input ends with them.
+        spark: settings of Spark by which stores are reached, before the variables of the environment.
+        of_job: `source_column`, the attribute that names an event's source, and `heartbeat`, the condition
+            for records that are no events.
 
     Raises:
         ConfigError: there is no such file, or its name does not say what it is.
+        SetupError: a store cannot be read.
         OperatorError: the Python function of a fold has failed.
     """
     schema = input_schema(rules)
-    reads = read_each(path, schema, most_bad, as_read)
-    plan = build_plan(
-        tuple(rules), order=order or OrderSpec(), source_column=source_column, heartbeat=heartbeat
-    )
+    reads = read_each(path, schema, most_bad, as_read, spark)
+    plan = build_plan(tuple(rules), order=order or OrderSpec(), **of_job)
     result = run(plan, [_among_ticks(reads, as_read)], finish=finish, calls=calls)
     told = _told(result, all_read(reads), schema, tuple(rule.name for rule in rules))
     return replace(told, newest_us=_newest_us(reads, as_read or ()) if finish else None)
@@ -256,9 +261,7 @@ def told_of_ignored(lines: int) -> str:
 def _unfit(read: EventsRead, schema: EventSchema) -> str | None:
     """What to check if there are lines of text and none is an event; None if one is."""
     bad = zip(read.bad["source"].to_pylist(), read.bad["reason"].to_pylist(), strict=True)
-    in_text = (
-        format_of(Path(name), schema) == "text" and not why.startswith(WHOLE_FILE) for name, why in bad
-    )
+    in_text = (format_of(name, schema) == "text" and not why.startswith(WHOLE_FILE) for name, why in bad)
     if read.events.num_rows or not (read.ignored_rows or any(in_text)):
         return None
     form, lines = schema.form, counted(read.ignored_rows + read.bad_rows, "line")
@@ -273,35 +276,43 @@ def _absent(read: EventsRead, schema: EventSchema) -> tuple[str, ...]:
     return tuple(name for name in names if read.events[name].null_count == read.events.num_rows)
 
 
-def read_all(path: Path, schema: EventSchema) -> EventsRead:
+def read_all(path: str | Path, schema: EventSchema) -> EventsRead:
     """Read all events of a file or directory; sources are paths below the directory, or the file's name."""
     return all_read(read_each(path, schema))
 
 
 def read_each(
-    path: Path,
+    path: str | Path,
     schema: EventSchema,
     most_bad: int = MOST_BAD_RECORDS,
     as_read: Sequence[str | Tick] | None = None,
+    spark: Mapping[str, str] | None = None,
 ) -> list[EventsRead]:
     """Read the files one by one, in the order of their names, as a job does; or those of `as_read`.
 
     The first `most_bad` bad records of a file get a row each.
     """
-    tables = read_side_tables(schema)
-    named = [path / part for part in as_read or () if isinstance(part, str)]
-    reads = (_read_file(file, schema.own, path, most_bad) for file in named or _files(path, schema))
+    tables = read_side_tables(schema, spark)
+    place, names = _files(path, schema, as_read, spark or {})
+    reads = (_read_file(place, name, schema.own, most_bad) for name in names)
     return [with_side_tables(read, schema, tables) for read in reads]
 
 
-def _files(path: Path, schema: EventSchema) -> list[Path]:
-    """The file, or those of the directory, in the order of their names."""
-    root = path if path.is_dir() else path.parent
-    shown = [file for file in path.rglob("*") if not _hidden(file.relative_to(root))]
-    files = [path] if path.is_file() else [file for file in shown if format_of(file, schema)]
-    if not files:
-        raise _no_events(path, "a file or directory of events", "nothing there")
-    return sorted(files, key=lambda file: file.relative_to(root).as_posix())
+def _files(
+    path: str | Path,
+    schema: EventSchema,
+    as_read: Sequence[str | Tick] | None,
+    spark: Mapping[str, str],
+) -> tuple[Place, list[str]]:
+    """The files of events at a path or an address, or those of `as_read` there, by their names."""
+    if as_read is not None:
+        return place_at(path, spark), [part for part in as_read if isinstance(part, str)]
+    place, names = files_at(path, spark)
+    is_one = names == [Path(path).name]
+    found = [name for name in names if is_one or format_of(name, schema)]
+    if not found:
+        raise _no_events(str(path), "a file or directory of events", "nothing there")
+    return place, found
 
 
 def all_read(reads: Sequence[EventsRead]) -> EventsRead:
@@ -314,37 +325,19 @@ def all_read(reads: Sequence[EventsRead]) -> EventsRead:
     return EventsRead(events, bad, counts[0], lacking, counts[1])
 
 
-def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
-    """The events without those at a position (`source`, `offset`) of `late`."""
-    aside = late.select(["source", "offset"]).rename_columns([SOURCE, OFFSET])
-    aside = aside.cast(pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())]))
-    keys = pa.table({
-        SOURCE: events[SOURCE].cast(pa.string()),
-        OFFSET: events[OFFSET],
-        "row": pa.array(np.arange(events.num_rows)),
-    })  # fmt: skip
-    kept = keys.join(aside, [SOURCE, OFFSET], join_type="left anti")["row"]
-    return events.take(kept.take(pc.sort_indices(kept)))
-
-
-def _read_file(file: Path, schema: EventSchema, root: Path, most_bad: int) -> EventsRead:
-    format = format_of(file, schema)
+def _read_file(place: Place, name: str, schema: EventSchema, most_bad: int) -> EventsRead:
+    format = format_of(name, schema)
     if format is None:
         must = "a file that ends in " + ", ".join(FORMATS)
-        raise _no_events(file, must, file.suffix or "no ending")
-    name = file.relative_to(root if root.is_dir() else root.parent).as_posix()
-    return read_source_file(Folder(root), name, format, schema, most_bad)
+        raise _no_events(place.shown(name), must, Path(name).suffix or "no ending")
+    return read_source_file(place, name, format, schema, most_bad)
 
 
-def format_of(file: Path, schema: EventSchema) -> str | None:
+def format_of(name: str, schema: EventSchema) -> str | None:
     """The format of a file, from the ending of its name; other names are text if the schema reads text."""
-    return FORMATS.get(ending(file.name), "text" if schema.form.reads_text else None)
+    return FORMATS.get(ending(name), "text" if schema.form.reads_text else None)
 
 
-def _hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
-
-
-def _no_events(path: Path, must: str, got: str) -> ConfigError:
+def _no_events(path: str, must: str, got: str) -> ConfigError:
     do = "Give JSON lines, CSV with a header, or Parquet; for lines of text, events needs the key text."
-    return ConfigError.of(str(path), f"must be {must}", got, do)
+    return ConfigError.of(path, f"must be {must}", got, do)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from io import RawIOBase
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,24 +24,32 @@ from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_checkpoint import LOG
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.event_files import EventsRead, fitted
+from spark_pace.io.files.store_settings import AT_START_S, StoreSettings
+from spark_pace.io.files.tree import Tree, tree_of
 from spark_pace.io.table_files import column_types, stored_rows
 from spark_pace.io.text.column_types import not_utf8
 from spark_pace.io.text.lines import parse_lines
+from spark_pace.io.text.name_endings import CODECS
 from spark_pace.io.text.parsers import CsvParser, header_names
 
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.lz4", ".csv.zst")
+Access = Mapping[str, str] | None  # settings of Spark by which stores are reached, before the environment's
 _BOM = b"\xef\xbb\xbf"
 _CORRECT = "Correct the table, or the lookup."
 MOST_BYTES = 512 * 1024 * 1024  # of a table in memory, and of the text of one
 
 
-def read_side_tables(schema: EventSchema) -> dict[str, pa.Table]:
+def read_side_tables(schema: EventSchema, spark: Access = None) -> dict[str, pa.Table]:
     """The side tables of a schema by name, as `spark_pace.core.intake.side_table_joins.joined` takes them.
+
+    Args:
+        schema: the schema.
+        spark: settings of Spark by which stores are reached, before the variables of the environment.
 
     Raises:
         SparkPaceError: one cannot be read, or has two rows of one key.
     """
-    return {side.name: read_side_table(side, schema) for side in schema.side_tables}
+    return {side.name: read_side_table(side, schema, spark) for side in schema.side_tables}
 
 
 def with_side_tables(read: EventsRead, schema: EventSchema, tables: Mapping[str, pa.Table]) -> EventsRead:
@@ -46,8 +57,10 @@ def with_side_tables(read: EventsRead, schema: EventSchema, tables: Mapping[str,
     return replace(read, events=joined(read.events, schema, tables))
 
 
-def read_side_table(side: SideTable, schema: EventSchema) -> pa.Table:
+def read_side_table(side: SideTable, schema: EventSchema, spark: Access = None) -> pa.Table:
     """The rows of a table: a column for each attribute of its key, and one for each that it gives.
+
+    `spark` is as of `read_side_tables`.
 
     Raises:
         SparkPaceError: it cannot be read, or has two rows of one key.
@@ -56,7 +69,7 @@ def read_side_table(side: SideTable, schema: EventSchema) -> pa.Table:
     keys = tuple(Field(column, types[attribute]) for attribute, column in side.on)
     wanted = EventSchema((*keys, *side.columns), keys[0].name)
     try:
-        table, rows = _read(side, wanted)
+        table, rows = _read(side, wanted, spark)
     except (OSError, MemoryError, pa.ArrowException) as error:
         must, got = "must be a table that can be read", " ".join(str(error).split())
         raise _refused(side, must, got) from error
@@ -67,16 +80,23 @@ def read_side_table(side: SideTable, schema: EventSchema) -> pa.Table:
     return table
 
 
-def stamp_of(side: SideTable) -> tuple[object, ...]:
+def stamp_of(side: SideTable, spark: Access = None) -> tuple[object, ...]:
     """By what it is seen that a table has changed, or another one has taken its place.
+
+    `spark` is as of `read_side_tables`.
 
     Raises:
         SparkPaceError: it is not there.
     """
-    if _is_delta(side):
-        log = DeltaLog(side.path)
+    if log := _log(side, spark):
         table_id, last = log.metadata().table_id, log.versions()[-1]
         return table_id, last, log.stamp(last)
+    if "://" in side.path:
+        folder, name = _file(side, spark)
+        stamp = folder.stamp(name)
+        if stamp is None:
+            raise _refused(side, "must be a table that can be read", "nothing there")
+        return stamp
     try:
         told = os.stat(side.path)
     except OSError as error:
@@ -84,16 +104,32 @@ def stamp_of(side: SideTable) -> tuple[object, ...]:
     return told.st_mtime_ns, told.st_size, told.st_ino
 
 
-def _is_delta(side: SideTable) -> bool:
-    return os.path.isdir(os.path.join(side.path, LOG))
+def _tree(path: str, spark: Access) -> Tree:
+    """The files in a folder, or below a prefix."""
+    return tree_of(path, StoreSettings.of(path, spark or {}, os.environ), AT_START_S)
 
 
-def _read(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints | None]:
+def _file(side: SideTable, spark: Access) -> tuple[Tree, str]:
+    """A table that is one file: its folder and its name."""
+    folder, name = os.path.split(side.path)
+    return _tree(folder, spark), name
+
+
+def _log(side: SideTable, spark: Access) -> DeltaLog | None:
+    """The log of a Delta table; None if the table is none."""
+    folder = _tree(side.path, spark)
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        folder.names(LOG)
+        return DeltaLog(folder)
+    return None
+
+
+def _read(side: SideTable, wanted: EventSchema, spark: Access) -> tuple[pa.Table, Ints | None]:
     """The columns of a table that are wanted, and of text the lines of the rows."""
-    if side.path.endswith(_CSV):
-        return _csv(side, wanted)
-    if _is_delta(side):
-        log = DeltaLog(side.path)
+    folder, name = _file(side, spark)
+    if name.endswith(_CSV):
+        return _csv(side, folder.opened(name), wanted)
+    if log := _log(side, spark):
         schema = column_types(log.metadata())
         last = log.versions()[-1]
         _require_columns(side, wanted, schema.names)
@@ -101,10 +137,10 @@ def _read(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints | None]:
         types = {name: schema.field(name).type for name in names}
         parts = (stored_rows(log.folder, file, names, types) for file in log.files(last))
         return _whole(side, wanted, schema, parts), None
-    if not side.path.endswith(".parquet"):
-        got = "nothing there" if not os.path.exists(side.path) else "something else"
+    if not name.endswith(".parquet"):
+        got = "nothing there" if folder.stamp(name) is None else "something else"
         raise _refused(side, "must be a file .csv or .parquet, or the folder of a Delta table", got)
-    with pa.parquet.ParquetFile(side.path) as file:
+    with pa.parquet.ParquetFile(folder.opened(name)) as file:
         _require_columns(side, wanted, file.schema_arrow.names)
         names = [field.name for field in wanted.fields]
         groups = range(file.num_row_groups)
@@ -135,8 +171,8 @@ def _require_small(side: SideTable, size: int) -> None:
         raise _refused(side, must, "more")
 
 
-def _csv(side: SideTable, wanted: EventSchema) -> tuple[pa.Table, Ints]:
-    with pa.input_stream(side.path, compression="detect") as stream:
+def _csv(side: SideTable, opened: str | RawIOBase, wanted: EventSchema) -> tuple[pa.Table, Ints]:
+    with pa.input_stream(opened, compression=CODECS.get(Path(side.path).suffix)) as stream:
         content: bytes = stream.read(MOST_BYTES + 1)
     _require_small(side, len(content))
     header, _, lines = content.removeprefix(_BOM).partition(b"\n")

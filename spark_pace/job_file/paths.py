@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 from spark_pace.errors import UnfitError
+from spark_pace.io.files.store_settings import STORES
 
-# S3 and what speaks like it, Google's and Microsoft's stores
-STORES = ("s3", "s3a", "gs", "abfs", "abfss")
 SINKS = (*STORES, "hdfs", "viewfs")  # which the writer of tables reaches
 
 

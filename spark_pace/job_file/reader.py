@@ -12,7 +12,6 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
 from spark_pace.io.files.store_path import AnyPath
-from spark_pace.job_file.addresses import check_address
 from spark_pace.job_file.admission import read_admission
 from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.checkpoint_place import checkpoint_at
@@ -23,6 +22,7 @@ from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
 from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
 from spark_pace.job_file.spec import JobSpec
+from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
 from spark_pace.rules.document.report import Report, TooManyError, quote
 from spark_pace.rules.document.section import Section, as_mapping

@@ -11,7 +11,6 @@ from spark_pace.core.expr import is_single
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.addresses import check_address
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.spec import (
     DeltaSource,
@@ -22,6 +21,7 @@ from spark_pace.job_file.spec import (
     KafkaSource,
     Source,
 )
+from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.report import Report, meant_by, nearest, quote
 from spark_pace.rules.document.section import Section

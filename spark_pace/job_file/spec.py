@@ -11,6 +11,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS, OPERATOR_TIMEOUT_US, OnB
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import SetupError
 from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.store_settings import OF_SPARK
 from spark_pace.job_file.alert_targets import AlertTarget
 from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.pace import Admission
@@ -271,6 +272,21 @@ class JobSpec:
             SetupError: a variable of the environment that the job's settings name is missing.
         """
         return checkpoint_at(self.checkpoint_path, self.spark)
+
+    def access(self, *addresses: object) -> dict[str, str]:
+        """The settings of Spark by which stores are reached; none where no address is one.
+
+        Args:
+            addresses: those that are to be reached beside the side tables of events.
+
+        Raises:
+            SetupError: a variable of the environment that the settings name is missing.
+        """
+        sides = (side.path for side in self.events.schema.side_tables)
+        if not any("://" in str(one) for one in (*addresses, *sides)):
+            return {}
+        named = {key: text for key, text in self.spark.items() if key.startswith(OF_SPARK)}
+        return Secrets().resolve_all(named, "spark")
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ search around the event then finds what stopped the candidates that could have h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ __all__ = ["Why", "why"]
 
 def why(
     rules: Sequence[Rule],
-    events: Path | pa.Table,
+    events: Path | str | pa.Table,
     *,
     rule: str,
     at: int | str,
@@ -31,19 +31,21 @@ def why(
     order: OrderSpec | None = None,
     source_column: str | None = None,
     heartbeat: Expr | None = None,
+    spark: Mapping[str, str] | None = None,
 ) -> Why:
     """Explain why the event at a position is part of the matches of a rule, or of none.
 
     Args:
         rules: all over one schema.
-        events: the path of a file or directory, or a table with the schema's attributes, whose rows get
-            the source ``table``.
+        events: the path of a file or directory, an address in a store, or a table with the schema's
+            attributes, whose rows get the source ``table``.
         rule: the name of one of the rules.
         at: the `seq` of an event of the rule's stream, or ``source:offset``, as matches have them.
         key: the JSON object of the event's key; needed beside a `seq` where the rule has `partition_by`.
         order: of a job, which says which events are late or repeats; None: none is.
         source_column: of a job: the attribute that names an event's source.
         heartbeat: of a job: the condition for records that are no events.
+        spark: settings of Spark by which stores are reached, before the variables of the environment.
 
     Returns:
         The answer; its fields say what is known of the event.
@@ -51,7 +53,8 @@ def why(
     Raises:
         ConfigError: there is no such rule, position or key, or a key is needed.
         EventError: a table has a column of another type than the rules declare.
+        SetupError: a store cannot be read.
     """
-    settings = Settings(order or OrderSpec(), source_column, heartbeat)
+    settings = Settings(order or OrderSpec(), source_column, heartbeat, spark or {})
     source = Source.of(rules, events, rule, settings)
     return explained(source, asked(source, Asked(at, key)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
+from spark_pace.core.intake.late_table import without_late
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.lower_rules import every_rule, input_schema
@@ -22,7 +24,8 @@ from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import EventsRead, table_events
-from spark_pace.io.replay import all_read, format_of, read_each, without_late
+from spark_pace.io.files.places import files_at
+from spark_pace.io.replay import all_read, format_of, read_each
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import first_line
 from spark_pace.io.text.unread_lines import told_of_line
@@ -42,11 +45,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a job that decide its stream, see `spark_pace.io.replay.replay_files`."""
+    """The settings of a job, see `spark_pace.io.replay.replay_files`."""
 
     order: OrderSpec
     source_column: str | None = None
     heartbeat: Expr | None = None
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def of_stream(self) -> dict[str, Any]:
+        """Those that decide the stream, as arguments of `build_plan`."""
+        return {"order": self.order, "source_column": self.source_column, "heartbeat": self.heartbeat}
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class Input:
         late: the late events, as a table of `spark_pace.core.intake.late_table.LATE_SCHEMA`.
         ties: what orders events of the same time if the rules have no `tie_break`.
         settings: those of the job.
-        path: the file or folder of the events; None for a table.
+        path: the path or the address of the events; None for a table.
         schema: that of the input.
     """
 
@@ -68,30 +77,31 @@ class Input:
     late: pa.Table
     ties: TieBreak
     settings: Settings
-    path: Path | None
+    path: Path | str | None
     schema: EventSchema
 
     @staticmethod
-    def of(rule: Rule, events: Path | pa.Table, settings: Settings) -> Input:
+    def of(rule: Rule, events: Path | str | pa.Table, settings: Settings) -> Input:
         """Read all events for a rule, and put late ones aside."""
         schema = input_schema([rule])
         ties: TieBreak = "position"
         if isinstance(events, pa.Table):
             own = table_events(events, schema.own, "table")
-            reads, ties = [with_side_tables(own, schema, read_side_tables(schema))], "columns"
+            tables = read_side_tables(schema, settings.spark)
+            reads, ties = [with_side_tables(own, schema, tables)], "columns"
             settings = replace(settings, order=settings.order.in_any_order)
         else:
-            reads = read_each(events, schema, _MOST_BAD)
+            reads = read_each(events, schema, _MOST_BAD, spark=settings.spark)
         read = all_read(reads)
-        plan = build_plan((rule,), **vars(settings), tie_break=ties)
+        plan = build_plan((rule,), **settings.of_stream, tie_break=ties)
         late = LocalRun(plan).late([part.events for part in reads])
         on_time = without_late(read.events, late) if late.num_rows else read.events
-        path = events if isinstance(events, Path) else None
+        path = None if isinstance(events, pa.Table) else events
         return Input(read, on_time, late, ties, settings, path, schema.own)
 
     def plan_of(self, *rules: Rule) -> Plan:
         """The plan of rules over this input."""
-        return build_plan(rules, **vars(self.settings), tie_break=self.ties)
+        return build_plan(rules, **self.settings.of_stream, tie_break=self.ties)
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,7 @@ class Source:
     lower: LowerMatches | None
 
     @staticmethod
-    def of(rules: Sequence[Rule], events: Path | pa.Table, name: str, settings: Settings) -> Source:
+    def of(rules: Sequence[Rule], events: Path | str | pa.Table, name: str, settings: Settings) -> Source:
         """Read the events, and put them in order for the rule called `name`.
 
         Raises:
@@ -216,11 +226,11 @@ def _told_of_line(source: Source, place: Place) -> str | None:
     path, schema = source.given.path, source.given.schema
     if path is None or place.source not in _names(source):
         return None
-    file = path / place.source if path.is_dir() else path
-    format = format_of(file, schema)
-    if format in (None, "parquet") or not file.is_file():
+    format = format_of(place.source, schema)
+    if format in (None, "parquet"):
         return None
-    return told_of_line(file, place.offset, schema if format == "text" else None)
+    files, _ = files_at(path, source.given.settings.spark)
+    return told_of_line(files, place.source, place.offset, schema if format == "text" else None)
 
 
 def _called(source: Source, name: str) -> str | None:

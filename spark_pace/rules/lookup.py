@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spark_pace.core.expr import is_single
 from spark_pace.core.plan.rule import Field, SideTable
+from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
@@ -72,11 +73,9 @@ def _read_path(section: Section) -> str | None:
     path = section.text("path", "path: hosts.csv") if is_there else None
     if path is None:
         return None
+    check_address(path, section.report)
     text = path.text.removeprefix("file://")
-    if "://" in text:
-        must, do = "must be on a file system that is mounted", "Mount it, or choose another place."
-        section.report.add(path.place, must, quote(path.text), do)
-    return str((Path(path.place.file).parent / text).resolve())
+    return text.rstrip("/") if "://" in text else str((Path(path.place.file).parent / text).resolve())
 
 
 def _read_on(section: Section, fields: Sequence[Field]) -> tuple[tuple[str, str], ...]:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files.store_path import AnyPath
-from spark_pace.io.files.store_settings import OF_SPARK
 from spark_pace.io.files.table_place import TablePlace
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.job_file.reader import known_of, places_of
-from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.layout import checkpoint_in
 
 if TYPE_CHECKING:
@@ -83,11 +81,7 @@ def tables_of(spec: JobSpec) -> TablePlace:
     Raises:
         SetupError: a variable of the environment is missing to which the settings refer.
     """
-    place = TablePlace.of(spec.sink_path)
-    if place.is_here:
-        return place
-    of_stores = {key: text for key, text in spec.spark.items() if key.startswith(OF_SPARK)}
-    return TablePlace.of(spec.sink_path, Secrets().resolve_all(of_stores, "spark"))
+    return TablePlace.of(spec.sink_path, spec.access(spec.sink_path))
 
 
 def tables_at(sink: str, job_file: str | None) -> TablePlace:

@@ -1,4 +1,4 @@
-"""Makes the table of late events, which the frontier had passed before they came."""
+"""Makes the table of late events, which the frontier had passed before they came, and takes them away."""
 
 from __future__ import annotations
 
@@ -51,3 +51,16 @@ def _reasons(limits: Ints, by_source: Bools) -> pa.Array:
     who = pc.if_else(pa.array(by_source), "its source", "the frontier")
     told = pc.binary_join_element_wise(who, times, " had passed ")
     return pc.if_else(pa.array(limits == UNKNOWN_TIME), "the input had ended", told)
+
+
+def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
+    """The events without those at a position (`source`, `offset`) of `late`."""
+    aside = late.select(["source", "offset"]).rename_columns([SOURCE, OFFSET])
+    aside = aside.cast(pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())]))
+    keys = pa.table({
+        SOURCE: events[SOURCE].cast(pa.string()),
+        OFFSET: events[OFFSET],
+        "row": pa.array(np.arange(events.num_rows)),
+    })  # fmt: skip
+    kept = keys.join(aside, [SOURCE, OFFSET], join_type="left anti")["row"]
+    return events.take(kept.take(pc.sort_indices(kept)))

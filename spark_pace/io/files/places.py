@@ -1,10 +1,15 @@
-"""From an address to the place that it names."""
+"""From an address to the place that it names, and to the files there."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from spark_pace.errors import ConfigError
 from spark_pace.io.files.folder import Folder
 from spark_pace.io.files.place import Place
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.store_settings import STORES, StoreSettings
 
 
 def place_of(address: str, settings: StoreSettings) -> Place:
@@ -14,3 +19,42 @@ def place_of(address: str, settings: StoreSettings) -> Place:
     from spark_pace.io.files.store import Store  # its library is not loaded where nobody needs it
 
     return Store(address, settings)
+
+
+def place_at(path: str | Path, spark: Mapping[str, str]) -> Place:
+    """The place that a path or an address names.
+
+    Args:
+        path: ``file://`` may stand before it.
+        spark: settings of Spark by which a store is reached, before the variables of the environment.
+
+    Raises:
+        ConfigError: it is an address, and none of a store.
+    """
+    address = str(path).removeprefix("file://")
+    scheme, is_address, _ = address.partition("://")
+    if is_address and scheme not in STORES:
+        must = f"must be a path, or the address of a store ({', '.join(STORES)})"
+        raise ConfigError.of(address, must, f"{scheme}://", "Mount it, or choose another place.")
+    return place_of(address, StoreSettings.of(address, spark, os.environ))
+
+
+def files_at(path: str | Path, spark: Mapping[str, str]) -> tuple[Place, list[str]]:
+    """(the place that a path or an address names, the names of its files in order), both of one file, too.
+
+    Args:
+        path: as of `place_at`.
+        spark: likewise.
+
+    Raises:
+        ConfigError: it is an address, and none of a store.
+        SetupError: the store cannot be read.
+    """
+    place = place_at(path, spark)
+    place.require()
+    names = sorted(place.look(""))
+    folder, _, name = str(place).rpartition("/")
+    if names or "://" not in folder:
+        return place, names
+    above = place_at(folder, spark)  # a store does not tell an object among those below it
+    return above, [name] if above.size(name) else []

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
+# S3 and what speaks like it, Google's and Microsoft's
+STORES = ("s3", "s3a", "gs", "abfs", "abfss")
 _S3 = ("s3", "s3a")
 OF_SPARK = "spark.hadoop.fs.s3a."
 # for each setting its name in `fs.s3a`, and the variables of the environment, the first one that is set

@@ -8,20 +8,22 @@ import pyarrow as pa
 
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.bad_records import Lines
+from spark_pace.io.files.place import Place
 from spark_pace.io.text.lines import TooLong, chunks
-from spark_pace.io.text.name_endings import first_line
+from spark_pace.io.text.name_endings import CODECS, first_line
 from spark_pace.io.text.regex_lines import text_parser
 
 
-def told_of_line(file: Path, offset: int, schema: EventSchema | None) -> str | None:
+def told_of_line(place: Place, name: str, offset: int, schema: EventSchema | None) -> str | None:
     """Why the line at an offset is no record; None if there is no such line, or it is a record.
 
     Args:
-        file: a file of text, perhaps compressed.
+        place: where the file is.
+        name: the name of a file of text, perhaps compressed.
         offset: the number of the line, from 0; the header of CSV is not counted.
         schema: that of lines of text; None for other formats, which ignore blank lines only.
     """
-    line = _line(file, offset + first_line(file.name) - 1)
+    line = _line(place, name, offset + first_line(name) - 1)
     if line is None:
         return None
     if not line.strip():
@@ -35,9 +37,10 @@ def told_of_line(file: Path, offset: int, schema: EventSchema | None) -> str | N
     return f"it is an ignored line: {parser.objections([line]).reason}"
 
 
-def _line(file: Path, number: int) -> bytes | None:
+def _line(place: Place, name: str, number: int) -> bytes | None:
     """The line of a number, from 0; None if there is none, or it is too long for a record."""
-    with pa.input_stream(str(file), compression="detect") as stream:
+    codec = CODECS.get(Path(name).suffix)
+    with pa.input_stream(place.open(name).content, compression=codec) as stream:
         for chunk in chunks(stream):
             if isinstance(chunk, TooLong):
                 number -= 1

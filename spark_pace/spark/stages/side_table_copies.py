@@ -45,12 +45,14 @@ class _Version:
 class SideTables:
     """On the driver: reads the side tables of a schema, stores copies, and tells tasks which to use.
 
+    `spark` has the settings of Spark by which stores are reached in which tables lie.
     `joined` has the version of each table for the batch of which tasks were told last. Two versions are equal
     if the tables have equal rows in the same order.
     """
 
     schema: EventSchema
     checkpoint: Checkpoint
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     joined: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, _Version] = field(default_factory=dict)
 
@@ -112,15 +114,17 @@ class SideTables:
             return
         known.looked = now
         try:
-            if stamp_of(side) != known.stamp:
+            if stamp_of(side, self.spark) != known.stamp:
                 self._versions[side.name] = self._version(side)
         except SparkPaceError as error:
             _LOG.warning("%s The job goes on with what it has read before.", error)
 
     def _version(self, side: SideTable) -> _Version:
-        stamp = stamp_of(side)  # before reading, so that a change during it is found at the next check
+        stamp = stamp_of(
+            side, self.spark
+        )  # before reading, so that a change during it is found at the next check
         sink = pa.BufferOutputStream()
-        table = read_side_table(side, self.schema).combine_chunks()
+        table = read_side_table(side, self.schema, self.spark).combine_chunks()
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         content = sink.getvalue().to_pybytes()

@@ -1,10 +1,10 @@
-"""Checks the addresses of stores in a job file."""
+"""Checks the addresses of stores in a file of rules or a job."""
 
 from __future__ import annotations
 
 import re
 
-from spark_pace.job_file.paths import STORES
+from spark_pace.io.files.store_settings import STORES
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Report, quote
 
