@@ -72,9 +72,10 @@ def _lines(subject: Subject, seen: Seen, now: datetime) -> Iterator[str]:
 
 def _process(state: Running, now: datetime) -> str:
     if state.process is None or state.since is None:
-        return "does not run on this machine"
+        return state.absent
     since = f"since {shown_time(state.since)}, for {age(state.since, now)}"
-    return f"runs as process {state.process} {since}"
+    lease = "" if state.renewed is None else f"; its lease was renewed {age(state.renewed, now)} ago"
+    return f"runs as process {state.process} {since}{lease}"
 
 
 def standing(seen: Seen, now: datetime) -> Iterator[str]:

@@ -43,7 +43,6 @@ _MOST_SOURCES = 50
 _TOLD = {
     "runs": "on this machine",
     "finished": "its input has ended",
-    "stopped": "does not run on this machine",
     "unknown": "the job file tells whether a job runs; this is of its tables alone",
 }
 
@@ -106,7 +105,7 @@ def _about(subject: Subject) -> Iterator[tuple[str, str]]:
 def _state(seen: Seen, state: Running | None) -> dict[str, str]:
     """One word, and what is known beyond it."""
     word = state_word(seen, state)
-    told = _TOLD[word]
+    told = state.absent if state is not None and word == "stopped" else _TOLD[word]
     if state is not None and state.process is not None and state.since is not None:
         told = f"as process {state.process} since {shown_time(state.since)}"
         if state.batch is not None:

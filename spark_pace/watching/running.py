@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Literal
 
-from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files_note import FilesNote, read_note
-from spark_pace.spark.checkpoint.lock import holder
+from spark_pace.spark.checkpoint.lock import Holder, holder
 from spark_pace.watching.seen import Seen
+from spark_pace.watching.words import shown_time
 
 Word = Literal["runs", "finished", "stopped", "unknown"]
 
@@ -21,13 +22,15 @@ class Running:
     """The state of a checkpoint.
 
     Attributes:
-        process: the number of the process of this machine that runs the job; None if none does.
+        process: the number of the process that runs the job, as `holder` gives it; None if none is known.
         since: when that process began.
         batch: the batch that has begun and is not done; None if none is.
         began: when that batch began first.
         reached: the greatest event time of each source, in microseconds since 1970; empty unless the stream
             is ordered by sources and a batch is done.
         note: in what the job's files differ from what runs, as it has noted; None if they do not.
+        renewed: of a checkpoint in a store, when the lease of the process was renewed; None on a disk.
+        absent: what is known where no process runs the job, behind "The job".
     """
 
     process: str | None
@@ -36,6 +39,8 @@ class Running:
     began: datetime | None
     reached: dict[str, int] = field(default_factory=dict)
     note: FilesNote | None = None
+    renewed: datetime | None = None
+    absent: str = "does not run on this machine"
 
 
 def running(folder: AnyPath) -> Running:
@@ -45,12 +50,25 @@ def running(folder: AnyPath) -> Running:
         StateError: a file of it is damaged.
     """
     checkpoint = Checkpoint(folder)
-    holding = holder(checkpoint)
-    process, since = (None, None) if holding is None else (holding[0], _time(holding[1]))
+    found = holder(checkpoint)
     batch, began = under_way(checkpoint)
     begin = read_begin(checkpoint, checkpoint.next_batch())
-    note = None if process is None else read_note(checkpoint)
-    return Running(process, since, batch, began, {} if begin is None else begin.reached, note)
+    state = Running(None, None, batch, began, {} if begin is None else begin.reached)
+    if found is not None and found.holds:
+        renewed = None if found.renewed is None else _time(found.renewed)
+        note = read_note(checkpoint)
+        return replace(state, process=found.process, since=_time(found.began), note=note, renewed=renewed)
+    if not isinstance(folder, StorePath):
+        return state
+    return replace(state, absent=_without_lease(found))
+
+
+def _without_lease(last: Holder | None) -> str:
+    """What a lease tells that nobody holds: a process that has lost its one may be cut off and live."""
+    if last is None or last.renewed is None:
+        return "does not run: nobody holds the lease of its checkpoint"
+    at = shown_time(_time(last.renewed))
+    return f"is not known to run: process {last.process} has not renewed its lease since {at}"
 
 
 def under_way(checkpoint: Checkpoint) -> tuple[int | None, datetime | None]:
@@ -66,7 +84,7 @@ def under_way(checkpoint: Checkpoint) -> tuple[int | None, datetime | None]:
 
 
 def state_word(seen: Seen, state: Running | None) -> Word:
-    """`runs` on this machine, has `finished` its input, or is `stopped`; `unknown` without its checkpoint."""
+    """`runs`, has `finished` its input, or is `stopped`; `unknown` without its checkpoint."""
     if state is not None and state.process is not None:
         return "runs"
     if seen.last is not None and seen.last["finished"]:

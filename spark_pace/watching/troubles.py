@@ -68,7 +68,7 @@ def _without_batch(subject: Subject, state: Running | None, now: datetime) -> It
     if state is None:
         return
     if state.process is None or state.since is None:
-        yield "The job has done no batch, and does not run here."
+        yield f"The job has done no batch, and {state.absent}."
     elif state.batch is None and (now - state.since).total_seconds() > patience(subject.spec):
         yield f"Nothing has come yet: the job runs for {age(state.since, now)}, and has done no batch."
 
@@ -78,7 +78,7 @@ def _stopped(seen: Seen, state: Running | None, now: datetime) -> Iterator[str]:
         assert seen.last is not None
         at = seen.last["written_at"]
         yield (
-            f"The job does not run on this machine. Its last batch was written {age(at, now)} ago, at "
+            f"The job {state.absent}. Its last batch was written {age(at, now)} ago, at "
             f"{shown_time(at)}; the next start goes on from there."
         )
 

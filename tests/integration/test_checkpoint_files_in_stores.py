@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import time
 from pathlib import Path
 from typing import IO
 
 import obstore
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from examples.cluster.store_server import SECRET, StoreServer
+from spark_pace.cli.status import status_command
+from spark_pace.core.columns import UTC_TIME
 from spark_pace.core.frames import Sink
 from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files import objects
 from spark_pace.io.files.store_path import AnyPath, StorePath, path_of, secret_of
 from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.spark.checkpoint import file_access, lease
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.claims import claim, mend_notes
 from spark_pace.spark.checkpoint.files import in_store
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.sources.manifest import Manifest
+from spark_pace.watching.subject import Subject
+
+MATCHES = pa.schema([("rule", pa.string()), ("matched_at", UTC_TIME)])
 
 
 @pytest.fixture
@@ -168,7 +177,7 @@ def test_a_lease_keeps_others_out_until_it_is_given_back(
     with checkpoint_lock(checkpoint) as held:
         assert held is not None
         told_by_status = holder(checkpoint)
-        assert told_by_status is not None and told_by_status[0].startswith(f"{os.getpid()} on ")
+        assert told_by_status is not None and told_by_status.process.startswith(f"{os.getpid()} on ")
         with pytest.raises(SetupError, match=told), checkpoint_lock(checkpoint):
             pass
         held.require()
@@ -176,6 +185,32 @@ def test_a_lease_keeps_others_out_until_it_is_given_back(
     assert holder(checkpoint) is None
     with checkpoint_lock(checkpoint):
         pass
+
+
+def test_status_tells_of_a_lease_only_what_it_knows(
+    in_a_store: StorePath,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, columns in (("metrics", METRICS_SCHEMA), ("matches", MATCHES)):
+        write_deltalake(tmp_path / name, columns.empty_table())
+
+    def first_line() -> str:
+        status_command(Subject(str(tmp_path), checkpoint=in_a_store))
+        return capfd.readouterr().out.split("\n")[0]
+
+    nobody = "does not run: nobody holds the lease of its checkpoint"
+    assert first_line() == nobody
+    with checkpoint_lock(Checkpoint(in_a_store)):
+        runs = rf"runs as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
+        assert re.fullmatch(rf"{runs}0:00:\d\d ago", first_line())
+        monkeypatch.setattr(lease, "LEASE_S", -9.0)
+        lapsed = (
+            rf"is not known to run: process {os.getpid()} on \S+ has not renewed its lease since \S+ \S+Z"
+        )
+        assert re.fullmatch(lapsed, first_line())
+    assert first_line() == nobody
 
 
 def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(

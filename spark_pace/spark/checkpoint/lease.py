@@ -156,16 +156,16 @@ def leased(path: StorePath) -> Iterator[Lease]:
         lease.give_back()
 
 
-def lease_holder(path: StorePath) -> tuple[str, float] | None:
-    """(who holds the lock that an object is, when it has taken it, in seconds since 1970); None if nobody.
+def last_holder(path: StorePath) -> tuple[str, float, float] | None:
+    """(who has not given back the lock that an object is, when it has taken it, when it was there last).
 
-    A lease that has run out by the clock of this machine counts as held by nobody.
+    The times are in seconds since 1970, the last one by the store's clock. None if nobody has the lock.
     """
     there = _read(path)
     written_at = objects.written_at(path) if there is not None and there[0]["processes"] else None
-    if there is None or written_at is None or time.time() - written_at > LEASE_S:
+    if there is None or written_at is None:
         return None
-    return f"{there[0]['pid']} on {there[0]['host']}", float(there[0]["since"])
+    return f"{there[0]['pid']} on {there[0]['host']}", float(there[0]["since"]), written_at
 
 
 def _take(path: StorePath) -> Lease:

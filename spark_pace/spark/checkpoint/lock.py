@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -75,22 +76,37 @@ def _take(file: IO[str]) -> None:
             threading.Event().wait(_POLL_S)
 
 
-def holder(checkpoint: Checkpoint) -> tuple[str, float] | None:
-    """(pid, when it began, in seconds since 1970) of the process that holds the lock.
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a lock, or has lost it without giving it back.
 
-    On a disk it is one of this machine; in a store of any, and its machine stands with the pid.
+    Attributes:
+        process: its number; in a store with its machine, on a disk it is one of this machine.
+        began: when it has taken the lock, in seconds since 1970.
+        renewed: when it has renewed its lease, likewise by the store's clock; None on a disk.
+        holds: False if the lease has run out, by the clock of this machine.
     """
-    if isinstance(checkpoint.lock_file, StorePath):
-        from spark_pace.spark.checkpoint.lease import lease_holder
 
-        return lease_holder(checkpoint.lock_file)
+    process: str
+    began: float
+    renewed: float | None = None
+    holds: bool = True
+
+
+def holder(checkpoint: Checkpoint) -> Holder | None:
+    """The process that holds the lock; None if nobody does."""
+    if isinstance(checkpoint.lock_file, StorePath):
+        from spark_pace.spark.checkpoint.lease import LEASE_S, last_holder
+
+        found = last_holder(checkpoint.lock_file)
+        return None if found is None else Holder(*found, holds=time.time() - found[2] <= LEASE_S)
     try:
         with open(checkpoint.lock_file, encoding="ascii") as file:
             began = os.fstat(file.fileno()).st_mtime
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return file.read().strip() or "unknown", began
+                return Holder(file.read().strip() or "unknown", began)
     except FileNotFoundError:
         pass
     return None

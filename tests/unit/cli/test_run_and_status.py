@@ -219,7 +219,7 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
     of_job = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
     assert of_job[:2] == [
         "does not run on this machine",
-        "! The job has done no batch, and does not run here.",
+        "! The job has done no batch, and does not run on this machine.",
     ]
     assert of_job[2:] == answer.stdout.splitlines()
     (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")

@@ -107,7 +107,7 @@ def test_a_job_without_a_batch_is_told_to_have_none(tmp_path: Path) -> None:
     watched = watched_job(tmp_path, 1)
     told = told_of(watched)
     assert told["figures"] == [("batches", "no batch is done yet")]
-    assert told["troubles"] == ["The job has done no batch, and does not run here."]
+    assert told["troubles"] == ["The job has done no batch, and does not run on this machine."]
     assert told["rules"]["names"] == ["rule_0"] and told["newest"] == [] and told["batches"]["at"] == []
     assert spark_pace("report", watched.spec.sink_path, "-o", tmp_path / "page.html").returncode == 0
 
