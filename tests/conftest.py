@@ -20,6 +20,8 @@ from xdist.scheduler import LoadFileScheduling
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from examples.cluster.store_server import StoreServer
+
 # one worker runs these, with one broker of Kafka for all of them
 OF_ONE_BROKER = (
     *("test_topics", "test_kafka", "test_kafka_lateness", "test_kafka_tls", "test_bench_topic"),
@@ -79,11 +81,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one local session of a test run: two task slots, as few partitions as will do."""
+    from spark_pace.spark.java.jars import JAR_DIRECTORY, S3A
     from spark_pace.spark.session import build_session
 
-    session = build_session(
-        "tests",
-        {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
-    )
+    with pytest.MonkeyPatch.context() as patch:  # behind the other jars, so that the archive of classes fits
+        patch.setenv("SPARK_DIST_CLASSPATH", f"{JAR_DIRECTORY / S3A}/*")
+        session = build_session(
+            "tests",
+            {
+                "spark.master": "local[2]",
+                "spark.sql.shuffle.partitions": "2",
+                "spark.default.parallelism": "2",
+            },
+        )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
+    """A server of buckets."""
+    from examples.cluster.store_server import StoreServer
+
+    with StoreServer(tmp_path_factory.mktemp("store")) as started:
+        yield started

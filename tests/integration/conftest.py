@@ -70,10 +70,8 @@ def send(broker: Broker) -> Callable[..., None]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-    started = StoreServer(tmp_path_factory.mktemp("store"))
-    yield started
-    started.kill()
+def server(store: StoreServer) -> StoreServer:
+    return store
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from tests.spark.jobs import in_core, job, matches, random_events, table, write_files
 from tests.support.alerts import Server, numbers_of
+from tests.support.both_places import Kept
 from tests.support.commands import SPARK_PACE, environment, spark_pace
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -98,9 +99,10 @@ def only_events(spec: JobSpec) -> JobSpec:
 
 
 def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_marks_it(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: Server, kept: Kept
 ) -> None:
-    spec = alerting(tmp_path, http=server.url, batch=4)
+    alerting(tmp_path, http=server.url, batch=4)
+    spec = kept.for_job(tmp_path / "job.yaml")
     write_files(tmp_path, random_events(6), 3)
     server.answers = [(200, {}), (200, {}), "hang"]
     with subprocess.Popen(
@@ -109,7 +111,7 @@ def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_ma
         server.wait_for(lambda server: len(server.posts) == 3, seconds=300)  # a JVM starts first
         os.killpg(running.pid, signal.SIGKILL)
     before = len(server.posts)
-    cursor = read_cursor(Checkpoint(Path(spec.checkpoint_path)).alert_cursor("pager"))
+    cursor = read_cursor(Checkpoint(spec.checkpoint_folder).alert_cursor("pager"))
     assert before == 3 and cursor is not None and cursor.sending is not None
     (counts,) = run_job(spec).alerts
     assert matches(spec) == in_core(spec).matches.to_pylist()

@@ -19,6 +19,7 @@ from examples.cluster.store_server import StoreServer
 from spark_pace.io.files.place import Place
 from spark_pace.io.files.places import place_of
 from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import Event
 
 FOLDER = "days/of may"
@@ -46,6 +47,29 @@ class Both:
     def places(self) -> tuple[Place, Place]:
         none = StoreSettings()
         return place_of(str(self.folder), none), place_of(self.address, self.settings)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a job keeps its tables and its checkpoint.
+
+    Attributes:
+        files: the folder with `out` and `checkpoint`: the job's own, or the one that is a bucket.
+        bucket: the bucket's name; None for the job's own folder.
+    """
+
+    files: Path
+    bucket: str | None = None
+
+    def for_job(self, job_file: Path) -> JobSpec:
+        """Let a job file, as `make_job` writes it, name this place."""
+        if self.bucket is not None:
+            text = job_file.read_text(encoding="utf-8")
+            for name in ("sink: {kind: delta, path: ", "checkpoint: "):
+                assert text.count(f"\n{name}") == 1
+                text = text.replace(f"\n{name}", f"\n{name}s3a://{self.bucket}/")
+            job_file.write_text(text, encoding="utf-8")
+        return read_job(job_file)
 
 
 def asked(server: StoreServer, of: Callable[[], object]) -> list[str]:
