@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,28 +22,22 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     """A place for a job in `tmp_path`."""
     if request.param == "folder":
         return Kept(tmp_path)
-    found: Kept = request.getfixturevalue("kept_in_store")
-    return found
+    return Kept.in_store(request.getfixturevalue("reached_store"), tmp_path.name)
 
 
-@pytest.fixture
-def kept_in_store(
-    spark: SparkSession, store: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Kept:
-    """A new bucket, which jobs and the session of these tests reach."""
-    name = tmp_path.name[-40:].replace("_", "-").strip("-")
-    store.bucket(name)
-    reach(spark, store, monkeypatch)
-    return Kept(store.data / name, name)
+@pytest.fixture(scope="module")
+def reached_store(spark: SparkSession, store: StoreServer) -> Iterator[StoreServer]:
+    """A server of buckets, which jobs here and in other processes reach.
 
-
-def reach(spark: SparkSession, store: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let jobs here and in other processes reach a server. A session that runs takes no settings of jobs."""
-    for variable, value in store.environment.items():
-        monkeypatch.setenv(variable, value)
+    The session of these tests is told of it, for one that runs takes no settings of jobs.
+    """
     place = StorePath.of("s3a://any", StoreSettings.of("s3a://any", {}, store.environment))
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
     for settings in store_settings(place, {}):
         for key, value in settings.items():
             if key.startswith(OF_HADOOP):
                 hadoop.set(key.removeprefix(OF_HADOOP), value)
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in store.environment.items():
+            patch.setenv(variable, value)
+        yield store

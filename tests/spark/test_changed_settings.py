@@ -9,6 +9,7 @@ import json
 import random
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from spark_pace.io.event_files import read_events
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import JOB, RULES, Event, matches, table
+from tests.support.both_places import Kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -41,14 +43,15 @@ CASES = {
     ),
     "records": (("delay: 5 s", "x BIGINT, y BIGINT", "json"), ("delay: 5 s", "x BIGINT, y STRING", "csv")),
 }
+IN_STORE = "shorter delay, in a store"
 FILES = 6
 
 
-def write_job(folder: Path, events: str, attributes: str, form: str) -> JobSpec:
+def write_job(folder: Path, kept: Kept, events: str, attributes: str, form: str) -> JobSpec:
     (folder / "rules.yaml").write_text(PAIRS.replace("x BIGINT", attributes))
     text = JOB.format(events=events, finish="false", slots=2, buckets=2)
     (folder / "job.yaml").write_text(text.replace("format: json", f"format: {form}"))
-    return read_job(folder / "job.yaml")
+    return kept.for_job(folder / "job.yaml")
 
 
 def uneven_events() -> list[Event]:
@@ -116,34 +119,49 @@ def by_place(late: pa.Table) -> list[dict[str, object]]:
     return late.sort_by([("source", "ascending"), ("offset", "ascending")]).to_pylist()  # type: ignore[no-any-return]
 
 
-@pytest.fixture(scope="module", params=CASES)
-def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+@dataclass(frozen=True)
+class Unfinished:
     """A job whose batch 3 was written but not committed; `early` has its tables from before."""
+
+    case: str
+    folder: Path
+    kept: Kept
+
+    def copied(self, folder: Path) -> tuple[Path, Kept]:
+        """A copy of the job in a folder, and of what it keeps."""
+        shutil.copytree(self.folder, folder / "job")
+        return folder / "job", self.kept.copied(folder / "job")
+
+
+@pytest.fixture(scope="module", params=[*CASES, IN_STORE])
+def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unfinished:
     folder = tmp_path_factory.mktemp("job")
-    spec = write_job(folder, *CASES[request.param][0])
+    case, kept = request.param, Kept(folder)
+    if case == IN_STORE:
+        case = "shorter delay"
+        kept = Kept.in_store(request.getfixturevalue("reached_store"), folder.name)
+    spec = write_job(folder, kept, *CASES[case][0])
     feed(folder, range(3), spec.files.format)
     run_job(spec)
-    shutil.copytree(folder / "out", folder / "early")
+    shutil.copytree(kept.files / "out", kept.files / "early")
     feed(folder, [3], spec.files.format)
     run_job(spec)
     for left in ("3", ".3.crc"):
-        (folder / "checkpoint" / "commits" / left).unlink()
-    return request.param, folder
+        (kept.files / "checkpoint" / "commits" / left).unlink(missing_ok=left != "3")
+    return Unfinished(case, folder, kept)
 
 
 @pytest.mark.parametrize(("written", "restarted"), [(True, True), (False, False)])
 def test_an_unfinished_batch_is_done_again_as_it_was_planned(
-    unfinished: tuple[str, Path], tmp_path: Path, written: bool, restarted: bool
+    unfinished: Unfinished, tmp_path: Path, written: bool, restarted: bool
 ) -> None:
-    case, kept = unfinished
-    folder = tmp_path / "job"
-    shutil.copytree(kept, folder)
+    case, (folder, kept) = unfinished.case, unfinished.copied(tmp_path)
     if not written:
-        shutil.rmtree(folder / "out")
-        (folder / "early").rename(folder / "out")
-        (folder / "checkpoint" / "sequence" / "4.json").unlink()
-    before = write_job(folder, *CASES[case][0])
-    after = write_job(folder, *CASES[case][1])
+        shutil.rmtree(kept.files / "out")
+        (kept.files / "early").rename(kept.files / "out")
+        (kept.files / "checkpoint" / "sequence" / "4.json").unlink()
+    before = write_job(folder, kept, *CASES[case][0])
+    after = write_job(folder, kept, *CASES[case][1])
     if restarted:
         run_job(after)
     feed(folder, [4, 5], after.files.format)
@@ -160,14 +178,13 @@ def test_an_unfinished_batch_is_done_again_as_it_was_planned(
 
 @pytest.mark.parametrize("unfinished", ["records"], indirect=True)
 def test_whether_a_bad_record_stops_the_job_is_no_part_of_a_plan(
-    unfinished: tuple[str, Path], tmp_path: Path
+    unfinished: Unfinished, tmp_path: Path
 ) -> None:
     """So a job that has stopped at one can be told to go on."""
-    case, kept = unfinished
-    shutil.copytree(kept, tmp_path / "job")
-    events, attributes, form = CASES[case][0]
+    folder, kept = unfinished.copied(tmp_path)
+    events, attributes, form = CASES[unfinished.case][0]
     with pytest.raises(
         SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"
     ):
-        run_job(write_job(tmp_path / "job", f"{events}, on_bad_record: fail", attributes, form))
-    assert run_job(write_job(tmp_path / "job", events, attributes, form)).batches == 1
+        run_job(write_job(folder, kept, f"{events}, on_bad_record: fail", attributes, form))
+    assert run_job(write_job(folder, kept, events, attributes, form)).batches == 1

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from examples.cluster.store_server import StoreServer
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
-from spark_pace.job_file import JobSpec, read_job
+from spark_pace.job_file import JobSpec
 from spark_pace.spark.checkpoint.file_access import write_json
 from spark_pace.spark.stages.rule_history import RuleHistory
-from tests.spark.jobs import in_core, job, matches, random_events, write_files
+from tests.spark.jobs import in_core, job, make_job, matches, random_events, write_files
+from tests.support.both_places import Kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -24,6 +26,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 def cut(path: Path) -> None:
     """As a file system leaves a file that it had no time to write."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def manifest(checkpoint: Path) -> Path:
+    """The file of the manifest, in a store its first part."""
+    path = checkpoint / "manifest.jsonl"
+    return min(path.iterdir()) if path.is_dir() else path
 
 
 def state_files(checkpoint: Path) -> list[Path]:
@@ -69,9 +77,9 @@ def change(name: str, old: str, new: str) -> Callable[[Path], None]:
     return changed
 
 
-def versions(spec: JobSpec) -> dict[str, int]:
+def versions(out: Path) -> dict[str, int]:
     """Of the tables: each append makes a new one, and an empty table has version 0."""
-    paths = [f"{spec.sink_path}/{name}" for name in ("matches", "late", "quarantine", "metrics")]
+    paths = [f"{out}/{name}" for name in ("matches", "late", "quarantine", "metrics")]
     return {path: DeltaTable(path).version() if DeltaTable.is_deltatable(path) else 0 for path in paths}
 
 
@@ -93,11 +101,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         r"sequence — must hold the numbers that batch 3 goes on from; got no 3\.json",
     ),
     "manifest spoilt": (
-        lambda c: (c / "manifest.jsonl").write_text("x\ny\n"),
+        lambda c: manifest(c).write_text("x\ny\n"),
         r"manifest\.jsonl:1 — must be the name of a file, in quotes, with a checksum",
     ),
     "manifest lost": (
-        lambda c: (c / "manifest.jsonl").unlink(),
+        lambda c: manifest(c).unlink(),
         r"manifest\.jsonl — must know of 3 files read; got 0",
     ),
     "last offsets missing": (
@@ -169,7 +177,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         r"sequence/3\.json — .* got another content than its",
     ),
     "manifest changed": (
-        change("manifest.jsonl", "001.json", "007.json"),
+        lambda c: change(str(manifest(c).relative_to(c)), "001.json", "007.json")(c),
         r"manifest\.jsonl:2 — must have the checksum of the names up to it",
     ),
     "layout changed": (
@@ -209,39 +217,82 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def first_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a job with three batches done and one to do."""
-    folder = tmp_path_factory.mktemp("job")
-    spec = job(folder, finish=False)
+OF_STORES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "claim cut": (
+        lambda c: cut(c / "claims" / "2"),
+        r"offsets/2 — must be as Spark wrote it; got damaged text",
+    ),
+    "lock cut": (lambda c: cut(c / ".lock"), r"\.lock — must say who uses the checkpoint; got other text"),
+    "state cut": (spoil_state, r"state — must be as Spark wrote it; got"),
+}
+MENDED = ("offsets cut", "offsets changed", "offsets of another kind")  # in a store, by their claims
+REFUSED = [
+    *(pytest.param("folder", *damage, id=name) for name, damage in DAMAGES.items()),
+    *(
+        pytest.param("store", *damage, id=f"{name}, in a store")
+        for name, damage in {**DAMAGES, **OF_STORES}.items()
+        if name not in MENDED
+    ),
+]
+
+
+def first_run(kept: Kept, folder: Path) -> tuple[Kept, Path]:
+    """A job in a folder with three batches done and one to do."""
+    spec = kept.for_job(make_job(folder, finish=False))
     events = random_events(30)
     write_files(folder, events[:150], 3)
     run_job(spec)
     write_files(folder, events[150:], 1, first=3)
-    return folder
+    return kept, folder
+
+
+@pytest.fixture(scope="module")
+def in_folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kept, Path]:
+    folder = tmp_path_factory.mktemp("job")
+    return first_run(Kept(folder), folder)
+
+
+@pytest.fixture(scope="module")
+def in_store(tmp_path_factory: pytest.TempPathFactory, reached_store: StoreServer) -> tuple[Kept, Path]:
+    return first_run(Kept.in_store(reached_store, "first-run"), tmp_path_factory.mktemp("job"))
 
 
 @pytest.fixture
-def half_done(first_run: Path, tmp_path: Path) -> JobSpec:
-    """The job in a copy of that folder."""
-    shutil.copytree(first_run, tmp_path, dirs_exist_ok=True)
-    return read_job(tmp_path / "job.yaml")
+def half_done(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[JobSpec, Path]:
+    """A copy of that job, and the folder that has its checkpoint and its tables."""
+    kept, folder = request.getfixturevalue(f"in_{request.param}")
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    copy = kept.copied(tmp_path)
+    return copy.for_job(make_job(tmp_path, finish=False)), copy.files
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_checkpoint_is_refused_in_one_line(half_done: JobSpec, name: str) -> None:
-    damage, message = DAMAGES[name]
-    damage(Path(half_done.checkpoint_path))
-    before = versions(half_done)
+@pytest.mark.parametrize(("half_done", "damage", "message"), REFUSED, indirect=["half_done"])
+def test_a_damaged_checkpoint_is_refused_in_one_line(
+    half_done: tuple[JobSpec, Path], damage: Callable[[Path], None], message: str
+) -> None:
+    spec, files = half_done
+    damage(files / "checkpoint")
+    before = versions(files / "out")
     with pytest.raises(SparkPaceError, match=message) as caught:
-        run_job(half_done)
+        run_job(spec)
     assert "\n" not in str(caught.value)
-    assert versions(half_done) == before
+    assert versions(files / "out") == before
 
 
-def test_a_checkpoint_that_is_whole_goes_on(half_done: JobSpec) -> None:
-    run_job(replace(half_done, finish=True))
-    assert matches(half_done) == in_core(half_done).matches.to_pylist() != []
+@pytest.mark.parametrize("half_done", ["folder"], indirect=True)
+def test_a_checkpoint_that_is_whole_goes_on(half_done: tuple[JobSpec, Path]) -> None:
+    spec, _ = half_done
+    run_job(replace(spec, finish=True))
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
+
+
+@pytest.mark.parametrize("half_done", ["store"], indirect=True)
+def test_a_damaged_note_of_sparks_is_mended_by_its_claim_in_a_store(half_done: tuple[JobSpec, Path]) -> None:
+    spec, files = half_done
+    damage, _ = DAMAGES["offsets of another kind"]
+    damage(files / "checkpoint")
+    run_job(replace(spec, finish=True))
+    assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
 def test_a_first_start_that_ended_while_it_wrote_the_first_offsets_is_gone_over(tmp_path: Path) -> None:

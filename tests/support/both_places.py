@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,21 +56,36 @@ class Kept:
 
     Attributes:
         files: the folder with `out` and `checkpoint`: the job's own, or the one that is a bucket.
-        bucket: the bucket's name; None for the job's own folder.
+        store: the server of the bucket; None for the job's own folder.
     """
 
     files: Path
-    bucket: str | None = None
+    store: StoreServer | None = None
+
+    @classmethod
+    def in_store(cls, store: StoreServer, name: str) -> Kept:
+        """A new bucket that is called as the end of a name."""
+        bucket = name[-40:].replace("_", "-").strip("-")
+        store.bucket(bucket)
+        return cls(store.data / bucket, store)
 
     def for_job(self, job_file: Path) -> JobSpec:
         """Let a job file, as `make_job` writes it, name this place."""
-        if self.bucket is not None:
+        if self.store is not None:
             text = job_file.read_text(encoding="utf-8")
             for name in ("sink: {kind: delta, path: ", "checkpoint: "):
                 assert text.count(f"\n{name}") == 1
-                text = text.replace(f"\n{name}", f"\n{name}s3a://{self.bucket}/")
+                text = text.replace(f"\n{name}", f"\n{name}s3a://{self.files.name}/")
             job_file.write_text(text, encoding="utf-8")
         return read_job(job_file)
+
+    def copied(self, job: Path) -> Kept:
+        """A copy, for a copy of the job's folder."""
+        if self.store is None:
+            return Kept(job)
+        copy = Kept.in_store(self.store, job.parent.name + job.name)
+        shutil.copytree(self.files, copy.files, dirs_exist_ok=True)
+        return copy
 
 
 def asked(server: StoreServer, of: Callable[[], object]) -> list[str]:

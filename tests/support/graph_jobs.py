@@ -24,9 +24,10 @@ from spark_pace.core.plan.lower_rules import handing_on, over_input
 from spark_pace.core.plan.panes import panes_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.io.metrics import BatchReport
-from spark_pace.job_file import JobSpec, read_job
+from spark_pace.job_file import JobSpec
 from tests.oracle.levels import evaluate_levels
 from tests.oracle.stream import Event
+from tests.support.both_places import Kept
 from tests.support.graph_strategies import graphs
 from tests.support.results import Row, difference, from_core, from_oracle
 from tests.support.strategies import ATTRIBUTES
@@ -144,7 +145,9 @@ def drawn_at_once(start: int) -> list[Graph]:
     return drawn
 
 
-def make_graph_job(folder: Path, drawn: Iterator[Graph], chance: Random, sizes: tuple[int, int]) -> GraphJob:
+def make_graph_job(
+    folder: Path, drawn: Iterator[Graph], chance: Random, sizes: tuple[int, int], kept: Kept | None = None
+) -> GraphJob:
     """A job of some of the graphs, which it takes from those drawn, with all its files.
 
     Rules over rules find something in each graph, rules that keep panes and rules that fold do in one.
@@ -154,12 +157,13 @@ def make_graph_job(folder: Path, drawn: Iterator[Graph], chance: Random, sizes: 
         drawn: graphs.
         chance: decides what the files and the table hold.
         sizes: how many files there are, and how many events.
+        kept: where it keeps its tables and its checkpoint; None: in its folder.
     """
     (folder / "in").mkdir(parents=True)
     (folder / "rules.yaml").write_text(RULES)
     (folder / "job.yaml").write_text(JOB.replace("SLOTS", str(chance.choice([1, 2, 3]))))
     batches, joined = arriving(chance, *sizes), changing(chance, sizes[0])
-    spec = read_job(folder / "job.yaml")
+    spec = (kept or Kept(folder)).for_job(folder / "job.yaml")
     events = [
         replace(event, row=event.row | looked_up(event, held))
         for batch, held in zip(batches, joined, strict=True)

@@ -31,6 +31,7 @@ MOMENTS = (
     *("query unstarted", *OF_LOOKUPS, "state committed", "levels unwritten", "levels written"),
     *("numbers unwritten", "numbers written", "matches written", "metrics written", *IN_THE_END),
 )
+TOLD = ("s3a://",)  # that a lease is waited for
 WHOM = ("driver", "group", "jvm", "worker", "daemon")
 
 
@@ -57,7 +58,7 @@ def killed_job(folder: Path, drawn: Iterator[Graph], seed: int, kills: int) -> t
 def killed(job: GraphJob, folder: Path, seed: int, kills: Sequence[Kill]) -> Outcome:
     """Kill a job, whose files are in the folder, at these moments until it ends."""
     path = keep(job, folder / "job.pickle")
-    return Series(path, folder / "logs", seed, driver="tests.long.levels.driver").run(kills)
+    return Series(path, folder / "logs", seed, driver="tests.long.levels.driver", told=TOLD).run(kills)
 
 
 @click.command()
