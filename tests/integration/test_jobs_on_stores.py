@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -23,7 +24,7 @@ from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.watching.subject import tables_of
-from tests.spark.jobs import Event, in_core, make_job, matches, random_events, table, write_files
+from tests.spark.jobs import RULES, Event, in_core, make_job, matches, random_events, table, write_files
 from tests.support.both_places import FOLDER, Both, asked, in_form, lines
 
 NAMES = ["rule", "out_seq", "matched_at"]
@@ -114,6 +115,7 @@ def test_a_job_from_a_table_in_a_store_to_tables_in_it(
     path = from_table_to_tables(tmp_path, bucket, access)
     spec = read_job(path)
     place, events = TablePlace.of(f"{bucket}/in", access), random_events(5, 160)
+    obstore.put(both.bucket, "owners.csv", b"k,owner\nu,ann\n")
     for part in range(2):
         rows = rows_of(events[80 * part : 80 * part + 80])
         write_deltalake(place.address, rows, mode="append", storage_options=place.options)
@@ -121,6 +123,9 @@ def test_a_job_from_a_table_in_a_store_to_tables_in_it(
     for name in server.environment:
         monkeypatch.delenv(name)
     sink = tables_of(spec)
+    assert [dict(row).keys() for row in read_table(sink, "metrics")["lookups"].to_pylist()] == [
+        {"owners"}
+    ] * 2
     assert read_table(sink, "metrics")["records"].to_pylist() == [80, 80]
     found = numbered(read_table(sink, "matches", NAMES))
     assert found.to_pylist() == numbered(of_core(tmp_path / "core", events)).to_pylist() != []
@@ -140,6 +145,8 @@ def from_table_to_tables(folder: Path, bucket: str, access: dict[str, str]) -> P
     path = make_job(folder, slots=1, buckets=1, finish=False)
     text = path.read_text().replace("path: out", f'path: "{bucket}/out"')
     source = f'{{kind: delta, path: "{bucket}/in"}}'
+    lookup = f'lookup: {{owners: {{path: "{bucket}/owners.csv", on: k, schema: "owner STRING"}}}}'
+    (folder / "rules.yaml").write_text(RULES.replace("event_time: t\n", f"event_time: t\n  {lookup}\n"))
     path.write_text(re.sub(r"(?m)^source:.*$", f"source: {source}", text) + f"spark: {json.dumps(access)}\n")
     return path
 

@@ -20,6 +20,7 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import Event, make_job, matches, random_events, stop_at, table, write_files
+from tests.support.both_places import Kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -96,15 +97,18 @@ def with_changes(*changes: Callable[[], None]) -> Callable[[BatchReport], None]:
 
 
 def test_a_table_that_has_changed_is_read_between_batches(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kept: Kept
 ) -> None:
-    owners(tmp_path, "u,ann", "v,bob")
-    spec = replace(job(tmp_path, ", refresh: 1 us"), finish=True)
+    """The table lies beside the checkpoint, in a folder or in a store."""
+    owners(kept.files, "u,ann", "v,bob")
+    in_place = RULES if kept.store is None else RULES.replace("owners.csv", f"{kept.address}/owners.csv")
+    job(tmp_path, ", refresh: 1 us", in_place)
+    spec = replace(kept.for_job(tmp_path / "job.yaml"), finish=True)
     write_files(tmp_path, events(0, 120), 4)
     changes = with_changes(
-        lambda: owners(tmp_path, "u,eve", "v,bob"),
-        lambda: owners(tmp_path, "u,eve", "u,ann"),
-        (tmp_path / "owners.csv").unlink,
+        lambda: owners(kept.files, "u,eve", "v,bob"),
+        lambda: owners(kept.files, "u,eve", "u,ann"),
+        (kept.files / "owners.csv").unlink,
     )
     with caplog.at_level(logging.WARNING):
         run_job(spec, on_progress=changes)
@@ -112,6 +116,7 @@ def test_a_table_that_has_changed_is_read_between_batches(
     warned = [record.getMessage() for record in caplog.records if "lookup.owners" in record.getMessage()]
     assert "must have one row for each key; got k = u in line 2 and in line 3" in warned[0]
     assert all(text.endswith("The job goes on with what it has read before.") for text in warned)
+    assert "owners.csv — must be a table that can be read; got " in warned[-1]
 
 
 PAIRS = """

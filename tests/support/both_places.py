@@ -69,13 +69,18 @@ class Kept:
         store.bucket(bucket)
         return cls(store.data / bucket, store)
 
+    @property
+    def address(self) -> str:
+        """Of the bucket."""
+        return f"s3a://{self.files.name}"
+
     def for_job(self, job_file: Path) -> JobSpec:
         """Let a job file, as `make_job` writes it, name this place."""
         if self.store is not None:
             text = job_file.read_text(encoding="utf-8")
             for name in ("sink: {kind: delta, path: ", "checkpoint: "):
                 assert text.count(f"\n{name}") == 1
-                text = text.replace(f"\n{name}", f"\n{name}s3a://{self.files.name}/")
+                text = text.replace(f"\n{name}", f"\n{name}{self.address}/")
             job_file.write_text(text, encoding="utf-8")
         return read_job(job_file)
 
