@@ -18,7 +18,9 @@ import pytest
 
 from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.io.query import read_table
+from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.sources.files_read import read_by_batches
 from tests.long.chaos.processes import RunningJob, sessions
 from tests.long.chaos.series import Kill, Series, without_greeting
 from tests.spark.jobs import in_core, make_job, matches, random_events
@@ -72,10 +74,14 @@ def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(
 
 
 def rows(spec: JobSpec, folder: Path) -> list[dict[str, Any]]:
-    """The matches, which are those of the same files in the folder."""
+    """The matches, which are those of the same files in the folder, and of the replay of what was read."""
     local = replace(spec, source=replace(spec.files, path=str(folder / "in")))
     found = matches(spec)
     assert found == in_core(local).matches.to_pylist()
+    read = read_by_batches(spec.checkpoint_folder).parts
+    assert (
+        replay_files(spec.rules, spec.files.path, as_read=read, **spec.reading).matches.to_pylist() == found
+    )
     batches = read_table(spec.sink_path, "metrics", ["batch_id"])["batch_id"].to_pylist()
     assert sorted(batches) == list(range(FILES))
     return found

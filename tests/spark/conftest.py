@@ -17,7 +17,7 @@ from tests.support.both_places import Kept
 OF_HADOOP = "spark.hadoop."
 
 
-@pytest.fixture(params=["folder", "store"])
+@pytest.fixture(params=["folder", pytest.param("store", marks=pytest.mark.in_store)])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     """A place for a job in `tmp_path`."""
     if request.param == "folder":
