@@ -20,7 +20,7 @@ from spark_pace.errors import (
     StateError,
     UnfitError,
 )
-from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
@@ -48,6 +48,11 @@ _WORKER_ENDED = re.compile(
     r"Python worker exited unexpectedly"
     r"|\bjava\.(?:io|net)\.\w+Exception\b[^\n]*\n(?:\s+at java\.[^\n]*\n)*"
     r"\s+at org\.apache\.spark\.[\w.]*\bpython\."
+)
+# of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
+_OF_STORE = re.compile(
+    r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)[\w.$]*Exception\b"
+    r"|\bStatus Code: (?!404)\d{3}|the return value of \"software\.amazon\."
 )
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 # the words of Kafka's client and connector
@@ -87,6 +92,7 @@ def as_our_error(
     return (
         _of_the_machines(texts)
         or _of_kafka(texts)
+        or _of_the_store(texts, checkpoint)
         or _of_the_checkpoint(texts, _place(texts, checkpoint, at))
         or _of_the_workers(texts)
         or SparkPaceError(f"{_where(at)}; got {got}. {do}")
@@ -138,6 +144,14 @@ def _of_kafka(texts: list[str]) -> SparkPaceError | None:
         do = "Start the broker and then the job again: it goes on where it stopped."
         return SetupError(f"source.servers — must answer while the job runs; got: {silent[1].strip()}. {do}")
     return None
+
+
+def _of_the_store(texts: list[str], checkpoint: AnyPath) -> SparkPaceError | None:
+    """The error if Spark has not reached its own files of a checkpoint in a store; else None."""
+    if not isinstance(checkpoint, StorePath) or not _OF_STORE.search("\n".join(texts)):
+        return None
+    must, got = "must be a place in a store that answers while the job runs", _cause(texts).rstrip(". ")
+    return SetupError(f"{checkpoint} — {must}; got: {got}. Start the job again: it goes on where it stopped.")
 
 
 def _place(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:

@@ -6,6 +6,8 @@ import os
 import pickle
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -20,8 +22,9 @@ from spark_pace.core.columns import UTC_TIME
 from spark_pace.core.frames import Sink
 from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files import objects
+from spark_pace.io.files.client import listed, store_of
 from spark_pace.io.files.store_path import AnyPath, StorePath, path_of, secret_of
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.spark.checkpoint import file_access, lease
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -30,6 +33,7 @@ from spark_pace.spark.checkpoint.files import in_store
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.sources.manifest import Manifest
 from spark_pace.watching.subject import Subject
+from tests.support.faulty_store import CUTS_ANSWER, FAULTS, FaultyStore
 
 MATCHES = pa.schema([("rule", pa.string()), ("matched_at", UTC_TIME)])
 
@@ -280,6 +284,44 @@ def test_a_write_whose_answer_was_lost_counts(in_a_store: StorePath) -> None:
     for write in (lambda: objects.write_new(path, b"3"), lambda: objects.replace(path, b"3", tag)):
         with pytest.raises(objects.OtherObjectError):
             write()
+
+
+def through(proxy: FaultyStore, path: StorePath) -> StorePath:
+    """The same path by way of the proxy."""
+    given = dict(path.settings.given) | {"endpoint": proxy.endpoint}
+    return replace(path, settings=StoreSettings(tuple(given.items())))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_fails_between_a_job_and_its_store_a_request_is_made_again(
+    server: StoreServer, in_a_store: StorePath, fault: str
+) -> None:
+    proxy = FaultyStore(int(server.endpoint.rpartition(":")[2]), 0.5, 1, (fault,))
+    for number in range(3):
+        path = through(proxy, in_a_store) / str(number)
+        content = bytes(1_000 + number)
+        objects.write(path, content)
+        found = objects.read(path)
+        assert found is not None and found[0] == content == b"".join(objects.pieces(path))
+        assert objects.replace(path, b"new", found[1]) == objects.write_new(path, b"new")
+        assert objects.written_at(path) is not None and objects.listed(path.parent) == ([str(number)], [])
+        objects.remove(path)
+        assert objects.read(path) is None
+    proxy.close()
+    assert proxy.happened[fault] > 5
+
+
+def test_a_list_whose_pages_break_off_is_whole(server: StoreServer, in_a_store: StorePath) -> None:
+    address = str(in_a_store)
+    bucket = store_of(address, in_a_store.settings, WHILE_RUNNING_S)
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda number: obstore.put(bucket, f"{number:04d}", b""), range(2_100)))
+    proxy = FaultyStore(int(server.endpoint.rpartition(":")[2]), 0.6, 1, (CUTS_ANSWER,), "list-type")
+    faulty = store_of(address, through(proxy, in_a_store).settings, WHILE_RUNNING_S)
+    names = [one["path"] for one in listed(address, faulty, behind="0009")]
+    proxy.close()
+    assert names == [f"{number:04d}" for number in range(10, 2_100)]
+    assert proxy.happened[CUTS_ANSWER] > 1
 
 
 def test_a_store_that_is_not_there_is_told_in_one_line(in_a_store: StorePath) -> None:

@@ -128,7 +128,13 @@ def test_a_table_that_has_lost_a_file_is_refused(request: pytest.FixtureRequest,
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_fails_between_job_and_store_each_batch_is_written_once(
-    server: StoreServer, bucket: str, fault: str, monkeypatch: pytest.MonkeyPatch
+    server: StoreServer, bucket: str, fault: str
+) -> None:
+    write_while_it_fails(server, bucket, fault, 0.1, "")
+
+
+def test_a_commit_whose_answer_is_lost_is_met_in_the_log(
+    server: StoreServer, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = list[str]()
     commit = DeltaTable.create_write_transaction
@@ -141,7 +147,13 @@ def test_whatever_fails_between_job_and_store_each_batch_is_written_once(
             raise
 
     monkeypatch.setattr(DeltaTable, "create_write_transaction", noted)
-    proxy = FaultyStore(int(server.endpoint.rpartition(":")[2]), 0.1, 7, (fault,))
+    write_while_it_fails(server, bucket, LOSES_ANSWER, 0.5, "^PUT .*/_delta_log/")
+    assert "CommitFailedError" in failed
+
+
+def write_while_it_fails(server: StoreServer, bucket: str, fault: str, share: float, of: str) -> None:
+    """Write batches, and hold what is there against them."""
+    proxy = FaultyStore(int(server.endpoint.rpartition(":")[2]), share, 7, (fault,), of)
     address = f"s3a://{bucket}/out"
     sound = in_store(server, address, server.endpoint)
     tables = made(in_store(server, address, proxy.endpoint))
@@ -154,5 +166,3 @@ def test_whatever_fails_between_job_and_store_each_batch_is_written_once(
     log = DeltaLog((sound / "matches").files())
     assert log.versions() == [*range(BATCHES + 1)]
     assert made(sound).written(["matches"]) == {"matches": BATCHES - 1}
-    if fault == LOSES_ANSWER:  # of a commit too: the next try meets it in the log
-        assert "CommitFailedError" in failed

@@ -36,14 +36,14 @@ from tests.long.chaos.series import RANDOM, Kill, Series
 from tests.support.faulty_store import FaultyStore
 
 BUCKET = "flights"
-PARTS = 2  # of a week's file
+PARTS = 4  # of a week's file
 WHOM = ("driver", "group", "jvm", "worker", "daemon")
 MOMENTS = (
     *("query unstarted", "state committed", "numbers unwritten", "numbers written"),
     *("matches written", "metrics written"),
 )
 TABLES = ("matches", "late", "quarantine", "metrics", "rule_changes")
-TOLD = ("s3a://",)  # that a lease is waited for
+TOLD = ("s3a://",)  # that a lease is waited for, or a request has failed
 
 
 def drawn(chance: Random, count: int) -> list[Kill]:
@@ -135,9 +135,10 @@ def main(kills: int, share: float, seed: int) -> None:
     orphans, left = left_over(spec, store)
     faults = ", ".join(f"{fault} {times}" for fault, times in sorted(proxy.happened.items()))
     minutes = (time.monotonic() - began) / 60
+    print(*outcome.by_itself, sep="\n")
     print(
         f"{len(outcome.survived)} kills in {minutes:.1f} minutes; {outcome.starts} starts, "
-        f"{len(outcome.unspent)} not reached\n"
+        f"{len(outcome.unspent)} not reached, {len(outcome.by_itself)} ended by themselves in one line\n"
         f"{proxy.requests:,} requests, of them {proxy.happened.total():,} with a fault: {faults}\n"
         f"{orphans} files of tables removed that no commit names\n"
         f"differences: {len(apart)}, objects left: {len(left)}"

@@ -1,10 +1,11 @@
 """A proxy between a store and its clients that fails as networks and busy stores do, by chance.
 
-What it does with a request follows from the seed and the number of the request.
+What it does with a request follows from the seed and the number of the request among those it may fail for.
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections import Counter
@@ -39,7 +40,9 @@ class FaultyStore:
         requests: how many requests came.
     """
 
-    def __init__(self, port: int, share: float, seed: int, faults: tuple[str, ...] = FAULTS) -> None:
+    def __init__(
+        self, port: int, share: float, seed: int, faults: tuple[str, ...] = FAULTS, of: str = ""
+    ) -> None:
         """Start it.
 
         Args:
@@ -47,11 +50,13 @@ class FaultyStore:
             share: of the requests that something happens to, from 0 to 1.
             seed: of the chance.
             faults: what happens to these, each as often as the others.
+            of: a regular expression; nothing happens to requests without it in their first line.
         """
         self.happened: Counter[str] = Counter()
         self.requests = 0
         self._store = (HOST, port)
-        self._share, self._seed, self._faults = share, seed, faults
+        self._share, self._seed, self._faults, self._of = share, seed, faults, re.compile(of.encode())
+        self._drawn_for = 0
         self._lock = threading.Lock()
         proxy = self
 
@@ -73,12 +78,14 @@ class FaultyStore:
         self._server.shutdown()
         self._server.server_close()
 
-    def _drawn(self) -> tuple[str, Random]:
+    def _drawn(self, head: bytes) -> tuple[str, Random]:
         """What happens to the next request; empty for nothing."""
         with self._lock:
             self.requests += 1
-            chance = Random(f"{self._seed} {self.requests}")
-            fault = chance.choice(self._faults) if chance.random() < self._share else ""
+            may_fail = self._of.search(head.partition(b"\r\n")[0]) is not None
+            self._drawn_for += may_fail
+            chance = Random(f"{self._seed} {self._drawn_for}")
+            fault = chance.choice(self._faults) if may_fail and chance.random() < self._share else ""
             self.happened.update([fault] if fault else [])
         return fault, chance
 
@@ -87,7 +94,7 @@ class FaultyStore:
         with socket.create_connection(self._store) as store:
             from_client, from_store = client.makefile("rb"), store.makefile("rb")
             while (head := _head(from_client)) is not None:
-                fault, chance = self._drawn()
+                fault, chance = self._drawn(head)
                 if fault == CUTS:
                     return
                 if fault == DELAYS:
@@ -97,7 +104,7 @@ class FaultyStore:
                     head = b"".join(line for line in head.splitlines(True) if not line.startswith(b"Expect"))
                 body = _body(from_client, head)
                 if fault in _ERRORS:
-                    client.sendall(_error(fault))
+                    client.sendall(_error(fault, is_head=head.startswith(b"HEAD")))
                     continue
                 store.sendall(head + body)
                 answer = _answer(from_store, is_head=head.startswith(b"HEAD"))
@@ -152,8 +159,8 @@ def _exactly(stream: IO[bytes], size: int) -> bytes:
     return content
 
 
-def _error(fault: str) -> bytes:
+def _error(fault: str, is_head: bool) -> bytes:
     status, *told = _ERRORS[fault]
     body = _BODY.format(*told)
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\n\r\n"
-    return (head + body).encode()
+    return (head + ("" if is_head else body)).encode()

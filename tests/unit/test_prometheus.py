@@ -74,7 +74,7 @@ def read(offered: Offered) -> dict[str, float]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             assert sample.labels["job_name"] == "flights"
-            (of,) = [of for label, of in sample.labels.items() if label != "job_name"] or [None]
+            (of,) = [of for label, of in sample.labels.items() if label != "job_name"] or [""]
             found[" ".join([sample.name, *filter(None, [of])])] = sample.value
     return found
 

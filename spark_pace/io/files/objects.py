@@ -1,6 +1,6 @@
 """Single objects of a store, by their `StorePath`: read, written, listed and removed.
 
-An object is there whole or not at all. Errors are those of `spark_pace.io.files.store`.
+An object is there whole or not at all. Errors are those of `spark_pace.io.files.client`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-from spark_pace.io.files.store import store_of, told
+from spark_pace.io.files.client import asked, store_of, told
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 
@@ -29,9 +29,13 @@ class OtherObjectError(Exception):
 
 def read(path: StorePath) -> tuple[bytes, str] | None:
     """(the content of an object, the tag of this version of it); None if it is not there."""
-    with suppress(FileNotFoundError), told(str(path)):
+
+    def ask() -> tuple[bytes, str]:
         got = obstore.get(_bucket(path), path.key)
         return got.bytes().to_bytes(), got.meta["e_tag"] or ""
+
+    with suppress(FileNotFoundError):
+        return asked(str(path), ask)
     return None
 
 
@@ -41,15 +45,15 @@ def pieces(path: StorePath) -> Iterator[bytes]:
     Raises:
         FileNotFoundError: it is not there.
     """
+    got = asked(str(path), lambda: obstore.get(_bucket(path), path.key))
     with told(str(path)):
-        for piece in obstore.get(_bucket(path), path.key).stream(min_chunk_size=_PIECE_BYTES):
+        for piece in got.stream(min_chunk_size=_PIECE_BYTES):
             yield bytes(piece)
 
 
 def write(path: StorePath, content: bytes) -> None:
     """Write an object, in place of one that is there."""
-    with told(str(path)):
-        obstore.put(_bucket(path), path.key, content)
+    asked(str(path), lambda: obstore.put(_bucket(path), path.key, content))
 
 
 def write_new(path: StorePath, content: bytes, patience_s: int = WHILE_RUNNING_S) -> str:
@@ -74,15 +78,14 @@ def replace(path: StorePath, content: bytes, tag: str, patience_s: int = WHILE_R
 
 def written_at(path: StorePath) -> float | None:
     """When an object was written, in seconds since 1970 by the store's clock; None if it is not there."""
-    with suppress(FileNotFoundError), told(str(path)):
-        return obstore.head(_bucket(path), path.key)["last_modified"].timestamp()
+    with suppress(FileNotFoundError):
+        return asked(str(path), lambda: obstore.head(_bucket(path), path.key))["last_modified"].timestamp()
     return None
 
 
 def listed(folder: StorePath) -> tuple[list[str], list[str]]:
     """(the names of the objects right below a prefix, those of the prefixes there)."""
-    with told(str(folder)):
-        found = obstore.list_with_delimiter(_bucket(folder), folder.key)
+    found = asked(str(folder), lambda: obstore.list_with_delimiter(_bucket(folder), folder.key))
     begin = len(folder.key) + 1 if folder.key else 0
     names = [entry["path"][begin:] for entry in found["objects"]]
     return [name for name in names if name], [key[begin:] for key in found["common_prefixes"]]
@@ -90,19 +93,28 @@ def listed(folder: StorePath) -> tuple[list[str], list[str]]:
 
 def remove(path: StorePath) -> None:
     """Remove an object if it is there."""
-    with suppress(FileNotFoundError), told(str(path)):
-        obstore.delete(_bucket(path), path.key)
+    with suppress(FileNotFoundError):
+        asked(str(path), lambda: obstore.delete(_bucket(path), path.key))
 
 
 def _put_if(
     path: StorePath, content: bytes, condition: Literal["create"] | UpdateVersion, patience_s: int
 ) -> str:
     """Write an object on a condition, which an object with this content fulfils too; return its tag."""
-    refusals = (AlreadyExistsError, PreconditionError)
-    gone = () if condition == "create" else (FileNotFoundError,)  # what was to be replaced
-    with told(str(path)), suppress(*refusals, *gone):
-        return obstore.put(_bucket(path, patience_s), path.key, content, mode=condition)["e_tag"] or ""
-    there = read(path)
+    bucket = _bucket(path, patience_s)
+
+    def ask() -> str | None:
+        try:
+            return obstore.put(bucket, path.key, content, mode=condition)["e_tag"] or ""
+        except (AlreadyExistsError, PreconditionError):
+            return None
+        except FileNotFoundError:  # what was to be replaced
+            if condition == "create":
+                raise
+            return None
+
+    tag = asked(str(path), ask, patience_s)
+    there = read(path) if tag is None else (content, tag)
     if there is None or there[0] != content:
         raise OtherObjectError
     return there[1]

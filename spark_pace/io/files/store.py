@@ -5,29 +5,21 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import obstore
-from obstore.exceptions import BaseError, PreconditionError
-from obstore.store import from_url
 
-from spark_pace.errors import SetupError
+from spark_pace.io.files.client import asked, listed, store_of, told
 from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened
-from spark_pace.io.files.store_failures import failure
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S, StoreSettings
 
 if TYPE_CHECKING:
-    from obstore import GetResult
+    from obstore import GetOptions, GetResult
     from obstore.store import ObjectStore
     from typing_extensions import Buffer
 
 FEW_OBJECTS = 5_000  # so many are listed by each look: five requests
-_PAGE = 1_000  # objects that a store lists by one request
 _PIECE_BYTES = 4 << 20
-_DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
 
 
 class Store:
@@ -52,9 +44,8 @@ class Store:
 
     def require(self) -> None:
         """Ask the store for one name."""
-        with told(self._address):
-            store = store_of(self._address, self._settings, AT_START_S)
-            next(iter(obstore.list(store, chunk_size=1)), None)
+        store = store_of(self._address, self._settings, AT_START_S)
+        next(listed(self._address, store, patience_s=AT_START_S), None)
 
     def look(self, greatest: str) -> Iterator[str]:
         """Yield names: all, or where there are many those behind `greatest`, and every minute all."""
@@ -64,13 +55,11 @@ class Store:
         if not behind:
             self._sizes.clear()
         objects = 0
-        with told(self._address):
-            for page in obstore.list(self._store, offset=behind or None, chunk_size=_PAGE):
-                objects += len(page)
-                for found in page:
-                    if found["size"] and _is_read(found["path"]):
-                        self._sizes[found["path"]] = found["size"]
-                        yield found["path"]
+        for found in listed(self._address, self._store, behind=behind):
+            objects += 1
+            if found["size"] and _is_read(found["path"]):
+                self._sizes[found["path"]] = found["size"]
+                yield found["path"]
         if not behind:
             self._all_listed_s, self._objects = began_s, objects
 
@@ -78,10 +67,10 @@ class Store:
         """The bytes of an object, as it was listed; else the store is asked. 0 if it is gone."""
         if name not in self._sizes:
             try:
-                with told(self.shown(name)):
-                    self._sizes[name] = obstore.head(self._store, name)["size"]
+                found = asked(self.shown(name), lambda: obstore.head(self._store, name))
             except FileNotFoundError:
                 return 0
+            self._sizes[name] = found["size"]
         return self._sizes[name]
 
     def shown(self, name: str) -> str:
@@ -113,9 +102,8 @@ class StoreFile(io.RawIOBase):
         """Ask for the object."""
         super().__init__()
         self._store, self._name, self._shown = store, name, shown
-        with told(shown):
-            self._got: GetResult = obstore.get(store, name)
-            meta = self._got.meta
+        self._got: GetResult = asked(shown, lambda: obstore.get(store, name))
+        meta = self._got.meta
         self.size = meta["size"]
         self.changed_ns = int(meta["last_modified"].timestamp() * 1_000_000) * 1_000
         self._tag = meta["e_tag"]
@@ -146,15 +134,16 @@ class StoreFile(io.RawIOBase):
         """Read as many bytes as fit, or as there are."""
         into = memoryview(buffer).cast("B")
         into = into[: max(0, self.size - self._at)]
-        with told(self._shown):
-            if self.size <= _PIECE_BYTES:
-                if self._whole is None:
+        if self.size <= _PIECE_BYTES:
+            if self._whole is None:
+                with told(self._shown):
                     self._whole = memoryview(self._got.bytes())
-                into[:] = self._whole[self._at : self._at + len(into)]
-            elif self._at == self._came:
+            into[:] = self._whole[self._at : self._at + len(into)]
+        elif self._at == self._came:
+            with told(self._shown):
                 self._read_on(into)
-            elif into:
-                into[:] = self._range(len(into))
+        elif into:
+            into[:] = self._range(len(into))
         self._at += len(into)
         return len(into)
 
@@ -172,43 +161,12 @@ class StoreFile(io.RawIOBase):
 
     def _range(self, wanted: int) -> memoryview:
         """So many bytes by a request of their own."""
-        asked = (self._at, self._at + wanted)
-        got = obstore.get(self._store, self._name, options={"range": asked, "if_match": self._tag})
-        return memoryview(got.bytes())
-
-
-@lru_cache(maxsize=64)  # a process keeps its connections from task to task
-def store_of(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
-    """The client of the store that has an address. Requests are tried again for so many seconds."""
-    made: ObjectStore = from_url(  # type: ignore[call-overload]  # each store has names of its own
-        address,
-        config=dict(settings.given),
-        # a stream lasts as long as its reader takes, and must only not fall silent
-        client_options={"allow_http": settings.is_plain, "timeout": "1 day", "read_timeout": "30 s"},
-        retry_config={
-            "max_retries": 100,
-            "retry_timeout": timedelta(seconds=patience_s),
-            "backoff": {"max_backoff": timedelta(seconds=5)},
-        },
-    )
-    return made
+        options: GetOptions = {"range": (self._at, self._at + wanted), "if_match": self._tag}
+        return asked(
+            self._shown, lambda: memoryview(obstore.get(self._store, self._name, options=options).bytes())
+        )
 
 
 def _is_read(name: str) -> bool:
     """False for names of which a part begins with . or _, as Spark's own files do; and for no name."""
     return bool(name) and not any(part[:1] in (".", "_") for part in name.split("/"))
-
-
-@contextmanager
-def told(address: str) -> Iterator[None]:
-    """Raise errors of the library as our own; that an object is gone, as an error of the system."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise FileNotFoundError(error.errno or 2, "No such object", address) from None
-    except PreconditionError:
-        must, got = "must stay as it is while it is read", "another object of that name"
-        do = "Write each object once; start the job again."
-        raise SetupError(f"{address} — {must}; got {got}. {do}") from None
-    except (BaseError, ValueError) as error:
-        raise failure(address, str(error).partition(_DEBUG)[0]) from None

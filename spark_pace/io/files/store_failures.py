@@ -35,6 +35,11 @@ def is_of_lost_object(text: str) -> bool:
     return _IS_GONE.search(text) is not None
 
 
+def breaks_off(text: str) -> bool:
+    """True for the text of an error by which the library tells that an answer is not whole."""
+    return _BROKEN.search(text) is not None and _STATUS.search(text) is None
+
+
 def failure(address: str, text: str) -> SetupError:
     """The error for what the library says of a request that failed."""
     must = "must be a place in a store that answers and that this job may read"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import obstore
 
+from spark_pace.io.files.client import asked, listed, store_of
 from spark_pace.io.files.place import LOOKED_AT_ALL_S
-from spark_pace.io.files.store import StoreFile, store_of, told
+from spark_pace.io.files.store import StoreFile
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 from spark_pace.io.files.tree import Stamp
 
-_PAGE = 1_000  # objects that a store lists by one request
+_T = TypeVar("_T")
 
 
 class StoreTree:
@@ -45,8 +48,7 @@ class StoreTree:
     def stamp(self, name: str) -> Stamp | None:
         """The time of change, in nanoseconds, and the size of an object."""
         try:
-            with told(self._shown(name)):
-                found = obstore.head(self._store, name)
+            found = self._asked(name, lambda: obstore.head(self._store, name))
         except FileNotFoundError:
             return None
         return int(found["last_modified"].timestamp() * 1_000) * 1_000_000, found["size"]
@@ -57,8 +59,7 @@ class StoreTree:
 
     def read(self, name: str) -> bytes:
         """What is in an object, by one request."""
-        with told(self._shown(name)):
-            return bytes(obstore.get(self._store, name).bytes())
+        return self._asked(name, lambda: bytes(obstore.get(self._store, name).bytes()))
 
     def opened(self, name: str) -> StoreFile:
         """An object that can be read and sought."""
@@ -66,13 +67,14 @@ class StoreTree:
 
     def write(self, name: str, content: bytes) -> None:
         """Write an object of a name that no other has."""
-        with told(self._shown(name)):
-            obstore.put(self._store, name, content)
+        self._asked(name, lambda: obstore.put(self._store, name, content))
 
     def _listed(self, folder: str | None) -> dict[str, int]:
-        with told(self._address):
-            pages = obstore.list(self._store, prefix=folder, chunk_size=_PAGE)
-            return {found["path"]: found["size"] for page in pages for found in page}
+        found = listed(self._address, self._store, folder, patience_s=self._patience_s)
+        return {one["path"]: one["size"] for one in found}
+
+    def _asked(self, name: str, ask: Callable[[], _T]) -> _T:
+        return asked(self._shown(name), ask, self._patience_s)
 
     def _shown(self, name: str) -> str:
         return f"{self._address}/{name}"

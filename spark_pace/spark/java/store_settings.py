@@ -43,6 +43,8 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
         reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
     # objects are made without looking for folders of their name first
     reached["performance.flags"] = "create,delete,mkdir,open"
+    # the reader that asks again where an answer breaks off; the newer one that reads ahead does not
+    reached["input.stream.type"] = "classic"
     own = {f"{_S3A}{name}": value for name, value in reached.items() if f"{_S3A}{name}" not in given}
     secret = {key: value for key, value in own.items() if key.removeprefix(_S3A) in _SECRET}
     plain = {key: value for key, value in own.items() if key not in secret}

@@ -62,12 +62,14 @@ class Outcome:
         unspent: kills for which the stream was too short.
         starts: of the job.
         complaints: whatever a job said or left behind that it must not.
+        by_itself: starts that ended with a line that the job may say, though nobody had killed them.
     """
 
     survived: list[Survived] = field(default_factory=list)
     unspent: list[Kill] = field(default_factory=list)
     starts: int = 0
     complaints: list[str] = field(default_factory=list)
+    by_itself: list[str] = field(default_factory=list)
 
 
 def drawn_kills(
@@ -115,7 +117,7 @@ class Series:
         kill_broker: kills the broker and starts it again after so many seconds.
         say: hears a line for each kill.
         driver: the module that runs the job.
-        told: how lines begin that the job may say at any time.
+        told: how lines begin that the job may say at any time, and with which it may end.
         behind: called behind each batch of a job that is not being killed; True if no kill is left.
     """
 
@@ -243,6 +245,9 @@ class Series:
         if code == -signal.SIGKILL and killed & {"driver", "group", "all"}:
             return True
         if code == 1 and (killed or self._batches == 0) and one_line(said):
+            return True
+        if code == 1 and self.told and not said:
+            self.outcome.by_itself.append(job.said().strip())
             return True
         if code or said:
             self.outcome.complaints.append(f"ended with {code} after {sorted(killed)}: {said}")

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from spark_pace.errors import SetupError, UnfitError
+from spark_pace.errors import SetupError, StateError, UnfitError
+from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.spark.failures import as_our_error
 
 
@@ -77,3 +79,44 @@ def test_a_search_that_a_task_gives_up_is_not_begun_again_by_itself(name: str) -
     told = "the pattern — must be smaller; got more. Bound it."
     error = as_our_error(Raised(f"{STREAM}spark_pace.errors.{name}: {told}"), CHECKPOINT)
     assert isinstance(error, UnfitError) and str(error) == told
+
+
+IN_A_STORE = StorePath("s3a://flights", "checkpoint", StoreSettings())
+STATE = f"{STREAM}[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state."
+NO_LENGTH = """Cannot invoke "java.lang.Long.longValue()" because the return value of \
+"software.amazon.awssdk.services.s3.model.HeadObjectResponse.contentLength()" is null"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "got"),
+    [
+        (
+            "Caused by: org.apache.http.ConnectionClosedException: Premature end of Content-Length body",
+            "Premature end of Content-Length body",
+        ),
+        (
+            "Caused by: org.apache.hadoop.fs.s3a.AWSClientIOException: open s3a://flights: Unable to connect",
+            "open s3a://flights: Unable to connect",
+        ),
+        (f"Caused by: java.lang.NullPointerException: {NO_LENGTH}", NO_LENGTH),
+        (
+            "Caused by: java.io.IOException: getFileStatus: x (Service: S3, Status Code: 503, Request ID: 1)",
+            "getFileStatus: x (Service: S3, Status Code: 503, Request ID: 1)",
+        ),
+    ],
+)
+def test_a_request_of_sparks_that_fails_is_not_told_as_damage(trace: str, got: str) -> None:
+    error = as_our_error(Raised(STATE, f"{trace}\n\tat x"), IN_A_STORE)
+    assert isinstance(error, SetupError) and not isinstance(error, UnfitError)
+    assert str(error) == (
+        "s3a://flights/checkpoint — must be a place in a store that answers while the job runs; "
+        f"got: {got}. Start the job again: it goes on where it stopped."
+    )
+
+
+def test_a_state_that_has_lost_a_file_is_told_as_damage() -> None:
+    lost = "No such file: s3a://flights/1 (Status Code: 404)"
+    trace = f"Caused by: java.io.FileNotFoundException: {lost}\n\tat org.apache.hadoop.fs.s3a.S3AFileSystem.x"
+    error = as_our_error(Raised(STATE, trace), IN_A_STORE)
+    assert isinstance(error, StateError)
+    assert str(error).startswith("the checkpoint's state — must be as Spark wrote it; got: No such file")
