@@ -207,7 +207,8 @@ def in_fields(pattern: Pattern, production: Production) -> Bindings:
         for bound in production
         for name in (pattern.components[bound.component].name, called(pattern, bound))
     }
-    absent = {member: dict.fromkeys(production[0].placed.row) for member in members}
+    others = [one.name for one in pattern.components if pattern.order == "disjunction"]
+    absent = {name: dict.fromkeys(production[0].placed.row) for name in [*members, *others]}
     groups = {
         name: [row for own, row in named if own == name]
         for name in [*members, *(component.name for component in pattern.components)]
