@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark_pace.core.match.candidates import Ranges
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
+from spark_pace.core.match.first import walk
 from spark_pace.reasons.answer_parts import Candidate, Member
 from spark_pace.reasons.attempts import Attempt, Origin, Seeking, used_up, walked
 from spark_pace.reasons.conjunction_attempts import in_any_order
@@ -100,6 +102,9 @@ def _over(stretch: Stretch, opened: Opened, index: int) -> Failure:
 def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
     """The furthest candidates from an initiator, one for each component that the event can be."""
     start, event = origin.start, origin.event
+    if stretch.alternatives:
+        yield from _of_alternatives(stretch, origin)
+        return
     behind = stretch.search.between.shape.optional_last
     may_follow = behind is not None and event > start and event in stretch.stream.matching(behind)
     if stretch.walks and (origin.stop > event or may_follow):
@@ -133,6 +138,20 @@ def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
         stopped = Seeking(stretch, stretch.search, origin, None).stopped_by_event()
         if stopped is not None:
             yield stopped
+
+
+def _of_alternatives(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
+    """The furthest candidates of each alternative of which the initiator and the event may both be."""
+    start, event = origin.start, origin.event
+    for part in stretch.alternatives:
+        if start not in part.search.initiators or not part.stream.mask[event]:
+            continue
+        attempts = list(_attempts(part, origin))
+        yield from attempts
+        if part.walks and not attempts:  # it took the event: another alternative may have been faster
+            ranges = Ranges(*(np.array([row]) for row in (start, start, stretch.window_end(start))))
+            for rows in walk(part.search, ranges)[1].tolist():
+                yield from [Attempt(part.search, rows, None, None)] if event in rows else []
 
 
 def _of_used_up(stretch: Stretch, origin: Origin) -> list[Attempt] | None:

@@ -321,6 +321,7 @@ RULES = st.one_of(
             "all_in_one",
             "aggregates",
             "disjunction",
+            "alternatives",
             "previous_values",
             "filtered_back",
             "until",

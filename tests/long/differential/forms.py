@@ -24,6 +24,7 @@ from spark_pace.core.plan.rule import (
 from spark_pace.core.plan.shape import optional_last_of, shape_of
 from tests.support.absence_strategies import absent_rules, with_absences
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.alternative_strategies import alternative_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.draws import chosen, composite
 from tests.support.ending_strategies import ending_rules
@@ -192,7 +193,7 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
         found += [optional_last_rules((context,)), optional_last_rules((context,), spans())]
     found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
     found += [further_rules().flatmap(forgetful)]
-    return [*found, optional_last_rules(spans=predicate_spans(), opened=True), *_rules_of_neighbours()]
+    return [*found, optional_last_rules(spans=predicate_spans(), opened=True), *_rules_of_neighbours(), *_rules_of_alternatives()]
 
 
 def _rules_of_neighbours() -> list[Rules]:
@@ -200,6 +201,14 @@ def _rules_of_neighbours() -> list[Rules]:
     found = [neighbouring_rules((context,), inside) for context in CONTEXTS for inside in (None, spans())]
     found += [neighbouring_rules(spans=predicate_spans(), opened=True)]
     return [*found, neighbouring_rules().flatmap(forgetful)]
+
+
+def _rules_of_alternatives() -> list[Rules]:
+    """Disjunctions of sequences."""
+    found = [alternative_rules((context,), inside) for context in CONTEXTS for inside in (None, spans())]
+    found += [alternative_rules((context,)) for context in CONTEXTS]
+    found += [alternative_rules(spans=predicate_spans(), opened=True), alternative_rules(earlier=True)]
+    return [*found, alternative_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (
