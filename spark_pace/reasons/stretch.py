@@ -51,6 +51,7 @@ class Stretch:
         horizon: what is known of the future at the end of the input.
         matches: in output order.
         span: True if the stretch is a span.
+        is_alternative: True if the pattern is an alternative of a disjunction.
     """
 
     stream: Stream
@@ -59,6 +60,7 @@ class Stretch:
     horizon: Horizon
     matches: tuple[Taken, ...]
     span: bool
+    is_alternative: bool = False
     _unused: dict[int, Search] = field(default_factory=dict, init=False, compare=False)
 
     @staticmethod
@@ -85,7 +87,7 @@ class Stretch:
             return []
         parts = zip(self.search.components, self.search.parts, strict=True)
         return [
-            replace(self, stream=part.stream, pattern=alternative(self.pattern, own), search=part)
+            replace(self, stream=part.stream, pattern=alternative(self.pattern, own), search=part, is_alternative=True)
             for own, part in parts
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from spark_pace.core.plan.rule import Pattern
 from tests.oracle.components import bindings_of, is_fulfilled, satisfies
@@ -27,13 +28,20 @@ def candidates_of_alternatives(pattern: Pattern, stream: Stream) -> list[Product
     found: dict[tuple[Placed, ...], Production] = {}
     for listed in alternatives(pattern):
         for events in itertools.combinations(stream, len(listed)):
-            taken = [Bound(placed, index) for index, placed in zip(listed, events, strict=True)]
-            if are_taken(pattern, taken) and inside(pattern.within, events[0], events[-1]):
-                found.setdefault(events, tuple(taken))
+            taken = tuple(Bound(placed, index) for index, placed in zip(listed, events, strict=True))
+            if is_of_alternative(pattern, taken):
+                found.setdefault(events, taken)
     return list(found.values())
 
 
-def are_taken(pattern: Pattern, taken: list[Bound]) -> bool:
+def is_of_alternative(pattern: Pattern, production: Production) -> bool:
+    """Whether these are, in order, events of all components of an alternative, and fit together."""
+    whole = [bound.component for bound in production] in alternatives(pattern)
+    fits = inside(pattern.within, production[0].placed, production[-1].placed)
+    return whole and fits and are_taken(pattern, production)
+
+
+def are_taken(pattern: Pattern, taken: Sequence[Bound]) -> bool:
     """Whether the events match their components, and the conditions hold that name no others."""
     here, known = bindings_of(pattern, taken), {bound.component for bound in taken}
     return all(satisfies(pattern, bound.component, bound.placed) for bound in taken) and all(
