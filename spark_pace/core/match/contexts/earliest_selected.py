@@ -9,7 +9,7 @@
   before it use up, by compiled code; where that does not take all conditions, and there are groups, negations
   or any order, by columns;
 - alternatives, of disjunctions: each by itself, in one of these ways, where no event matches components of
-  two of them; else in turn, by columns;
+  two of them; else in turn;
 - all candidates: of other conditions, all are made in order; one that needs a used event is dropped.
 
 A rule may ask for other ways by ``strategy``, where these are exact:
@@ -27,6 +27,7 @@ import numpy as np
 from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, marks_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.compiled import sets
+from spark_pace.core.match.compiled_search import alternative_search
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.found_matches import Found
@@ -48,8 +49,11 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         search: the pattern over the stream.
     """
     openings, how = _openings(stream, search), search.techniques.unused.how
+    compiled = isinstance(search, Alternatives) and all(one.techniques.unused.compiled for one in search.parts)
     if isinstance(search, Alternatives) and search.apart:
         matrix = _of_each_alternative(search)
+    elif isinstance(search, Alternatives) and compiled:
+        matrix = alternative_search.decided(search)
     elif how in ("in turn", "alternatives") or pattern.order == "conjunction":
         return in_turn(search, openings)
     else:
