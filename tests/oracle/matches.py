@@ -214,7 +214,7 @@ def in_fields(pattern: Pattern, production: Production) -> Bindings:
         for name in [*members, *(component.name for component in pattern.components)]
     }
     singles = opened_by(production[0].placed) | absent | dict(named)
-    return Bindings(bound=singles, groups=groups, befores=befores)
+    return Bindings(event=production[0].placed.row, bound=singles, groups=groups, befores=befores)
 
 
 def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:
