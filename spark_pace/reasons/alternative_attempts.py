@@ -21,7 +21,7 @@ def parts_with(stretch: Stretch, event: int) -> list[Stretch]:
 
 
 def without_first(stretch: Stretch, opened: Opened, event: int) -> Iterator[tuple[int, Attempt]]:
-    """Where no event of the last selection begins an alternative of the event, that; with the selection's index."""
+    """That no event of the last selection begins an alternative of the event; with the selection's index."""
     here = opened.at(event)
     at = here if len(here) else opened.before(event)
     for index in at[-1:].tolist():
@@ -35,6 +35,8 @@ def beaten(stretch: Stretch, origin: Origin) -> Attempt | None:
     """The whole walk of an alternative, of which another one may have been complete first; else None."""
     if not stretch.is_alternative:
         return None
-    ranges = Ranges(*(np.array([row]) for row in (origin.start, origin.start, stretch.window_end(origin.start))))
+    ranges = Ranges(
+        *(np.array([row]) for row in (origin.start, origin.start, stretch.window_end(origin.start)))
+    )
     whole = [rows for rows in walk(stretch.search, ranges)[1].tolist() if origin.event in rows]
     return Attempt(stretch.search, whole[0], None, None) if whole else None

@@ -250,7 +250,9 @@ def _not_chosen(stretch: Stretch, ends: tuple[int, int], event: int) -> Failure 
     optional component in last place keeps the selection open, or the walk of another alternative ends sooner.
     """
     same_end = [taken for taken in stretch.matches if taken.end == ends[1]]
-    sooner = stretch.search.between.shape.optional_last is not None or (stretch.walks and stretch.alternatives)
+    sooner = stretch.search.between.shape.optional_last is not None or (
+        stretch.walks and stretch.alternatives
+    )
     if not same_end and sooner:
         same_end = [taken for taken in stretch.matches if taken.rows[0] == ends[0] and taken.end < ends[1]]
     if any(event in taken.rows for taken in same_end):

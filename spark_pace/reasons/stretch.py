@@ -87,7 +87,13 @@ class Stretch:
             return []
         parts = zip(self.search.components, self.search.parts, strict=True)
         return [
-            replace(self, stream=part.stream, pattern=alternative(self.pattern, own), search=part, is_alternative=True)
+            replace(
+                self,
+                stream=part.stream,
+                pattern=alternative(self.pattern, own),
+                search=part,
+                is_alternative=True,
+            )
             for own, part in parts
         ]
 

@@ -68,7 +68,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, _ORDERS, _ELSEWHERE)
+    fields = Section(mapping, rule.report, tuple(_ORDERS), _ELSEWHERE)
     if any(key in _ELSEWHERE for key in mapping.entries):
         return None
     order, node = _listing(fields, opened=opened)

@@ -17,8 +17,8 @@ KEYS = ("name", DISJUNCTION, "follows")
 _EXAMPLE = "disjunction: [card: kind = 'card', transfer: kind = 'transfer']"
 NO_PATTERN = dict.fromkeys(
     ("sequence", "conjunction", "permute"),
-    "A component stands for events, not for a pattern: for either of two sequences write a disjunction of them "
-    "as the whole pattern, or two rules.",
+    "A component stands for events, not for a pattern: for either of two sequences write a disjunction of "
+    "them as the whole pattern, or two rules.",
 )
 _ELSEWHERE = {
     "not": "For no event of either kind write one component: {name: n, not: true, when: x = 1 or x = 2}.",

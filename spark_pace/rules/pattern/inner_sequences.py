@@ -25,7 +25,7 @@ def has_sequence(listing: Node) -> bool:
 def flattened(
     listing: Listing, most: int, order: Order, report: Report
 ) -> tuple[Listing | None, Sequence[range]]:
-    """All components of a conjunction, or disjunction, as one list; the places in it of those of each sequence.
+    """All components of the pattern as one list, and the places in it of those of each sequence.
 
     None for the list if it is reported as too long: it may have `most` components.
     """

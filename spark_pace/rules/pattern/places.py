@@ -102,9 +102,13 @@ def leading_of(found: Sequence[Placed]) -> Sequence[Placed]:
 def check_plain(found: Sequence[Placed], order: Order, report: Report) -> None:
     """Report components of a conjunction, or disjunction, that are repeated, negated, or follow others."""
     _check_windows(found, report)
-    whole, alone, grouped = f"a {order}", "The event before it may be of any component", (
-        "Where events may come in any order nothing says where a group or what is forbidden ends: "
-        "write a sequence, or two rules."
+    whole, alone, grouped = (
+        f"a {order}",
+        "The event before it may be of any component",
+        (
+            "Where events may come in any order nothing says where a group or what is forbidden ends: "
+            "write a sequence, or two rules."
+        ),
     )
     if order == "disjunction":
         whole, alone = "a disjunction of sequences", "Its sequences are of single events with any between"

@@ -193,7 +193,12 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
         found += [optional_last_rules((context,)), optional_last_rules((context,), spans())]
     found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
     found += [further_rules().flatmap(forgetful)]
-    return [*found, optional_last_rules(spans=predicate_spans(), opened=True), *_rules_of_neighbours(), *_rules_of_alternatives()]
+    return [
+        *found,
+        optional_last_rules(spans=predicate_spans(), opened=True),
+        *_rules_of_neighbours(),
+        *_rules_of_alternatives(),
+    ]
 
 
 def _rules_of_neighbours() -> list[Rules]:

@@ -126,10 +126,10 @@ class Turns:
         self._all = _searches(self.terminators, starts, bounds, turns=self.terminators)
 
     def found(self, first: int, last: int) -> Ints:
-        """int64[m, n], the matches of the terminators from one row to another one; their events are used up."""
+        """int64[m, n], the matches of the terminators from one row to another; their events are used up."""
         one = slice(*np.searchsorted(self.terminators, (first, last + 1)).tolist())
-        low = self._all.low[one], self._all.bounds[one], self._all.turns[one]
-        searches = Searches(self._all.given[one], *low, *self._all[4:])
+        given, low, bounds, turns = (table[one] for table in self._all[:4])
+        searches = self._all._replace(given=given, low=low, bounds=bounds, turns=turns)
         found = _run(self._sequence, searches).found
         return found[found[:, 0] >= 0]
 

@@ -49,7 +49,9 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         search: the pattern over the stream.
     """
     openings, how = _openings(stream, search), search.techniques.unused.how
-    compiled = isinstance(search, Alternatives) and all(one.techniques.unused.compiled for one in search.parts)
+    compiled = isinstance(search, Alternatives) and all(
+        one.techniques.unused.compiled for one in search.parts
+    )
     if isinstance(search, Alternatives) and search.apart:
         matrix = _of_each_alternative(search)
     elif isinstance(search, Alternatives) and compiled:

@@ -41,12 +41,12 @@ class Alternatives(Search):
         self.steps = max(part.steps for part in self.parts) + 1
 
     @cached_property
-    def initiators(self) -> Ints:  # type: ignore[override]
+    def initiators(self) -> Ints:
         """int64[], the rows that can be the first one of an alternative, ascending."""
         return reduce(np.union1d, (part.initiators for part in self.parts))
 
     @cached_property
-    def terminators(self) -> Ints:  # type: ignore[override]
+    def terminators(self) -> Ints:
         """int64[], the rows that can be the last one of an alternative, ascending."""
         return reduce(np.union1d, (part.terminators for part in self.parts))
 
@@ -62,7 +62,7 @@ class Alternatives(Search):
         return self._with("initiators", "terminators", parts=parts)
 
     @cached_property
-    def fitting(self) -> list[Ints]:  # type: ignore[override]
+    def fitting(self) -> list[Ints]:
         """The rows that may end a candidate, as those of the one level that there always is."""
         return [np.concatenate([part.fitting[-1] for part in self.parts])]
 

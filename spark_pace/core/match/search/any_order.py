@@ -208,5 +208,6 @@ class AnyOrder(Search):
 
 def search_of(stream: Stream, pattern: Pattern) -> Search:
     """A pattern over a stream, ready to be searched."""
-    forms = {"sequence": Search, "conjunction": AnyOrder, "disjunction": Alternatives}
-    return forms[pattern.order](stream, pattern)
+    if pattern.order == "disjunction":
+        return Alternatives(stream, pattern)
+    return AnyOrder(stream, pattern) if pattern.order == "conjunction" else Search(stream, pattern)
