@@ -9,10 +9,9 @@ import numpy as np
 
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
-from spark_pace.reasons.alternative_attempts import beaten, parts_with, without_first
 from spark_pace.reasons.answer_parts import Candidate, Member
 from spark_pace.reasons.attempts import Attempt, Origin, Seeking, used_up, walked
-from spark_pace.reasons.conjunction_attempts import in_any_order
+from spark_pace.reasons.conjunction_attempts import beaten, in_any_order, parts_with, without_first
 from spark_pace.reasons.failure_reasons import Failure, first_break
 from spark_pace.reasons.selections import Opened
 from spark_pace.reasons.stretch import Stretch
