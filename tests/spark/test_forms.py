@@ -93,7 +93,7 @@ rules:
     where: a.x < b.x
     within: 9 s
     context: earliest, selected
-    emit: {second: b.x, third: c.x, key: k}
+    emit: {second: b.x, third: c.x, of_key: k}
   - name: any_order_of_keys
     partition_by: [k]
     pattern: {conjunction: [a: kind = 'a', b: kind = 'b']}

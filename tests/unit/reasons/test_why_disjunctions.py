@@ -58,7 +58,7 @@ ALTERNATIVES = """pattern:
         ("a d", "each, zero", 0, "selection 0, a#0: waits for b"),
         (
             "a d",
-            "",
+            "each, zero",
             1,
             "selection 0, nothing, then d#1: no c before it begins its alternative in the selection",
         ),
