@@ -152,7 +152,7 @@ def _ordered(planned: RulePlan, results: list[Result]) -> tuple[pa.Table, Waitin
     columns |= _production_sets(table["events"])
     order = sorted_rows(columns)
     pattern = planned.rule.pattern
-    if pattern is not None and (pattern.order == "conjunction" or not shape_of(pattern).simple):
+    if pattern is not None and (pattern.order != "sequence" or not shape_of(pattern).simple):
         order = _with_groups_in_order(planned.rule, table, columns, order)
     return (table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))), waiting
 

@@ -11,7 +11,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen, UsingUp
 from spark_pace.reasons.answer_parts import Candidate, Member
 from spark_pace.reasons.attempts import Attempt, Origin, Seeking, used_up, walked
-from spark_pace.reasons.conjunction_attempts import in_any_order
+from spark_pace.reasons.conjunction_attempts import beaten, in_any_order, parts_with, without_first
 from spark_pace.reasons.failure_reasons import Failure, first_break
 from spark_pace.reasons.selections import Opened
 from spark_pace.reasons.stretch import Stretch
@@ -52,17 +52,20 @@ def candidates_of(
         span: the span that the stretch is; None if it is no span.
     """
     tried: list[tuple[int, Attempt]] = []
-    starts = list(_origins(stretch, opened, event, None if span is None else span.waits))
-    for origin in starts[:MOST_STARTS]:
-        tried += [(origin.selection, attempt) for attempt in _attempts(stretch, origin)]
+    more = 0
+    for part in parts_with(stretch, event):
+        starts = list(_origins(part, opened, event, None if span is None else span.waits))
+        more += len(starts[MOST_STARTS:])
+        for origin in starts[:MOST_STARTS]:
+            tried += [(origin.selection, attempt) for attempt in _attempts(part, origin)]
+    tried = tried or list(without_first(stretch, opened, event))
     told = []
     for index, attempt in sorted(tried, key=lambda one: -len(one[1].rows)):
         number = int(opened.ids[index]) if span is None else span.selection_id
         candidate = _told(stretch, attempt, number, event, delivered=span is None or span.delivered)
         if candidate is not None and candidate not in told:
             told.append(candidate)
-    more = len(starts[MOST_STARTS:]) + len(told[MOST_CANDIDATES:])
-    return told[:MOST_CANDIDATES], more
+    return told[:MOST_CANDIDATES], more + len(told[MOST_CANDIDATES:])
 
 
 def _origins(stretch: Stretch, opened: Opened, event: int, waits: bool | None) -> Iterator[Origin]:
@@ -100,10 +103,12 @@ def _over(stretch: Stretch, opened: Opened, index: int) -> Failure:
 def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
     """The furthest candidates from an initiator, one for each component that the event can be."""
     start, event = origin.start, origin.event
+    if stretch.is_alternative and start not in stretch.search.initiators:  # another one has opened it
+        return
     behind = stretch.search.between.shape.optional_last
     may_follow = behind is not None and event > start and event in stretch.stream.matching(behind)
     if stretch.walks and (origin.stop > event or may_follow):
-        attempt = walked(stretch, origin)
+        attempt = walked(stretch, origin) or beaten(stretch, origin)
         if attempt is not None:
             yield attempt
         return
@@ -241,10 +246,13 @@ def _not_chosen(stretch: Stretch, ends: tuple[int, int], event: int) -> Failure 
     """Why a complete candidate is no match; None if a match that ends at the same event has the event.
 
     `ends` are its first row and the one that completes it. The match may be completed before that, where an
-    optional component in last place keeps the selection open.
+    optional component in last place keeps the selection open, or the walk of another alternative ends sooner.
     """
     same_end = [taken for taken in stretch.matches if taken.end == ends[1]]
-    if not same_end and stretch.search.between.shape.optional_last is not None:
+    sooner = stretch.search.between.shape.optional_last is not None or (
+        stretch.walks and stretch.alternatives
+    )
+    if not same_end and sooner:
         same_end = [taken for taken in stretch.matches if taken.rows[0] == ends[0] and taken.end < ends[1]]
     if any(event in taken.rows for taken in same_end):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
+from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.optional_last import behind
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.shape import alternative
 from spark_pace.core.tables import with_column
 from spark_pace.reasons.answer_parts import EventRef, Member
 from spark_pace.reasons.wording import iso, plain, shown
@@ -49,6 +51,7 @@ class Stretch:
         horizon: what is known of the future at the end of the input.
         matches: in output order.
         span: True if the stretch is a span.
+        is_alternative: True if the pattern is an alternative of a disjunction.
     """
 
     stream: Stream
@@ -57,6 +60,7 @@ class Stretch:
     horizon: Horizon
     matches: tuple[Taken, ...]
     span: bool
+    is_alternative: bool = False
     _unused: dict[int, Search] = field(default_factory=dict, init=False, compare=False)
 
     @staticmethod
@@ -75,6 +79,23 @@ class Stretch:
     def any_order(self) -> bool:
         """True for a conjunction, whose components may come in any order."""
         return self.pattern.order == "conjunction"
+
+    @property
+    def alternatives(self) -> list[Stretch]:
+        """Of a disjunction of sequences the same stretch with each alternative as its pattern; else none."""
+        if not isinstance(self.search, Alternatives):
+            return []
+        parts = zip(self.search.components, self.search.parts, strict=True)
+        return [
+            replace(
+                self,
+                stream=part.stream,
+                pattern=alternative(self.pattern, own),
+                search=part,
+                is_alternative=True,
+            )
+            for own, part in parts
+        ]
 
     @property
     def walks(self) -> bool:

@@ -53,13 +53,15 @@ def why_within(
         context: the parameter context.
         components: the components of the pattern.
         close: the value of the key ``close``.
-        order: sequence or conjunction.
+        order: sequence, conjunction or disjunction.
         over_several: True if the pattern has a condition over several components.
     """
     if close == "window":
         return 'With "close: window" a selection stays open to the end of its window'
     if order == "conjunction":
         return "In a conjunction every event of a component opens a selection, which could stay open for ever"
+    if order == "disjunction":
+        return "In a disjunction of sequences what one alternative waits for could keep others open for ever"
     if components[-1].negated:
         return (
             "With a negated component in last place there must be an end until which none of its events comes"

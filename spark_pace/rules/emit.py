@@ -110,7 +110,10 @@ def _scope(
     if pattern is None:
         return SpanScope(schema, shared, opened) if aggregates(rule) else None
     gathers = context_of(pattern).gathers
-    return MatchScope(schema, pattern.every, shared, emits=True, opened=opened, gathers=gathers)
+    either = pattern.order == "disjunction"
+    return MatchScope(
+        schema, pattern.every, shared, emits=True, opened=opened, gathers=gathers, alternatives=either
+    )
 
 
 def _read_computed(name: str, node: Node, report: Report, scope: Scope) -> EmitField | None:

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from spark_pace.core.plan.rule import Pattern
+from tests.oracle.alternatives import candidates_of_alternatives, is_of_alternative
 from tests.oracle.components import (
     beginning,
     bindings_of,
@@ -32,6 +33,8 @@ from tests.oracle.stream import Bound, Matching, Production, Stream, inside
 
 def candidates(pattern: Pattern, stream: Stream) -> list[Production]:
     """Every candidate, whatever stands behind its last event: `survives` looks at that."""
+    if pattern.order == "disjunction":
+        return candidates_of_alternatives(pattern, stream)
     matching = [
         [satisfies(pattern, index, placed) for placed in stream] for index in range(len(pattern.components))
     ]
@@ -79,6 +82,8 @@ def placed_anchors(
 
 
 def is_candidate(pattern: Pattern, stream: Stream, production: Production) -> bool:
+    if pattern.order == "disjunction":
+        return is_of_alternative(pattern, production)
     for index in positives(pattern):
         count = sum(bound.component == index for bound in production)
         most = most_of(pattern, index)

@@ -47,7 +47,7 @@ Selections = tuple[list[Opened], list[Picked]]
 
 def initiators(pattern: Pattern, stream: Stream) -> list[Placed]:
     """The events that match a component that a match can begin with."""
-    first = first_ones(pattern) if pattern.order == "conjunction" else beginning(pattern)
+    first = first_ones(pattern) if pattern.order != "sequence" else beginning(pattern)
     return [placed for placed in stream if any(satisfies(pattern, index, placed) for index in first)]
 
 

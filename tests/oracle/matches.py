@@ -207,13 +207,14 @@ def in_fields(pattern: Pattern, production: Production) -> Bindings:
         for bound in production
         for name in (pattern.components[bound.component].name, called(pattern, bound))
     }
-    absent = {member: dict.fromkeys(production[0].placed.row) for member in members}
+    others = [one.name for one in pattern.components if pattern.order == "disjunction"]
+    absent = {name: dict.fromkeys(production[0].placed.row) for name in [*members, *others]}
     groups = {
         name: [row for own, row in named if own == name]
         for name in [*members, *(component.name for component in pattern.components)]
     }
     singles = opened_by(production[0].placed) | absent | dict(named)
-    return Bindings(bound=singles, groups=groups, befores=befores)
+    return Bindings(event=production[0].placed.row, bound=singles, groups=groups, befores=befores)
 
 
 def shown(component: str, placed: Placed) -> tuple[str, int, int, str, int]:

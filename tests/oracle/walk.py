@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_pace.core.plan.rule import Pattern
+from tests.oracle.alternatives import first_walk
 from tests.oracle.candidates import is_forbidden
 from tests.oracle.components import (
     bindings_of,
@@ -22,6 +23,8 @@ from tests.oracle.stream import Bound, Placed, Production, Stream, inside
 
 def walk(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | None:
     """What the walk from this initiator takes; None where it does not end well."""
+    if pattern.order == "disjunction":
+        return first_walk(pattern, stream, initiator)
     taken = take(pattern, stream, initiator)
     if taken is None:
         return None

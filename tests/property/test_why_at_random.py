@@ -15,6 +15,7 @@ from spark_pace.core.plan.rule import PredicateSpan, Rule
 from spark_pace.reasons import Why
 from spark_pace.reasons.answer_parts import ComponentTest
 from spark_pace.reasons.selections import MOST_SPANS
+from tests.oracle.alternatives import alternatives
 from tests.oracle.candidates import is_candidate
 from tests.oracle.components import ends_the_group, is_fulfilled, opened_by, satisfies
 from tests.oracle.contexts import CONTEXTS as CONTEXTS_OF_ORACLE
@@ -278,6 +279,9 @@ def check_order(told: Told) -> None:
     if told.pattern.order == "conjunction":
         check_inner_order(told)
         return
+    if told.pattern.order == "disjunction" and not told.candidate.events:
+        assert told.found.index(told.candidate.condition) in [one[0] for one in alternatives(told.pattern)]
+        return
     assert told.pattern.context.selection == "next" and told.candidate.condition is not None
     (here,) = [placed for placed in told.home if placed.event.offset == told.answer.offset]
     assert not satisfies(told.pattern, told.found.index(told.candidate.condition), here)
@@ -321,6 +325,7 @@ RULES = st.one_of(
             "all_in_one",
             "aggregates",
             "disjunction",
+            "alternatives",
             "previous_values",
             "filtered_back",
             "until",

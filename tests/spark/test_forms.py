@@ -84,6 +84,16 @@ rules:
     within: 9 s
     context: earliest, zero
     emit: {first: a.x, second: b.x, third: c.x}
+  - name: one_or_the_other
+    partition_by: [k]
+    pattern:
+      disjunction:
+        - sequence: [a: kind = 'a', b: kind = 'b']
+        - sequence: [p: kind = 'a', c: kind = 'c']
+    where: a.x < b.x
+    within: 9 s
+    context: earliest, selected
+    emit: {second: b.x, third: c.x, of_key: k}
   - name: any_order_of_keys
     partition_by: [k]
     pattern: {conjunction: [a: kind = 'a', b: kind = 'b']}

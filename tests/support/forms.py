@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spark_pace.core.plan.rule import Context, Rule
 from tests.support.absence_strategies import absent_rules
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.alternative_strategies import alternative_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.draws import built_once
 from tests.support.ending_strategies import ending_rules
@@ -31,6 +32,8 @@ LANDED: tuple[str, ...] = (
     "fold",
     "disjunction",
     "disjunction_in_span",
+    "alternatives",
+    "alternatives_in_span",
     "previous_values",
     "previous_values_in_span",
     "filtered_back",
@@ -81,6 +84,10 @@ FORMS: dict[str, Form] = {
     "optional_last": optional_last_rules,
     "optional_last_in_span": lambda contexts: st.one_of(
         optional_last_rules(contexts, spans()), optional_last_rules(contexts, predicate_spans(), opened=True)
+    ),
+    "alternatives": alternative_rules,
+    "alternatives_in_span": lambda contexts: st.one_of(
+        alternative_rules(contexts, spans()), alternative_rules(contexts, predicate_spans(), opened=True)
     ),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }

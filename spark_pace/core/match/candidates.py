@@ -15,6 +15,7 @@ import numpy as np
 
 from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.ranges import expand, pieces
@@ -41,14 +42,22 @@ class Ranges:
     last: Ints | None = None
     used: Bools | None = None
 
+    def take(self, index: Ints | Bools) -> Ranges:
+        """The ranges of some of the searches."""
+        last = None if self.last is None else self.last[index]
+        return Ranges(self.anchors[index], self.after[index], self.end[index], last, self.used)
+
 
 def candidates(search: Search, ranges: Ranges) -> Iterator[Ints]:
     """All candidates of each search, in pieces.
 
     Yields:
         int64[p, n] candidates: of a sequence in the order of the searches, ascending for each search; of a
-            conjunction with a column for each component, in no order.
+            conjunction with a column for each component, in no order; of a disjunction so too.
     """
+    if isinstance(search, Alternatives):
+        yield from _of_alternatives(search, ranges)
+        return
     if isinstance(search, AnyOrder):
         yield from _in_any_order(search, ranges)
         return
@@ -71,6 +80,12 @@ def candidates_ending(search: Search, terminators: Ints, start: Ints) -> Iterato
         terminators: int64[m], ascending.
         start: int64[m], the first row that the candidates of each may have, ascending.
     """
+    if isinstance(search, Alternatives):
+        for number, part in enumerate(search.parts):
+            mine = np.isin(terminators, part.terminators)
+            for piece in candidates_ending(part, terminators[mine], start[mine]):
+                yield search.whole(number, piece)
+        return
     if isinstance(search, AnyOrder):
         yield from search.ending_with(terminators, start)
         return
@@ -92,6 +107,16 @@ def _in_any_order(search: AnyOrder, ranges: Ranges) -> Iterator[Ints]:
         yield from search.between_ends(ranges.anchors, ranges.last)
     else:
         yield from search.starting_with(ranges.anchors, ranges.end)
+
+
+def _of_alternatives(search: Alternatives, ranges: Ranges) -> Iterator[Ints]:
+    """All candidates of each search of a disjunction, in pieces; see `candidates`."""
+    for number, part in enumerate(search.parts):
+        mine = np.isin(ranges.anchors, part.initiators)
+        if ranges.last is not None:
+            mine &= np.isin(ranges.last, part.terminators)
+        for piece in candidates(part, ranges.take(mine)):
+            yield search.whole(number, piece)
 
 
 def candidates_at_most(rows: Ints, steps: int) -> float:

@@ -9,6 +9,7 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.compiled_search import searches_of
 from spark_pace.core.match.first import nearest
+from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.search import Search
 
 
@@ -23,6 +24,8 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     Returns:
         int64[m]; -1 where no row does.
     """
+    if isinstance(search, Alternatives):
+        return _of_alternatives(search, starts, end)
     technique = search.techniques.completion
     if technique.how == "nearest":
         rows = starts
@@ -39,6 +42,16 @@ def completions(search: Search, starts: Ints, end: Ints) -> Ints:
     else:
         _within_horizons(search, ranges, closes)
     return closes
+
+
+def _of_alternatives(search: Alternatives, starts: Ints, end: Ints) -> Ints:
+    """The first row that completes a candidate of any alternative from each start; -1 where no row does."""
+    closes = np.full(len(starts), search.stream.rows)
+    for part in search.parts:
+        mine = np.flatnonzero(np.isin(starts, part.initiators))
+        own = completions(part, starts[mine], end[mine])
+        closes[mine] = np.minimum(closes[mine], np.where(own < 0, search.stream.rows, own))
+    return np.where(closes < search.stream.rows, closes, -1)
 
 
 def _within_horizons(search: Search, ranges: Ranges, closes: Ints) -> None:

@@ -12,9 +12,11 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.match.candidates import Ranges, candidates_ending
 from spark_pace.core.match.compiled_search import searches_of, sequence_search
+from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.choose import best
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.step import step
+from spark_pace.core.ranks import segments_of
 
 
 def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints | None]:
@@ -29,6 +31,8 @@ def greatest(search: Search, terminators: Ints, start: Ints) -> tuple[Ints, Ints
         int64[k, n], in the order of the terminators; and int64[m], the row whose window decides which one
         each terminator has, -1 if it has none; None if the terminators decide it themselves.
     """
+    if isinstance(search, Alternatives):
+        return _best_of_alternatives(search, terminators, start, backwards=True), None
     how = search.techniques.best.how
     if how == "nearest":  # of each step, from the terminator back
         columns = [terminators]
@@ -50,6 +54,8 @@ def least(search: Search, terminators: Ints, start: Ints) -> Ints:
 
     See `greatest`. No candidate that starts later is less, so its own window is what may decide it.
     """
+    if isinstance(search, Alternatives):
+        return _best_of_alternatives(search, terminators, start, backwards=False)
     how = search.techniques.best.how
     if how == "nearest":  # of each step, from the start on
         columns = [start - 1]
@@ -62,6 +68,17 @@ def least(search: Search, terminators: Ints, start: Ints) -> Ints:
         return np.roll(matrix, -1, axis=1)
     best_of, _ = _best_of(search, terminators, start, backwards=False)
     return best_of[best_of[:, 0] >= 0]
+
+
+def _best_of_alternatives(search: Alternatives, terminators: Ints, start: Ints, *, backwards: bool) -> Ints:
+    """The best one of what `greatest` or `least` finds of each alternative."""
+    found = [np.zeros((0, search.steps), np.int64)]
+    for number, part in enumerate(search.parts):
+        mine = np.isin(terminators, part.terminators)
+        own = terminators[mine], start[mine]
+        found.append(search.whole(number, greatest(part, *own)[0] if backwards else least(part, *own)))
+    matrix = np.concatenate(found)
+    return matrix[best(search.production_sets(matrix), search.lasts(matrix), backwards=backwards)]
 
 
 def _best_of(search: Search, terminators: Ints, start: Ints, *, backwards: bool) -> tuple[Ints, Ints | None]:
@@ -120,6 +137,8 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     Returns:
         found: int64[k], the searches that found a match, ascending; matrix: int64[k, n], their matches.
     """
+    if isinstance(search, Alternatives):
+        return _first_walks(search, ranges)
     technique = search.techniques.walk
     if technique.how == "nearest":
         return _nearest_of_each(search, ranges)
@@ -134,6 +153,20 @@ def walk(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:
     found, matrix = _step_by_step(walking, ranges)
     kept = walking.lasting(matrix)
     return found[kept], matrix[kept]
+
+
+def _first_walks(search: Alternatives, ranges: Ranges) -> tuple[Ints, Ints]:
+    """For each search the walk of an alternative that is complete first; of several the first listed one."""
+    owner, found = [np.zeros(0, np.int64)], [np.zeros((0, search.steps), np.int64)]
+    for number, part in enumerate(search.parts):
+        mine = np.flatnonzero(np.isin(ranges.anchors, part.initiators))
+        own, matrix = walk(part, ranges.take(mine))
+        owner.append(mine[own])
+        found.append(search.padded(number, matrix))
+    owners, matrix = np.concatenate(owner), np.concatenate(found)
+    order = np.lexsort((search.lasts(matrix), owners))  # which keeps equal ones as they are listed
+    first = order[segments_of(owners[order])]
+    return owners[first], matrix[first]
 
 
 def _nearest_of_each(search: Search, ranges: Ranges) -> tuple[Ints, Ints]:

@@ -17,7 +17,7 @@ from spark_pace.core.plan.row_pattern import RowPattern
 
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]
-Order = Literal["sequence", "conjunction"]
+Order = Literal["sequence", "conjunction", "disjunction"]
 PLAIN_TYPES = frozenset({"BIGINT", "BOOLEAN", "DATE", "DOUBLE", "STRING", "TIMESTAMP"})
 Strategy = Literal["queues", "production_sets", "merger_filter"]
 
@@ -181,8 +181,9 @@ class Pattern:
 
     With the contiguity "strict" no event of the rule's stream stands between two events of a match. In the
     order "sequence" events of components come one after the other as they are listed, in a "conjunction" in
-    any order, but for the sequences in it (`spark_pace.core.plan.shape.sequences_of`). `absences` are the
-    negated components in first place; they are not among `components`.
+    any order, but for the sequences in it (`spark_pace.core.plan.shape.sequences_of`). In a "disjunction"
+    each of these sequences, and each component in none, is an alternative. `absences` are the negated
+    components in first place; they are not among `components`.
     `taking` are the conditions of `where` that name an optional component in last place: they say which event
     it takes, and nothing about whether there is a match. They are not among those in the attribute `where`.
     """

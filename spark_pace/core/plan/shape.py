@@ -33,10 +33,10 @@ def without_members(pattern: Pattern) -> int:
 
 
 def in_turn(components: Sequence[Component], sequence: Sequence[int]) -> tuple[Conjunct, ...]:
-    """The conditions of a sequence in a conjunction: each component's event stands before the next one's.
+    """The conditions of a sequence in another pattern: each component's event stands before the next one's.
 
     Args:
-        components: the components of the conjunction.
+        components: the components of the whole pattern.
         sequence: the indices of those of the sequence, ascending.
     """
     places = [Column(components[index].name, SEQ, "BIGINT") for index in sequence]
@@ -45,7 +45,7 @@ def in_turn(components: Sequence[Component], sequence: Sequence[int]) -> tuple[C
 
 
 def sequences_of(pattern: Pattern) -> tuple[tuple[int, ...], ...]:
-    """The sequences in a conjunction: for each the indices of its components, ascending."""
+    """The sequences in a conjunction, or a disjunction: for each the indices of its components, ascending."""
     found: list[tuple[int, ...]] = []
     for first, second in (one.components for one in pattern.where if one.is_order):
         if found and found[-1][-1] == first:
@@ -55,6 +55,22 @@ def sequences_of(pattern: Pattern) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
+def alternatives_of(pattern: Pattern) -> tuple[tuple[int, ...], ...]:
+    """The alternatives of a disjunction: for each the indices of its components, ascending."""
+    sequences = sequences_of(pattern)
+    inside = {index for one in sequences for index in one}
+    alone = ((index,) for index in range(len(pattern.components)) if index not in inside)
+    return tuple(sorted((*sequences, *alone)))
+
+
+def alternative(pattern: Pattern, components: Sequence[int]) -> Pattern:
+    """The sequence that an alternative of a disjunction is."""
+    own = (one for one in pattern.conditions if set(components).issuperset(one.components))
+    where = (replace(c, components=tuple(map(components.index, c.components))) for c in own)
+    listed = tuple(pattern.components[index] for index in components)
+    return replace(pattern, components=listed, where=tuple(where), order="sequence")
+
+
 def _bits(indices: Iterable[int]) -> int:
     """The mask with these bits."""
     return sum(1 << index for index in indices)
@@ -62,7 +78,7 @@ def _bits(indices: Iterable[int]) -> int:
 
 def initiator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark initiators: an event that can open a selection has at least one."""
-    if pattern.order == "conjunction":
+    if pattern.order != "sequence":
         return component_bits(pattern) & ~_bits(index for one in sequences_of(pattern) for index in one[1:])
     behind = shape_of(pattern).without_first
     return 1 if behind is None else 1 | 1 << behind
@@ -70,7 +86,7 @@ def initiator_bits(pattern: Pattern) -> int:
 
 def terminator_bits(pattern: Pattern) -> int:
     """The bits of ``@mask`` that mark terminators: an event that can end a candidate has at least one."""
-    if pattern.order == "conjunction":
+    if pattern.order != "sequence":
         return component_bits(pattern) & ~_bits(index for one in sequences_of(pattern) for index in one[:-1])
     shape = shape_of(pattern)
     behind = 0 if shape.optional_last is None else 1 << shape.optional_last

@@ -15,6 +15,7 @@ from spark_pace.core.columns import OPENING, Bools, Ints
 from spark_pace.core.match.contexts.context import Backwards, Forwards
 from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.release import Resolution
+from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
@@ -104,9 +105,9 @@ def _fruitful(
 ) -> tuple[SplitTask, Ints, Ints, Ints]:
     """The task and the arrays without partition keys that lack a component, and so have no match."""
     stream = task.stream
-    fruitful = np.ones(len(stream.starts), np.bool_)
-    for members in search.members:
-        fruitful &= count_in_segments(stream, members) > 0
+    parts = search.parts if isinstance(search, Alternatives) else [search]
+    counts = [[count_in_segments(stream, members) for members in part.members] for part in parts]
+    fruitful = np.any([np.min(own, axis=0) > 0 for own in counts], axis=0)
     if task.planned.key_column is None or fruitful.all():
         return task, initiators, closes, ends
     kept = fruitful[stream.segment]

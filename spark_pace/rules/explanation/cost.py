@@ -39,6 +39,7 @@ from spark_pace.core.plan.rule import (
     Rule,
     SessionSpan,
 )
+from spark_pace.core.plan.shape import alternative, alternatives_of
 from spark_pace.core.split.carry.wake_conditions import always_looks
 from spark_pace.rules.explanation.facts import Cost, SearchCost, StepCost
 from spark_pace.rules.explanation.row_pattern_facts import growth_of_rows
@@ -50,6 +51,7 @@ METHODS: dict[How, str] = {
     "all candidates": "all candidates are made, step by step, and compared",
     "nearest set": "the nearest events that stand for all components",
     "any order": "components in any order, depth first, with second thoughts",
+    "alternatives": "each alternative by itself, as a sequence is",
     "in order": "each step takes the earliest event that is not used up",
     "in turn": "terminators one after the other, each among the events that are not used up",
     "queues": "each event serves the partial candidate that has waited longest, by columns",
@@ -71,10 +73,25 @@ def cost_of(rule: Rule) -> Cost:
         growth += _spans_of_an_event(rule)
         return Cost(predicates, _looked_at(rule), None, len(rule.emit), dominant, growth)
     search = _search_cost(rule, rule.pattern)
-    growth_of = _growth_of_conjunction if rule.pattern.order == "conjunction" else _growth
-    dominant, growth = growth_of(rule.pattern, search)
+    dominant, growth = _growth_of(rule, rule.pattern, search)
     growth += _taken_along(rule, rule.pattern) + _spans_of_an_event(rule)
     return Cost(predicates, _looked_at(rule), search, len(rule.emit), dominant, growth)
+
+
+def _growth_of(rule: Rule, pattern: Pattern, search: SearchCost) -> tuple[str, str]:
+    """What grows fastest for a pattern, and how it grows, in words: `Cost.dominant` and `Cost.growth`.
+
+    Of a disjunction it is what grows fastest for one of its alternatives.
+    """
+    if pattern.order != "disjunction":
+        return (_growth_of_conjunction if pattern.order == "conjunction" else _growth)(pattern, search)
+    found = []
+    for own in alternatives_of(pattern):
+        part = alternative(pattern, own)
+        dominant, growth = _growth(part, _search_cost(rule, part))
+        found.append((dominant, f"{', then '.join(one.name for one in part.components)}: {growth}"))
+    dominant = next((one for one, _ in found if one != "events"), "events")
+    return dominant, "; ".join(growth for _, growth in found)
 
 
 def _growth_of_conjunction(pattern: Pattern, search: SearchCost) -> tuple[str, str]:
@@ -154,7 +171,7 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
     if search.steps == 1 and search.plain:
         each: Begin = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
         return SearchCost(each, "nearest", False, ())
-    if pattern.order == "conjunction":
+    if pattern.order != "sequence":
         return SearchCost(technique.each, technique.how, False, ())
     order, last, latest = [*range(search.steps)], search.steps - 1, pattern.context == LATEST_ZERO.value
     if technique.each == "terminator" and technique.how in ("walk", "first candidate", "all candidates"):

@@ -81,7 +81,7 @@ class PatternFacts:
     context: str
     within: str | None
     close: str
-    sequences: tuple[tuple[str, ...], ...] = ()  # in a conjunction: which components come in order
+    sequences: tuple[tuple[str, ...], ...] = ()  # in another order: which components come so
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,8 @@ def _pattern(pattern: PatternFacts) -> Iterator[tuple[str, str]]:
             yield label, f"{name}{times}: {_tested(component.parts)}"
     if pattern.order == "conjunction":
         yield "roles", "in any order; an event that matches several may stand for any one of them"
+    if pattern.order == "disjunction":
+        yield "roles", "one of these; the same events are the first one that they can be"
     for sequence in pattern.sequences:
         yield "in order", ", then ".join(sequence)
     for component in pattern.components:

@@ -141,6 +141,7 @@ class MatchScope:
         emits: whether the scope is that of `emit`, where negated components do not exist.
         opened: whether ``open.attribute`` is that of the event that opened the span.
         gathers: whether every component stands for a group, as in the context "all, selected".
+        alternatives: whether there is no component of which every match has an event.
     """
 
     schema: EventSchema
@@ -149,6 +150,7 @@ class MatchScope:
     emits: bool = False
     opened: bool = False
     gathers: bool = False
+    alternatives: bool = False
     looks_back: ClassVar[bool] = True
 
     def is_prefix(self, name: str) -> bool:
@@ -159,6 +161,8 @@ class MatchScope:
     def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
         """An attribute of the event bound to a component."""
         if prefix is None and attribute in self.shared:
+            if self.alternatives:
+                return _bind(self.schema, None, attribute)
             first = _first(self.components)
             if self.gathers or first.times is not None:
                 return over_group(self.schema, "first", first.name, attribute)

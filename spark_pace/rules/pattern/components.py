@@ -27,12 +27,13 @@ from spark_pace.rules.pattern.disjunction import (
     DISJUNCTION,
     NO_PATTERN,
     as_one,
+    check_alternatives,
     check_members,
     check_single,
     members_listed,
     with_bits,
 )
-from spark_pace.rules.pattern.inner_sequences import flattened
+from spark_pace.rules.pattern.inner_sequences import flattened, has_sequence
 from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 from spark_pace.rules.pattern.times import read_times
 
@@ -56,7 +57,7 @@ _NO_KEYS = {
     "optional": "Write times: 0..1.",
     **NO_PATTERN,
 }
-_ORDERS = ("sequence", "conjunction", DISJUNCTION)
+_ORDERS: dict[str, Order] = {"sequence": "sequence", "conjunction": "conjunction", DISJUNCTION: "disjunction"}
 
 
 def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> Listed | None:
@@ -67,14 +68,14 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
     mapping = rule.mapping("pattern", _EXAMPLE)
     if mapping is None:
         return None
-    fields = Section(mapping, rule.report, _ORDERS, _ELSEWHERE)
+    fields = Section(mapping, rule.report, tuple(_ORDERS), _ELSEWHERE)
     if any(key in _ELSEWHERE for key in mapping.entries):
         return None
     order, node = _listing(fields, opened=opened)
     if node is None:
         return None
     most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
-    listed, sequences = flattened(node, most, rule.report) if order == "conjunction" else (node, ())
+    listed, sequences = (node, ()) if order == "sequence" else flattened(node, most, order, rule.report)
     scope = None if schema is None else EventScope(schema, opened, looks_back=True)
     found = None if listed is None else _read_list(listed, scope, rule.report)
     if found is None:
@@ -84,8 +85,10 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
         _check_none_is_open(found, rule.report)
     components = with_bits([placed.component for placed in found])
     misspelt = not {*_ORDERS} & {*mapping.entries}
-    if order == "conjunction":
-        check_plain(found, rule.report)
+    if order != "sequence":
+        check_plain(found, order, rule.report)
+        if order == "disjunction":
+            check_alternatives(found, sequences, rule.report)
         return Listed(order, components, misspelt, sequences=sequences)
     check_places(found, node.place, rule.report)
     leading = leading_of(found)
@@ -95,7 +98,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
 def _listing(fields: Section, *, opened: bool) -> tuple[Order, Listing | None]:
     """Whether components come in order, and the list of them; None if it is reported as wrong.
 
-    A disjunction by itself is a sequence of one component.
+    A disjunction of components by itself is a sequence of one component.
     """
     there = [order for order in _ORDERS if fields.has(order)]
     either = "A pattern is one or the other: write two rules."
@@ -109,11 +112,11 @@ def _listing(fields: Section, *, opened: bool) -> tuple[Order, Listing | None]:
     most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
     if node is None:
         return "sequence", None
-    if order == DISJUNCTION:
+    if order == DISJUNCTION and not has_sequence(node):
         place = fields.key_place(DISJUNCTION)
         return "sequence", Listing(place, (Mapping(place, {DISJUNCTION: (place, node)}),))
     if isinstance(node, Listing) and 1 <= len(node.items) <= most:
-        return "conjunction" if order == "conjunction" else "sequence", node
+        return _ORDERS[order], node
     got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
     must = f"must be a list of 1 to {most} components{' in a span with open' if opened else ''}"
     do = _EXAMPLE.replace("sequence", order)

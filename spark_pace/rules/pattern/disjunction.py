@@ -1,4 +1,4 @@
-"""Reads disjunctions: a place of a pattern for an event of any of several components."""
+"""Reads disjunctions: a place of a pattern for an event of any of several components; or whole sequences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ KEYS = ("name", DISJUNCTION, "follows")
 _EXAMPLE = "disjunction: [card: kind = 'card', transfer: kind = 'transfer']"
 NO_PATTERN = dict.fromkeys(
     ("sequence", "conjunction", "permute"),
-    "A component stands for events, not for a pattern: for either of two sequences write two rules.",
+    "A component stands for events, not for a pattern: for either of two sequences write a disjunction of "
+    "them as the whole pattern, or two rules.",
 )
 _ELSEWHERE = {
     "not": "For no event of either kind write one component: {name: n, not: true, when: x = 1 or x = 2}.",
@@ -55,6 +56,15 @@ def check_single(members: Sequence[Placed], report: Report) -> None:
         elif component.follows == "strict":
             do = "Write it beside the disjunction: {follows: strict, disjunction: [...]}."
             report.add(placed.place, 'must not have "follows: strict" in a disjunction', got, do)
+
+
+def check_alternatives(found: Sequence[Placed], sequences: Sequence[Sequence[int]], report: Report) -> None:
+    """Report alternatives of a disjunction of sequences that are disjunctions."""
+    inside = {index for one in sequences for index in one}
+    for index, placed in enumerate(found):
+        if placed.component.members and index not in inside:
+            got, do = quote(placed.component.name), "List its components in the outer one."
+            report.add(placed.place, "must not be a disjunction in a disjunction", got, do)
 
 
 def as_one(name: str | None, members: Sequence[Placed], place: Place, follows: Contiguity) -> Placed:

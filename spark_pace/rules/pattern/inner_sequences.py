@@ -1,9 +1,10 @@
-"""Reads sequences in a conjunction: components of it whose events come in order."""
+"""Reads sequences in a conjunction or a disjunction: components of it whose events come in order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spark_pace.core.plan.rule import Order
 from spark_pace.rules.document.document import Listing, Mapping, Node
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section
@@ -16,8 +17,15 @@ _ELSEWHERE = {
 }
 
 
-def flattened(listing: Listing, most: int, report: Report) -> tuple[Listing | None, Sequence[range]]:
-    """All components of a conjunction as one list, and the places in it of those of each sequence.
+def has_sequence(listing: Node) -> bool:
+    """True for a list of which an item is a sequence."""
+    return isinstance(listing, Listing) and any(_inner(item) is not None for item in listing.items)
+
+
+def flattened(
+    listing: Listing, most: int, order: Order, report: Report
+) -> tuple[Listing | None, Sequence[range]]:
+    """All components of the pattern as one list, and the places in it of those of each sequence.
 
     None for the list if it is reported as too long: it may have `most` components.
     """
@@ -27,7 +35,7 @@ def flattened(listing: Listing, most: int, report: Report) -> tuple[Listing | No
         if inner is None:
             items.append(item)
             continue
-        own = _components(item, inner, report)
+        own = _components(item, inner, order, report)
         sequences.append(range(len(items), len(items) + len(own)))
         items += own
     if len(items) > most:
@@ -43,12 +51,12 @@ def _inner(item: Node) -> Listing | None:
     return node if isinstance(node, Listing) else None
 
 
-def _components(item: Node, inner: Listing, report: Report) -> list[Node]:
+def _components(item: Node, inner: Listing, order: Order, report: Report) -> list[Node]:
     """The components of a sequence; one inside it is reported, and taken as the advice says."""
     assert isinstance(item, Mapping)
     Section(item, report, (SEQUENCE,), _ELSEWHERE)
     if len(inner.items) < 2:
-        do = "For one component leave the word sequence out: it stands in the conjunction itself."
+        do = f"For one component leave the word sequence out: it stands in the {order} itself."
         report.add(inner.place, "must be a list of 2 or more components", f"a list of {len(inner.items)}", do)
     found = list[Node]()
     for each in inner.items:

@@ -10,7 +10,7 @@ from spark_pace.core.match.contexts.context import takes_optional_last, walks
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable, names_of
-from spark_pace.core.plan.rule import EventSchema, Pattern, Within
+from spark_pace.core.plan.rule import EventSchema, Order, Pattern, Within
 from spark_pace.core.plan.shape import in_turn
 from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar
@@ -98,8 +98,8 @@ def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None
     """Report values of context, close and contiguity that do not fit the components."""
     _check_leading(rule, listed)
     components = listed.behind
-    if listed.order == "conjunction":
-        _check_conjunction(rule, selecting)
+    if listed.order != "sequence":
+        _check_plain(rule, listed.order, selecting)
         return
     _check_optional_last(rule, components, selecting)
     grouped = any(component.times is not None for component in components)
@@ -153,9 +153,9 @@ def _check_leading(rule: Section, listed: Listed) -> None:
             )
 
 
-def _check_conjunction(rule: Section, selecting: Selecting) -> None:
-    """Report values of context and contiguity that do not fit a conjunction."""
-    if walks(selecting.context.way):
+def _check_plain(rule: Section, order: Order, selecting: Selecting) -> None:
+    """Report values of context and contiguity that do not fit a conjunction, or a disjunction."""
+    if order == "conjunction" and walks(selecting.context.way):
         rule.report.add(
             rule.key_place("context"),
             'must not be one with "next" in a conjunction',
@@ -166,7 +166,7 @@ def _check_conjunction(rule: Section, selecting: Selecting) -> None:
     if selecting.contiguity == "strict":
         rule.report.add(
             rule.key_place("contiguity"),
-            'must be "relaxed" in a conjunction',
+            f'must be "relaxed" in a {order}{" of sequences" if order == "disjunction" else ""}',
             '"strict"',
             'Leave "contiguity" out, or write a sequence.',
         )

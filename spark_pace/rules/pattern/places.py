@@ -16,11 +16,11 @@ class Listed:
     """The components of a pattern.
 
     Attributes:
-        order: sequence or conjunction.
+        order: sequence, conjunction, or disjunction of sequences.
         components: the components in the order of the file.
         misspelt: True if the key ``sequence`` or ``conjunction`` was misspelt; `order` is the one meant.
         leading: the first of them, as long as they are negated, in a sequence.
-        sequences: the sequences in a conjunction: of each the indices of its components.
+        sequences: the sequences in a conjunction or disjunction: of each the indices of its components.
     """
 
     order: Order
@@ -28,6 +28,15 @@ class Listed:
     misspelt: bool
     leading: Sequence[Placed] = ()
     sequences: Sequence[Sequence[int]] = ()
+
+    @property
+    def alternatives(self) -> Sequence[Sequence[int]]:
+        """The alternatives of a disjunction; of other patterns all components."""
+        if self.order != "disjunction":
+            return (range(len(self.components)),)
+        inside = {index for one in self.sequences for index in one}
+        alone = [(index,) for index in range(len(self.components)) if index not in inside]
+        return sorted([*self.sequences, *alone], key=lambda one: one[0])
 
     @property
     def behind(self) -> Sequence[Component]:
@@ -90,26 +99,36 @@ def leading_of(found: Sequence[Placed]) -> Sequence[Placed]:
     return [*takewhile(lambda placed: placed.component.negated, found)]
 
 
-def check_plain(found: Sequence[Placed], report: Report) -> None:
-    """Report components of a conjunction that are repeated, optional or negated, or follow others."""
+def check_plain(found: Sequence[Placed], order: Order, report: Report) -> None:
+    """Report components of a conjunction, or disjunction, that are repeated, negated, or follow others."""
     _check_windows(found, report)
+    whole, alone, grouped = (
+        f"a {order}",
+        "The event before it may be of any component",
+        (
+            "Where events may come in any order nothing says where a group or what is forbidden ends: "
+            "write a sequence, or two rules."
+        ),
+    )
+    if order == "disjunction":
+        whole, alone = "a disjunction of sequences", "Its sequences are of single events with any between"
+        grouped = "Its sequences are of single events: write a rule for each of them."
     for placed in found:
         component = placed.component
         if component.follows == "strict":
             report.add(
                 placed.place,
-                'must not have "follows: strict" in a conjunction',
+                f'must not have "follows: strict" in {whole}',
                 quote(component.name),
-                "The event before it may be of any component: leave it out, or write a sequence alone.",
+                f"{alone}: leave it out, or write a sequence alone.",
             )
         if component.negated or component.times is not None:
             what = "negated" if component.negated else f"times: {component.times}"
             report.add(
                 placed.times,
-                "must stand for one event in a conjunction",
+                f"must stand for one event in {whole}",
                 f"{quote(component.name)}, {what}",
-                "Where events may come in any order nothing says where a group or what is forbidden ends: "
-                "write a sequence, or two rules.",
+                grouped,
             )
 
 

@@ -37,8 +37,8 @@ def check_strategy(rule: Section, pattern: Pattern) -> None:
         got = "strict contiguity"
     if any(component.follows == "strict" for component in pattern.components):
         got = "follows: strict"
-    if pattern.order == "conjunction":
-        got = "a conjunction"
+    if pattern.order != "sequence":
+        got = f"a {pattern.order}"
     if any(component.times or component.negated for component in pattern.components):
         got = "repeated, optional or negated components"
     if got:

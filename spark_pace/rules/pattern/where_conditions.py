@@ -31,7 +31,7 @@ def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bo
     """Read the conditions, in order, each with the components that it names; wrong ones are left out.
 
     `opened` is True if an event opens the rule's span. A condition about that event alone counts as one about
-    the first component.
+    the first component, of a disjunction that of each alternative.
     """
     node = rule.node("where")
     scalar = None if node is None else as_expression(node, rule.report)
@@ -43,10 +43,11 @@ def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bo
     for place, expr in compile_parts(scalar, scope, rule.report):
         conjunct = asked(expr, components)
         if not conjunct.components and OPENING_EVENT in names_in(expr):
-            conjunct = replace(conjunct, components=(0,))
-        if conjunct.components:
+            found += [replace(conjunct, components=(one[0],)) for one in listed.alternatives]
+        elif conjunct.components:
             _check_negated([components[index] for index in conjunct.components], place, rule.report)
             _check_members(conjunct, components, place, rule.report)
+            _check_alternatives(conjunct, listed, place, rule.report)
             _check_leading(rule, listed, expr, (conjunct.components, place))
             _check_optional_last(listed, conjunct, place, rule.report)
             found.append(conjunct)
@@ -84,6 +85,18 @@ def _check_members(conjunct: Conjunct, components: Sequence[Component], place: P
                 "An event stands for one of them: write a condition for each of them, joined by and, or give "
                 "the disjunction a name and write the condition with that.",
             )
+
+
+def _check_alternatives(conjunct: Conjunct, listed: Listed, place: Place, report: Report) -> None:
+    """Report a condition that names components of two alternatives, of which one is in a match."""
+    if not any({*conjunct.components} <= {*one} for one in listed.alternatives):
+        names = [quote(listed.components[index].name) for index in conjunct.components]
+        report.add(
+            place,
+            "must name components of one alternative",
+            " and ".join(names),
+            "A match has the events of one alternative: write a condition for each of them, joined by and.",
+        )
 
 
 def _check_optional_last(listed: Listed, conjunct: Conjunct, place: Place, report: Report) -> None:

@@ -24,6 +24,7 @@ from spark_pace.core.plan.rule import (
 from spark_pace.core.plan.shape import optional_last_of, shape_of
 from tests.support.absence_strategies import absent_rules, with_absences
 from tests.support.aggregate_strategies import aggregate_rules
+from tests.support.alternative_strategies import alternative_rules
 from tests.support.disjunction_strategies import disjunctive_rules
 from tests.support.draws import chosen, composite
 from tests.support.ending_strategies import ending_rules
@@ -192,14 +193,18 @@ def _late_rules(others: list[Rules]) -> list[Rules]:
         found += [optional_last_rules((context,)), optional_last_rules((context,), spans())]
     found += [optional_last_rules().flatmap(forgetful), optional_last_rules().flatmap(with_absences)]
     found += [further_rules().flatmap(forgetful)]
-    return [*found, optional_last_rules(spans=predicate_spans(), opened=True), *_rules_of_neighbours()]
+    return [*found, optional_last_rules(spans=predicate_spans(), opened=True), *_latest_rules()]
 
 
-def _rules_of_neighbours() -> list[Rules]:
-    """Rules with groups that directly follow each other."""
+def _latest_rules() -> list[Rules]:
+    """Rules with groups that directly follow each other, and disjunctions of sequences."""
     found = [neighbouring_rules((context,), inside) for context in CONTEXTS for inside in (None, spans())]
     found += [neighbouring_rules(spans=predicate_spans(), opened=True)]
-    return [*found, neighbouring_rules().flatmap(forgetful)]
+    found += [neighbouring_rules().flatmap(forgetful)]
+    for context in CONTEXTS:
+        found += [alternative_rules((context,), inside) for inside in (None, None, spans())]
+    found += [alternative_rules(spans=predicate_spans(), opened=True), alternative_rules(earlier=True)]
+    return [*found, alternative_rules().flatmap(forgetful)]
 
 
 KINDS_OF_RULES = (
@@ -207,6 +212,7 @@ KINDS_OF_RULES = (
     "conjunction",
     "inner sequence",
     "disjunction",
+    "alternatives",
     "where",
     "arithmetic",
     "join",
@@ -281,7 +287,7 @@ def _form_without_pattern(rule: Rule) -> str:
 
 def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
     yield str(pattern.context)
-    yield pattern.order
+    yield "alternatives" if pattern.order == "disjunction" else pattern.order
     if pattern.within is None:
         yield "no window"
     else:
@@ -289,7 +295,7 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
         yield "within both" if time and events else "within time" if time else "within events"
     if pattern.where:
         yield "where"
-    if any(one.is_order for one in pattern.where):
+    if pattern.order == "conjunction" and any(one.is_order for one in pattern.where):
         yield "inner sequence"
     for one in pattern.where:
         if any(isinstance(node, Previous) for node in walk(one.expr)):

@@ -15,7 +15,7 @@ from typing import Any
 from spark_pace.core.expr import Expr
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Conjunct, GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
-from spark_pace.core.plan.shape import sequences_of
+from spark_pace.core.plan.shape import alternatives_of, sequences_of
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.matches import evaluate
@@ -139,6 +139,8 @@ class _Maker:
     def _order(self, pattern: Pattern) -> list[int]:
         """The components that take events, in an order in which events make a match."""
         order = [index for index, one in enumerate(pattern.components) if not one.negated]
+        if pattern.order == "disjunction":
+            return list(self.random.choice(alternatives_of(pattern)))
         if pattern.order == "conjunction":
             self.random.shuffle(order)
             for sequence in sequences_of(pattern):

@@ -46,7 +46,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("is_rid_of_closed",),
-        (*ANY_ORDER, "close window", "latest, zero", "earliest, zero", "merge selection"),
+        (*ANY_ORDER, "alternatives", "close window", "latest, zero", "earliest, zero", "merge selection"),
         "it is for sequences whose selections close, and whose matches do not wait",
     ),
     Impossible(
@@ -86,7 +86,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         ("is_pruned",),
-        (*ANY_ORDER, "optional first", *SPANS),
+        (*ANY_ORDER, "alternatives", "optional first", *SPANS),
         "it is for negated components before one event of sequences, and inside spans nothing is kept",
     ),
     Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),

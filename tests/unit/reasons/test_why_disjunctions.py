@@ -43,3 +43,35 @@ def test_of_conditions_that_are_looked_up_the_one_of_its_component_is_told(tmp_p
     within: 5 s"""
     answer = told(tmp_path, "a=1 c=2", either, 1)
     assert "selection 0, a#0, then c#1: a.x = c.x: 1 = 2 is false" in "\n".join(lines_of(answer))
+
+
+ALTERNATIVES = """pattern:
+      disjunction:
+        - sequence: [a: type = 'a', b: type = 'b']
+        - sequence: [c: type = 'c', d: type = 'd']
+    within: 5 s"""
+
+
+@pytest.mark.parametrize(
+    ("events", "context", "at", "shown"),
+    [
+        ("a d", "each, zero", 0, "selection 0, a#0: waits for b"),
+        (
+            "a d",
+            "each, zero",
+            1,
+            "selection 0, nothing, then d#1: no c before it begins its alternative in the selection",
+        ),
+        (
+            "a c d b",
+            "each, selected",
+            0,
+            "selection 0, a#0, then b#3: #2 closed the selection that #0 opened",
+        ),
+    ],
+)
+def test_each_alternative_is_followed_by_itself(
+    tmp_path: Path, events: str, context: str, at: int, shown: str
+) -> None:
+    rule = f"{ALTERNATIVES}\n    context: {context}"
+    assert shown in "\n".join(lines_of(told(tmp_path, events, rule, at)))

@@ -107,6 +107,21 @@ def test_checkpoints_compare_the_order_of_a_sequence_in_a_conjunction(tmp_path: 
     assert not any("where" in one for one in parts)
 
 
+def test_checkpoints_compare_the_alternatives_of_a_disjunction(tmp_path: Path) -> None:
+    a, b, c = "a: kind = 'a'", "b: kind = 'b'", "c: kind = 'c'"
+    written = [
+        f"{{sequence: [{a}, {b}]}}, {c}",
+        f"{a}, {{sequence: [{b}, {c}]}}",
+        f"{{sequence: [{a}, {b}, {c}]}}",
+    ]
+    rules = [f"name: r{n}, pattern: {{disjunction: [{one}]}}, within: 1 s" for n, one in enumerate(written)]
+    assert [rule_parts(rule)["order"] for rule in load(tmp_path, *rules)] == [
+        "disjunction; a, then b",
+        "disjunction; b, then c",
+        "disjunction; a, then b, then c",
+    ]
+
+
 def test_a_condition_over_a_group_alone_is_one_on_the_candidate(tmp_path: Path) -> None:
     pattern = load_pattern(tmp_path, f"{ALL}, where: count(g) > 2 and avg(g.x) > 1.5 and last(g.kind) <> 'z'")
     assert conditions(pattern) == [

@@ -10,4 +10,4 @@ from spark_pace.core.match.search.search import Search
 
 def searches_of(search: Search) -> ModuleType:
     """The module with the searches for candidates of a sequence, or of a conjunction."""
-    return conjunction_search if search.pattern.order == "conjunction" else sequence_search
+    return conjunction_search if search.pattern.order != "sequence" else sequence_search

@@ -112,6 +112,39 @@ def decided(search: Search, used: Ints) -> Decided:
     return Decided(np.append(0, answers.ends[found]), members, roles, latest)
 
 
+class Turns:
+    """The searches for the least candidates of a simple sequence, terminator after terminator.
+
+    Attributes:
+        terminators: those that may end a candidate, ascending.
+    """
+
+    def __init__(self, search: Search, used: Ints) -> None:
+        """Note in `used`, `NO_ROW` for each row, at the turn of which terminator it is used up."""
+        self.terminators, starts, bounds = _hopeful(search)
+        self._used, self._sequence = used, _tables(search, LEAST, used)
+        self._all = _searches(self.terminators, starts, bounds, turns=self.terminators)
+
+    def found(self, first: int, last: int) -> Ints:
+        """int64[m, n], the matches of the terminators from one row to another; their events are used up."""
+        one = slice(*np.searchsorted(self.terminators, (first, last + 1)).tolist())
+        given, low, bounds, turns = (table[one] for table in self._all[:4])
+        searches = self._all._replace(given=given, low=low, bounds=bounds, turns=turns)
+        found = _run(self._sequence, searches).found
+        return found[found[:, 0] >= 0]
+
+    def tried(self, row: int) -> list[list[int]]:
+        """The rows of the match of one terminator, if it has one; they are not used up by that."""
+        found = self.found(row, row)
+        self._used[found] = NO_ROW
+        matches: list[list[int]] = found.tolist()
+        return matches
+
+    def use(self, rows: list[int], row: int) -> None:
+        """Use up these rows at the turn of a terminator."""
+        self._used[rows] = row
+
+
 def hopeful_ends(search: Search) -> Ints:
     """The terminators but for some that certainly end no candidate."""
     return _hopeful(search)[0]

@@ -8,6 +8,8 @@
 - in turn (`in_turn.py`): the least candidate of each terminator is searched without the events that those
   before it use up, by compiled code; where that does not take all conditions, and there are groups, negations
   or any order, by columns;
+- alternatives, of disjunctions: each by itself, in one of these ways, where no event matches components of
+  two of them; else in turn;
 - all candidates: of other conditions, all are made in order; one that needs a used event is dropped.
 
 A rule may ask for other ways by ``strategy``, where these are exact:
@@ -25,9 +27,11 @@ import numpy as np
 from spark_pace.core.columns import SPENT, USED, USED_OPEN, Ints, marks_of
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.compiled import sets
+from spark_pace.core.match.compiled_search import alternative_search
 from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
 from spark_pace.core.match.contexts.in_turn import in_turn
 from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
@@ -45,13 +49,34 @@ def earliest_selected(stream: Stream, pattern: Pattern, search: Search) -> Found
         search: the pattern over the stream.
     """
     openings, how = _openings(stream, search), search.techniques.unused.how
-    if how == "in turn" or pattern.order == "conjunction":
+    compiled = isinstance(search, Alternatives) and all(
+        one.techniques.unused.compiled for one in search.parts
+    )
+    if isinstance(search, Alternatives) and search.apart:
+        matrix = _of_each_alternative(search)
+    elif isinstance(search, Alternatives) and compiled:
+        matrix = alternative_search.decided(search)
+    elif how in ("in turn", "alternatives") or pattern.order == "conjunction":
         return in_turn(search, openings)
-    matrix = _matches(stream, pattern, search)
+    else:
+        matrix = _matches(stream, pattern, search)
     closes = np.full(len(openings), -1, np.int64)
     selection = np.searchsorted(openings, matrix[:, 0])
-    closes[selection] = matrix[:, -1]
+    closes[selection] = search.lasts(matrix)
     return search.found(openings, closes, selection, matrix)
+
+
+def _of_each_alternative(search: Alternatives) -> Ints:
+    """The matches of alternatives of which none uses up an event of another, in the order of their ends."""
+    found = [np.zeros((0, search.steps), np.int64)]
+    for number, part in enumerate(search.parts):
+        if part.techniques.unused.how == "in turn":
+            own = in_turn(part, part.initiators).members.reshape(-1, part.steps)
+        else:
+            own = _matches(part.stream, part.pattern, part)
+        found.append(search.padded(number, own))
+    matrix = np.concatenate(found)
+    return matrix[np.argsort(search.lasts(matrix))]
 
 
 def _matches(stream: Stream, pattern: Pattern, search: Search) -> Ints:

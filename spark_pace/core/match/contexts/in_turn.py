@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import MASK, NO_ROW, SPENT, SPENT_BITS, UNUSED, Ints
 from spark_pace.core.match.compiled_search import searches_of
-from spark_pace.core.match.first import chosen
+from spark_pace.core.match.first import chosen, least
 from spark_pace.core.match.found_matches import Decided, Found
 from spark_pace.core.match.release import settling
 from spark_pace.core.match.search.any_order import search_of
@@ -114,8 +114,15 @@ class _Step:
         mask = np.where(is_used, np.uint16(0), stream.mask[rows])
         events = with_column(stream.events.take(pa.array(rows)), MASK, mask)
         inside = search_of(Stream(events, starts), pattern)
-        best, latest = chosen(inside, starts + terminators - first, starts, backwards=False)
-        self.found = np.flatnonzero(best[:, 0] >= 0)
-        self.latest = np.where(latest >= 0, rows[latest], -1)
-        sets = inside.production_sets(best[self.found])
+        ends = starts + terminators - first
+        if search.trailing:
+            best, latest = chosen(inside, ends, starts, backwards=False)
+            self.found = np.flatnonzero(best[:, 0] >= 0)
+            self.latest = np.where(latest >= 0, rows[latest], -1)
+            best = best[self.found]
+        else:
+            best = least(inside, ends, starts)
+            self.found = np.searchsorted(ends, inside.lasts(best))
+            self.latest = np.full(len(ends), -1)
+        sets = inside.production_sets(best)
         self.offsets, self.members, self.roles = sets[0], rows[sets[1]], sets[2]

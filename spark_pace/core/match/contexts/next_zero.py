@@ -25,7 +25,7 @@ def next_zero(stream: Stream, pattern: Pattern, search: Search, owned: tuple[int
     end = window_end(stream, openings, pattern.within)
     selection, matrix = walk(search, Ranges(openings, openings, end))
     closes = np.full(len(openings), -1, np.int64)
-    closes[selection] = matrix[:, -1]
+    closes[selection] = search.lasts(matrix)
     return search.varied(walking=True).found(openings, closes, selection, matrix)
 
 
@@ -35,7 +35,7 @@ def closings(search: Search, openings: Ints, end: Ints) -> Ints:
         return completions(search, openings, end)
     closes = np.full(len(openings), -1, np.int64)
     selection, matrix = walk(search, Ranges(openings, openings, end))
-    closes[selection] = matrix[:, -1]
+    closes[selection] = search.lasts(matrix)
     return closes
 
 

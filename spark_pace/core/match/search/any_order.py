@@ -16,6 +16,7 @@ from functools import reduce
 import numpy as np
 
 from spark_pace.core.columns import Ints, has_bit
+from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import Comparison, is_comparison
 from spark_pace.core.match.search.search import Search
@@ -207,4 +208,6 @@ class AnyOrder(Search):
 
 def search_of(stream: Stream, pattern: Pattern) -> Search:
     """A pattern over a stream, ready to be searched."""
+    if pattern.order == "disjunction":
+        return Alternatives(stream, pattern)
     return AnyOrder(stream, pattern) if pattern.order == "conjunction" else Search(stream, pattern)

@@ -117,7 +117,7 @@ def full(search: Search, matrix: Ints) -> Bools:
 def last_events(search: Search, matrix: Ints) -> Ints:
     """int64[m], the last row of each candidate, that of the component if it has one."""
     if search.between.shape.optional_last is None:
-        return matrix[:, -1]
+        return search.lasts(matrix)
     rows, lo, hi = behind(search, matrix)
     rows = np.append(rows, -1)  # an empty group may point here, but is not looked at
     return np.where(lo < hi, rows[hi - 1], matrix[:, -1])

@@ -21,11 +21,13 @@ from spark_pace.core.plan.shape import Gap, Shape, places_of, shape_of
 How: TypeAlias = (
     Literal["nearest", "walk", "first candidate", "all candidates"]  # of sequences, step by step
     | Literal["nearest set", "any order"]  # of conjunctions
+    | Literal["alternatives"]  # of disjunctions
     | Literal["in order", "in turn"]  # without the events that are used up
     | Strategy
 )
 
 Begin: TypeAlias = Literal["initiator", "terminator"]
+BEGINS: tuple[Begin, Begin] = ("initiator", "terminator")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,9 @@ class Techniques:
 @lru_cache(maxsize=4096)
 def choose(pattern: Pattern) -> Techniques:
     """The techniques of a checked pattern."""
+    if pattern.order == "disjunction":
+        forwards, backwards = (Technique(each, "alternatives") for each in BEGINS)
+        return Techniques(forwards, forwards, backwards, backwards)
     told = _Told(pattern)
     walk = _of_walk(told)
     return Techniques(_of_completion(told, walk), walk, _of_best(told, walk), _of_unused(told))

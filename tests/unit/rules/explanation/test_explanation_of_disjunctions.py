@@ -58,3 +58,28 @@ rules:
     assert step["equality"] == "b.x = a.x and a.x = c.y"
     assert step["evaluated"] == ["b.y >= a.y", "c.y > a.y"]
     assert explain_as_json(same)["key"]["join"] == "x"
+
+
+def test_the_cost_of_each_alternative_of_a_disjunction_of_sequences_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        """
+events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
+rules:
+  - name: r
+    pattern: {disjunction: [{sequence: [a: type = 'a', b: type = 'b']}, c: type = 'c']}
+    where: a.x + b.x > 3
+    within: 5 s
+""",
+        encoding="utf-8",
+    )
+    (rule,) = load_rules(path)
+    lines = explain(rule)
+    assert "  in order     a, then b" in lines
+    assert "               each initiator: each alternative by itself, as a sequence is" in lines
+    assert lines[-1] == (
+        "               grows with the tests: a, then b: initiators × (events of b in its window), at most: "
+        "until one fits; c: their number; each that matches is a match"
+    )
+    pattern = explain_as_json(rule)["pattern"]
+    assert (pattern["order"], pattern["sequences"]) == ("disjunction", [["a", "b"]])
