@@ -25,7 +25,7 @@ from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
-_PYTHON = re.compile(r"^\s*(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_PYTHON = re.compile(r"^\s*(?!org\.apache\.|java\.)(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
 _RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
@@ -93,14 +93,18 @@ def as_our_error(
         _of_the_machines(texts)
         or _of_kafka(texts)
         or _of_the_store(texts, checkpoint)
-        or _of_the_checkpoint(texts, _place(texts, checkpoint, at))
+        or _of_the_checkpoint(texts, _place(texts, checkpoint, at), checkpoint)
         or _of_the_workers(texts)
-        or SparkPaceError(f"{_where(at)}; got {got}. {do}")
+        or SparkPaceError(f"{_where(texts, checkpoint, at)}; got {got}. {do}")
     )
 
 
-def _where(at: str | None) -> str:
-    return "the query — must run" if at is None else f"{at} — must be a table that can be written to"
+def _where(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:
+    if at is not None:
+        return f"{at} — must be a table that can be written to"
+    if isinstance(checkpoint, StorePath) and any(str(checkpoint) in text for text in texts):
+        return f"{checkpoint} — must be read and written while the job runs"
+    return "the query — must run"
 
 
 def _text(error: Exception) -> str:
@@ -162,7 +166,7 @@ def _place(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:
     return at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}"
 
 
-def _of_the_checkpoint(texts: list[str], place: str) -> SparkPaceError | None:
+def _of_the_checkpoint(texts: list[str], place: str, checkpoint: AnyPath) -> SparkPaceError | None:
     """The error if Spark complains of the disk or of its own files; else None."""
     whole = "\n".join(texts)
     if _FULL.search(whole):
@@ -179,8 +183,10 @@ def _of_the_checkpoint(texts: list[str], place: str) -> SparkPaceError | None:
     if damaged:
         return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")
     if _STATE_LOST.search(whole):
-        got = _cause(texts).rstrip(". ")
-        return StateError(f"the checkpoint's state — must be as Spark wrote it; got: {got}. {RESTORE}")
+        must, got = "must be as Spark wrote it", _cause(texts).rstrip(". ")
+        # what a store has answered may have been cut where nobody could notice it
+        once_more = "Start the job again; if it says the same: " if isinstance(checkpoint, StorePath) else ""
+        return StateError(f"{checkpoint / 'state'} — {must}; got: {got}. {once_more}{RESTORE}")
     return None
 
 

@@ -119,4 +119,23 @@ def test_a_state_that_has_lost_a_file_is_told_as_damage() -> None:
     trace = f"Caused by: java.io.FileNotFoundException: {lost}\n\tat org.apache.hadoop.fs.s3a.S3AFileSystem.x"
     error = as_our_error(Raised(STATE, trace), IN_A_STORE)
     assert isinstance(error, StateError)
-    assert str(error).startswith("the checkpoint's state — must be as Spark wrote it; got: No such file")
+    assert str(error).startswith(
+        "s3a://flights/checkpoint/state — must be as Spark wrote it; got: No such file"
+    )
+    assert "Start the job again; if it says the same: Restore the whole checkpoint" in str(error)
+
+
+def test_what_fails_at_the_address_of_a_checkpoint_names_it() -> None:
+    lost = "java.io.FileNotFoundException: No such file or directory: s3a://flights/checkpoint/offsets"
+    error = as_our_error(Raised(STREAM, f"Caused by: {lost}\n\tat x"), IN_A_STORE)
+    must = "s3a://flights/checkpoint — must be read and written while the job runs"
+    assert str(error).startswith(
+        f"{must}; got No such file or directory: s3a://flights/checkpoint/offsets. Mend"
+    )
+
+
+def test_an_exception_of_java_between_the_lines_of_a_python_trace_is_not_its_cause() -> None:
+    text = f"{STREAM}\norg.apache.spark.sql.streaming.StreamingQueryException: An exception was raised"
+    cause = "Caused by: java.io.EOFException: Stream ended prematurely"
+    error = as_our_error(Raised(text, cause), CHECKPOINT)
+    assert str(error).startswith("the query — must run; got Stream ended prematurely. Mend")
