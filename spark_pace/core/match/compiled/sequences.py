@@ -65,6 +65,7 @@ def _enter(work: Work, turn: Turn, level: int) -> None:
     sequence, room, taken = work.sequence, work.room, work.room[TAKEN]
     own, bound = sequence.order[level], work.searches.bounds[turn.number, sequence.order[level]]
     placement = Placement(own, sequence.placed[level], taken, turn.at)
+    handing = 0  # the anchor before, if another row of it may let the group behind begin at a row that fits
     if sequence.step > 0:
         low, high = work.searches.low[turn.number], min(turn.end, bound)
         if own > 0 and (placement.mask >> (own - 1)) & 1:
@@ -72,11 +73,13 @@ def _enter(work: Work, turn: Turn, level: int) -> None:
             low = taken[own - 1] + 1 - ((gap[3] & gap[4]) | gap[10])
             if gap[11]:
                 begins = begins_behind(sequence, placement, own - 1)
+                if begins < high or sequence.further.numbers[own - 1] >= 0:  # else later rows lead further
+                    handing = 1 << (own - 1)
                 low, high = max(low, begins), min(high, begins + 1)
         if own < len(sequence.order) - 1 and (placement.mask >> (own + 1)) & 1:
             low = max(low, nearest_allowed(sequence, placement))
         first, stop, reason = span_of(sequence.searched, placement, low, high)
-        room[AT, level], room[STOP, level], room[REASONS, level] = first, stop, reason
+        room[AT, level], room[STOP, level], room[REASONS, level] = first, stop, reason | handing
     else:
         low = max(work.searches.low[turn.number], bound)
         if (placement.mask >> (own + 1)) & 1:
