@@ -13,6 +13,7 @@ from contextlib import suppress
 from random import Random
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import IO
+from urllib.parse import unquote
 
 HOST = "127.0.0.1"
 DELAYS = "delayed"  # the request is handed on later
@@ -37,6 +38,7 @@ class FaultyStore:
         endpoint: where clients reach it.
         happened: how often each fault happened; requests without one are not counted.
         requests: how many requests came.
+        asked: each of them: its method, its path with what is asked there, and the client's name for itself.
     """
 
     def __init__(self, port: int, share: float, seed: int, faults: tuple[str, ...] = FAULTS) -> None:
@@ -50,6 +52,7 @@ class FaultyStore:
         """
         self.happened: Counter[str] = Counter()
         self.requests = 0
+        self.asked: list[tuple[str, str, str]] = []
         self._store = (HOST, port)
         self._share, self._seed, self._faults = share, seed, faults
         self._lock = threading.Lock()
@@ -73,10 +76,13 @@ class FaultyStore:
         self._server.shutdown()
         self._server.server_close()
 
-    def _drawn(self) -> tuple[str, Random]:
-        """What happens to the next request; empty for nothing."""
+    def _drawn(self, head: bytes) -> tuple[str, Random]:
+        """What happens to a request; empty for nothing."""
+        method, path = head.split(b" ", 2)[:2]
+        agent = _fields(head).get("user-agent", "")
         with self._lock:
             self.requests += 1
+            self.asked.append((method.decode(), unquote(path.decode("latin-1")), agent))
             chance = Random(f"{self._seed} {self.requests}")
             fault = chance.choice(self._faults) if chance.random() < self._share else ""
             self.happened.update([fault] if fault else [])
@@ -87,7 +93,7 @@ class FaultyStore:
         with socket.create_connection(self._store) as store:
             from_client, from_store = client.makefile("rb"), store.makefile("rb")
             while (head := _head(from_client)) is not None:
-                fault, chance = self._drawn()
+                fault, chance = self._drawn(head)
                 if fault == CUTS:
                     return
                 if fault == DELAYS:
