@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-from spark_pace.io.files.store import store_of, told
+from spark_pace.io.files import requests
+from spark_pace.io.files.store import client, told
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 
@@ -83,6 +84,7 @@ def listed(folder: StorePath) -> tuple[list[str], list[str]]:
     """(the names of the objects right below a prefix, those of the prefixes there)."""
     with told(str(folder)):
         found = obstore.list_with_delimiter(_bucket(folder), folder.key)
+    requests.count_further_pages(len(found["objects"]) + len(found["common_prefixes"]))
     begin = len(folder.key) + 1 if folder.key else 0
     names = [entry["path"][begin:] for entry in found["objects"]]
     return [name for name in names if name], [key[begin:] for key in found["common_prefixes"]]
@@ -92,6 +94,12 @@ def remove(path: StorePath) -> None:
     """Remove an object if it is there."""
     with suppress(FileNotFoundError), told(str(path)):
         obstore.delete(_bucket(path), path.key)
+
+
+def remove_all(bucket: StorePath, paths: list[StorePath]) -> None:
+    """Remove those of the objects of a bucket that are there, by one request where a store allows that."""
+    with told(str(bucket)):
+        obstore.delete(_bucket(bucket), [path.key for path in paths])
 
 
 def _put_if(
@@ -109,4 +117,4 @@ def _put_if(
 
 
 def _bucket(path: StorePath, patience_s: int = WHILE_RUNNING_S) -> ObjectStore:
-    return store_of(path.bucket, path.settings, patience_s)
+    return client(path.bucket, path.settings, patience_s)

@@ -15,7 +15,9 @@ from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import from_url
 
 from spark_pace.errors import SetupError
+from spark_pace.io.files import requests
 from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened
+from spark_pace.io.files.requests import PAGE
 from spark_pace.io.files.store_failures import failure
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S, StoreSettings
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 FEW_OBJECTS = 5_000  # so many are listed by each look: five requests
-_PAGE = 1_000  # objects that a store lists by one request
 _PIECE_BYTES = 4 << 20
 _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
 
@@ -53,7 +54,7 @@ class Store:
     def require(self) -> None:
         """Ask the store for one name."""
         with told(self._address):
-            store = store_of(self._address, self._settings, AT_START_S)
+            store = client(self._address, self._settings, AT_START_S)
             next(iter(obstore.list(store, chunk_size=1)), None)
 
     def look(self, greatest: str) -> Iterator[str]:
@@ -65,12 +66,13 @@ class Store:
             self._sizes.clear()
         objects = 0
         with told(self._address):
-            for page in obstore.list(self._store, offset=behind or None, chunk_size=_PAGE):
+            for page in obstore.list(self._store, offset=behind or None, chunk_size=PAGE):
                 objects += len(page)
                 for found in page:
                     if found["size"] and _is_read(found["path"]):
                         self._sizes[found["path"]] = found["size"]
                         yield found["path"]
+        requests.count_further_pages(objects)
         if not behind:
             self._all_listed_s, self._objects = began_s, objects
 
@@ -99,7 +101,7 @@ class Store:
 
     @property
     def _store(self) -> ObjectStore:
-        return store_of(self._address, self._settings, WHILE_RUNNING_S)
+        return client(self._address, self._settings, WHILE_RUNNING_S)
 
 
 class StoreFile(io.RawIOBase):
@@ -173,8 +175,15 @@ class StoreFile(io.RawIOBase):
     def _range(self, wanted: int) -> memoryview:
         """So many bytes by a request of their own."""
         asked = (self._at, self._at + wanted)
+        requests.count()
         got = obstore.get(self._store, self._name, options={"range": asked, "if_match": self._tag})
         return memoryview(got.bytes())
+
+
+def client(address: str, settings: StoreSettings, patience_s: int) -> ObjectStore:
+    """The client of a store for one request, which is counted."""
+    requests.count()
+    return store_of(address, settings, patience_s)
 
 
 @lru_cache(maxsize=64)  # a process keeps its connections from task to task

@@ -6,12 +6,12 @@ import time
 
 import obstore
 
+from spark_pace.io.files import requests
 from spark_pace.io.files.place import LOOKED_AT_ALL_S
-from spark_pace.io.files.store import StoreFile, store_of, told
+from spark_pace.io.files.requests import PAGE
+from spark_pace.io.files.store import StoreFile, client, told
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 from spark_pace.io.files.tree import Stamp
-
-_PAGE = 1_000  # objects that a store lists by one request
 
 
 class StoreTree:
@@ -71,12 +71,14 @@ class StoreTree:
 
     def _listed(self, folder: str | None) -> dict[str, int]:
         with told(self._address):
-            pages = obstore.list(self._store, prefix=folder, chunk_size=_PAGE)
-            return {found["path"]: found["size"] for page in pages for found in page}
+            pages = obstore.list(self._store, prefix=folder, chunk_size=PAGE)
+            listed = {found["path"]: found["size"] for page in pages for found in page}
+        requests.count_further_pages(len(listed))
+        return listed
 
     def _shown(self, name: str) -> str:
         return f"{self._address}/{name}"
 
     @property
     def _store(self) -> obstore.store.ObjectStore:
-        return store_of(self._address, self._settings, self._patience_s)
+        return client(self._address, self._settings, self._patience_s)
