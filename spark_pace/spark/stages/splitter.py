@@ -14,6 +14,7 @@ from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.io.files import requests
 from spark_pace.io.metrics import null_in_all
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
@@ -60,7 +61,7 @@ class SplitterHost:
 
         if any(isinstance(planned.rule.fold, PythonFold) for planned in self.plan.rules):
             _process.start()
-        slot = self.slot_of_key[int(key[0])]
+        slot, asked_before = self.slot_of_key[int(key[0])], requests.so_far()
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
         ]
@@ -83,11 +84,13 @@ class SplitterHost:
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
             "matches_waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
+            "store_requests": requests.so_far() - asked_before,
         }
         rows = lanes.rows(slot, self.parts)
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
         if slot == 0:  # every slot knows all tasks' progress, so one reports it
             stats |= _of_all_tasks(reports)
+            stats["store_requests"] += sum(report["store_requests"] for report in reports)
             stats |= output.of_sources
             stats["late_files"] = [asdict(file) for file in output.late_files]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]

@@ -73,7 +73,7 @@ def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) ->
     splitter = SlotSplitter(plan, 0)
     frames = [frame for _, frame in pack(plan, sift(plan, events, Past(splitter.frontier_us)).events)]
     output = splitter.step(frames, Progress(count, finish=True))
-    stats = {**output.stats, "slot": 0, "state_bytes": 0, "chunks": [], "finish": True}
+    stats = {**output.stats, "slot": 0, "state_bytes": 0, "store_requests": 0, "chunks": [], "finish": True}
     rows = [(0, RESULT, operate(plan, lane, call)) for lane in output.lanes]
     table = pa.Table.from_batches(to_batches([*rows, (0, STATS, json.dumps(stats).encode())], "part"))
     session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda name, value: None))
