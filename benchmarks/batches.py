@@ -201,7 +201,7 @@ def timed(parts: Parts) -> Iterator[None]:
         patch.object(merger.MergerHost, "__call__", begun),
         patch.object(DataFrame, "toArrow", noted(lambda *_: "rows from Spark", DataFrame.toArrow)),
         patch.object(merger, "merge", noted(lambda *_: "merge", core_merger.merge)),
-        patch.object(merger, "write_begin", noted(lambda *_: "sequence file", batch_begin.write_begin)),
+        patch.object(batch_begin, "write_begin", noted(lambda *_: "sequence file", batch_begin.write_begin)),
         patch.object(
             DeltaTables, "append", noted(lambda _, table, *__: f"append {table}", DeltaTables.append)
         ),

@@ -53,6 +53,7 @@ MEASUREMENTS = {
     "growth": Measurement("growth", "each stage of a batch as events, carried events and matches grow"),
     "tasks": Measurement("tasks", "what Spark takes to schedule a task"),
     "network": Measurement("network", "two executors on machines of their own, by bandwidth (as root)", ()),
+    "stores": Measurement("stores", "a batch in an object store beside one on a disk", ()),
     "cores": Measurement("cores", "two slots beside one"),
     "starts": Measurement("starts", "from the command to the first result"),
     "catchup": Measurement("catchup", "a backlog in Kafka, beside Spark's own reader", FULL),

@@ -210,9 +210,9 @@ def _host(
 ) -> Callable[..., MergerHost]:
     """What makes the writer of a query's batches, which goes on only while this job holds the checkpoint."""
 
-    def claimed(batch_id: int) -> None:
+    def claimed(batch_id: int) -> bytes:
         stop.require_held()
-        claim(checkpoint, batch_id, partial(planned_offsets, spark))
+        return claim(checkpoint, batch_id, partial(planned_offsets, spark))
 
     require = partial(_require_all, same, stop.require_held)
     return partial(

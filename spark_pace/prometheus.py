@@ -32,6 +32,10 @@ _GAUGES = {
     "idle_sources": ("idle_sources", "Sources that are left out because they lag too far behind."),
     "batch_seconds": ("batch_seconds", "Seconds that the last batch took, without the wait for it."),
     "batch_records": ("records", "Records of the last batch."),
+    "batch_store_requests": (
+        "store_requests",
+        "Counted requests of the last batch to object stores.",
+    ),
 }
 _ALERTS: dict[str, tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], str]] = {
     "alerts_waiting": (GaugeMetricFamily, "Rows that are not sent yet."),

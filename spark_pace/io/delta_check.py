@@ -1,13 +1,15 @@
-"""Checks, before a query starts, that the job's tables are complete and belong to its checkpoint."""
+"""Checks, before a query starts, that the job's tables are complete, fit it and belong to its checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
+from deltalake.schema import PrimitiveType
 
 from spark_pace.errors import StateError
 from spark_pace.io.files.table_place import TablePlace
@@ -62,3 +64,41 @@ def _require_files(place: TablePlace, sizes: dict[str, int]) -> None:
         if "://" not in name and there.get(name) != size:
             must, got = "must have all its files as they were written", f"none or another {name}"
             raise StateError(f"{place} — {must}; got {got}. {_RESTORE}")
+
+
+def require_columns(root: str | Path | TablePlace, schemas: Mapping[str, pa.Schema]) -> None:
+    """Refuse schemas that do not fit the tables that are in a place.
+
+    Raises:
+        StateError: a table has a column with the same name and another type.
+    """
+    for table, schema in schemas.items():
+        place = TablePlace.of(root) / table
+        if (there := place.found()) is not None:
+            missing_columns(place, there.schema(), Schema.from_arrow(schema))
+
+
+def missing_columns(place: TablePlace, there: Schema, wanted: Schema) -> list[str]:
+    """The names of the columns to add. A table takes names for equal that differ in letter case only.
+
+    Raises:
+        StateError: the table has the column with another spelling or type.
+    """
+    types, known = _types(there), {field.name.lower(): field.name for field in there.fields}
+    for name, kind in _types(wanted).items():
+        same = known.get(name.lower())
+        if same is not None and (same != name or types[same] != kind):
+            must = f"must have a column {name} of type {kind.upper()}"
+            got = f"{same} of type {types[same].upper()}"
+            do = "Give what is emitted another name, or choose another sink."
+            raise StateError(f"{place} — {must}; got {got}. {do}")
+    return [field.name for field in wanted.fields if field.name.lower() not in known]
+
+
+def _types(schema: Schema) -> dict[str, str]:
+    """The columns of a table with Spark's names of their types."""
+    texts = {
+        field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
+        for field in schema.fields
+    }
+    return {name: "bigint" if text == "long" else text for name, text in texts.items()}

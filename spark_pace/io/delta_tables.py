@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError
-from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
 from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
-from spark_pace.errors import ConfigError, SetupError, StateError, one_line
-from spark_pace.io.delta_check import require_own_tables
+from spark_pace.errors import ConfigError, SetupError, one_line
+from spark_pace.io.delta_check import missing_columns, require_columns, require_own_tables
 from spark_pace.io.delta_file import write_file
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 from spark_pace.io.files.table_place import TablePlace
@@ -61,8 +67,9 @@ CHANGES_SCHEMA = pa.schema(
 # meanwhile, delta-rs (1.6) joins them once more and keeps their rows twice. A commit reads the log from its
 # last checkpoint on, each entry in a thread of its own: with a checkpoint every 20 entries it takes half the
 # time, and a third of the threads, that it takes with delta-rs's 100.
+_CHECKPOINT_EVERY = 20
 PROPERTIES = {
-    "delta.checkpointInterval": "20",
+    "delta.checkpointInterval": str(_CHECKPOINT_EVERY),
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.logRetentionDuration": "interval 1 days",
 }
@@ -91,7 +98,8 @@ class DeltaTables:
         self._root = replace(TablePlace.of(root), patience_s=WHILE_RUNNING_S)
         self._app_id = app_id
         self._owner = SinkOwner(self._root, app_id)
-        self._open: dict[str, tuple[DeltaTable, int, int]] = {}  # of a store: its version, the last batch
+        # of a store: a table as it was before the last append, its version then, the batch of that append
+        self._open: dict[str, tuple[DeltaTable, int, int]] = {}
 
     def place(self, table: str) -> TablePlace:
         """Where a table lies."""
@@ -195,15 +203,30 @@ class DeltaTables:
         there, done = self._opened(table)
         if done >= batch_id:
             return
+        before = there.version()
         once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
+        hooks = _hooks(before + 1)
         if _is_plain(there, rows) and not place.is_in_hadoop:
             if rows.num_rows and not written:
                 written.append(write_file(place, rows))
-            there.create_write_transaction([*written], "append", there.schema(), commit_properties=once)
+            there.create_write_transaction(
+                [*written],
+                "append",
+                there.schema(),
+                commit_properties=once,
+                post_commithook_properties=hooks,
+            )
         else:
-            write_deltalake(there, rows, mode="append", schema_mode="merge", commit_properties=once)
+            write_deltalake(
+                there,
+                rows,
+                mode="append",
+                schema_mode="merge",
+                commit_properties=once,
+                post_commithook_properties=hooks,
+            )
         if place.is_in_store:
-            self._open[table] = there, there.version(), batch_id
+            self._open[table] = there, before, batch_id
 
     def _opened(self, table: str) -> tuple[DeltaTable, int]:
         """A table and the last batch that was appended to it.
@@ -212,9 +235,9 @@ class DeltaTables:
         has written since: perhaps a job that has taken the checkpoint over.
         """
         if table in self._open:
-            there, version, done = self._open.pop(table)
-            there.update_incremental()
-            return there, done if there.version() == version else self._last(there)
+            there, before, done = self._open.pop(table)
+            there.update_incremental()  # delta-rs leaves it as it was before its own commit
+            return there, done if there.version() == before + 1 else self._last(there)
         there = self.place(table).table()
         return there, self._last(there)
 
@@ -244,12 +267,20 @@ class DeltaTables:
                 threading.Event().wait(_PAUSE_S)
 
 
+def _hooks(version: int) -> PostCommitHookProperties:
+    """What follows the commit of a version; old entries are looked for only where a checkpoint is written.
+
+    For that takes a list of the whole log.
+    """
+    return PostCommitHookProperties(cleanup_expired_logs=version % _CHECKPOINT_EVERY == 0)
+
+
 def _prepare(place: TablePlace, schema: pa.Schema) -> None:
     there = DeltaTable.create(
         place.address, schema, mode="ignore", configuration=PROPERTIES, storage_options=place.options
     )
     wanted = Schema.from_arrow(schema)
-    missing = _missing(place, _types(there.schema()), _types(wanted))
+    missing = missing_columns(place, there.schema(), wanted)
     if missing:
         there.alter.add_columns([field for field in wanted.fields if field.name in missing])
 
@@ -261,44 +292,6 @@ def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
     fields = {field.name: field for field in table.schema().fields}
     free = all(field.nullable and not field.metadata for field in fields.values())
     return free and fields.keys() >= set(rows.column_names)
-
-
-def require_columns(root: str | Path | TablePlace, schemas: Mapping[str, pa.Schema]) -> None:
-    """Refuse schemas that do not fit the tables that are in a place.
-
-    Raises:
-        StateError: a table has a column with the same name and another type.
-    """
-    for table, schema in schemas.items():
-        place = TablePlace.of(root) / table
-        if (there := place.found()) is not None:
-            _missing(place, _types(there.schema()), _types(Schema.from_arrow(schema)))
-
-
-def _missing(place: TablePlace, there: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """The names of the columns to add. A table takes names for equal that differ in letter case only.
-
-    Raises:
-        StateError: the table has the column with another spelling or type.
-    """
-    known = {name.lower(): name for name in there}
-    for name, kind in wanted.items():
-        same = known.get(name.lower())
-        if same is not None and (same != name or there[same] != kind):
-            must = f"must have a column {name} of type {kind.upper()}"
-            got = f"{same} of type {there[same].upper()}"
-            do = "Give what is emitted another name, or choose another sink."
-            raise StateError(f"{place} — {must}; got {got}. {do}")
-    return [name for name in wanted if name.lower() not in known]
-
-
-def _types(schema: Schema) -> dict[str, str]:
-    """The columns of a table with Spark's names of their types."""
-    texts = {
-        field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
-        for field in schema.fields
-    }
-    return {name: "bigint" if text == "long" else text for name, text in texts.items()}
 
 
 def view_sql(rule: Rule, root: str) -> str:

@@ -82,6 +82,9 @@ class BatchReport(Counts):
     lookups: dict[str, str]  # the version of each side table that the batch has joined
     # attributes that are null in every record of the batch; None if it has none
     absent: list[str] | None = None
+    # to object stores, as far as this program's own code asks for them: those of the batch's tasks, and those
+    # of the driver since the row of the batch before; without Spark's, delta-rs's, and looks for new files
+    store_requests: Annotated[int, SLOTS] = 0
     # for each attribute that the header of a CSV file lacks, the message about it
     lacking: dict[str, str] = field(default_factory=dict)
     # of `batch_seconds`: until tasks have found all (`tasks`), until it is in order (`merger`), and `tables`

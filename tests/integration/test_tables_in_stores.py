@@ -80,6 +80,24 @@ def test_a_log_is_read_commit_by_commit_and_from_its_checkpoints(place: TablePla
     assert numbers(place) == [*range(27)]
 
 
+def test_an_append_to_a_table_of_a_store_reads_no_commit_again_until_another_writes(
+    server: StoreServer, bucket: str
+) -> None:
+    proxy = FaultyStore(int(server.endpoint.rpartition(":")[2]), 0.0, 1)
+    place = in_store(server, f"s3a://{bucket}/out", proxy.endpoint)
+    tables, asked = made(place), list[int]()
+    for batch in range(12):
+        if batch == 8:
+            DeltaTables(place, "other").append("matches", rows(100), 0)
+        before = proxy.requests
+        tables.append("matches", rows(batch), batch)
+        asked.append(proxy.requests - before)
+    proxy.close()
+    assert asked[1:8] + asked[9:] == [9] * 10
+    assert asked[8] > 15
+    assert numbers(in_store(server, place.address, server.endpoint)) == [*range(12), 100]
+
+
 def test_columns_are_added_and_others_refused(place: TablePlace) -> None:
     tables = made(place)
     tables.append("matches", rows(0), 0)

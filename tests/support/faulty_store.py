@@ -14,6 +14,7 @@ from contextlib import suppress
 from random import Random
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import IO
+from urllib.parse import unquote
 
 HOST = "127.0.0.1"
 DELAYS = "delayed"  # the request is handed on later
@@ -38,6 +39,7 @@ class FaultyStore:
         endpoint: where clients reach it.
         happened: how often each fault happened; requests without one are not counted.
         requests: how many requests came.
+        asked: each of them: its method, its path with what is asked there, and the client's name for itself.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class FaultyStore:
         """
         self.happened: Counter[str] = Counter()
         self.requests = 0
+        self.asked: list[tuple[str, str, str]] = []
         self._store = (HOST, port)
         self._share, self._seed, self._faults, self._of = share, seed, faults, re.compile(of.encode())
         self._drawn_for = 0
@@ -79,9 +82,12 @@ class FaultyStore:
         self._server.server_close()
 
     def _drawn(self, head: bytes) -> tuple[str, Random]:
-        """What happens to the next request; empty for nothing."""
+        """What happens to a request; empty for nothing."""
+        method, path = head.split(b" ", 2)[:2]
+        agent = _fields(head).get("user-agent", "")
         with self._lock:
             self.requests += 1
+            self.asked.append((method.decode(), unquote(path.decode("latin-1")), agent))
             may_fail = self._of.search(head.partition(b"\r\n")[0]) is not None
             self._drawn_for += may_fail
             chance = Random(f"{self._seed} {self._drawn_for}")

@@ -54,6 +54,7 @@ def batch(number: int, **changed: object) -> BatchReport:
         "longest_lane_predicted": None,
         "over_bound": None,
         "lookups": {},
+        "store_requests": 17,
         "stage_seconds": {"tasks": 1.0, "merger": 0.375, "tables": 0.125},
     }
     return BatchReport(**(values | changed))  # type: ignore[arg-type]
@@ -95,6 +96,7 @@ def test_counters_are_summed_over_batches_and_gauges_are_of_the_last_one() -> No
     assert found["spark_pace_matches_total fall"] == 1
     assert found["spark_pace_pending_events"] == 40
     assert found["spark_pace_carried_events"] == 5
+    assert found["spark_pace_batch_store_requests"] == 17
     assert found["spark_pace_last_batch_timestamp_seconds"] == 101.5
     assert found["spark_pace_frontier_timestamp_seconds"] == 1
     assert found["spark_pace_newest_event_timestamp_seconds"] == 9

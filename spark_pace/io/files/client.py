@@ -15,6 +15,8 @@ from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import from_url
 
 from spark_pace.errors import SetupError
+from spark_pace.io.files import requests
+from spark_pace.io.files.requests import PAGE
 from spark_pace.io.files.store_failures import breaks_off, failure
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _T = TypeVar("_T")
-_PAGE = 1_000  # objects that a store lists by one request
 _PAUSE_S = 0.2  # before a request is made again whose answer broke off
 _DEBUG = "\n\nDebug source"  # the library adds its own structures behind its words
 
@@ -60,6 +61,15 @@ def asked(shown: str, ask: Callable[[], _T], patience_s: int = WHILE_RUNNING_S) 
         FileNotFoundError: there is no such object.
         SetupError: the request has failed.
     """
+
+    def counted() -> _T:
+        requests.count()
+        return ask()
+
+    return _tried(shown, counted, patience_s)
+
+
+def _tried(shown: str, ask: Callable[[], _T], patience_s: int) -> _T:
     until_s = time.monotonic() + patience_s
     with told(shown):
         while True:
@@ -92,16 +102,20 @@ def listed(
     def page() -> Sequence[ObjectMeta]:
         nonlocal pages
         if pages is None:  # at first, and after an answer that broke off
-            pages = iter(obstore.list(store, folder, offset=behind or None, chunk_size=_PAGE))
+            requests.count()
+            pages = iter(obstore.list(store, folder, offset=behind or None, chunk_size=PAGE))
         try:
             return next(pages, [])
         except BaseError:
             pages = None
             raise
 
-    while found := asked(shown, page, patience_s):
+    objects = 0
+    while found := _tried(shown, page, patience_s):
+        objects += len(found)
         behind = found[-1]["path"]
         yield from found
+    requests.count_further_pages(objects)
 
 
 @contextmanager

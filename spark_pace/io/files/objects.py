@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 
+from spark_pace.io.files import requests
 from spark_pace.io.files.client import asked, store_of, told
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
@@ -86,6 +87,7 @@ def written_at(path: StorePath) -> float | None:
 def listed(folder: StorePath) -> tuple[list[str], list[str]]:
     """(the names of the objects right below a prefix, those of the prefixes there)."""
     found = asked(str(folder), lambda: obstore.list_with_delimiter(_bucket(folder), folder.key))
+    requests.count_further_pages(len(found["objects"]) + len(found["common_prefixes"]))
     begin = len(folder.key) + 1 if folder.key else 0
     names = [entry["path"][begin:] for entry in found["objects"]]
     return [name for name in names if name], [key[begin:] for key in found["common_prefixes"]]
@@ -95,6 +97,11 @@ def remove(path: StorePath) -> None:
     """Remove an object if it is there."""
     with suppress(FileNotFoundError):
         asked(str(path), lambda: obstore.delete(_bucket(path), path.key))
+
+
+def remove_all(bucket: StorePath, paths: list[StorePath]) -> None:
+    """Remove those of the objects of a bucket that are there, by one request where a store allows that."""
+    asked(str(bucket), lambda: obstore.delete(_bucket(bucket), [path.key for path in paths]))
 
 
 def _put_if(

@@ -46,6 +46,59 @@ FIRST = Begin({}, NO_FRONTIER)  # batch 0 begins with this; it has no file
 _KEYS = {part.name for part in fields(Begin)}
 
 
+@dataclass
+class Begins:
+    """What the batches of a query begin with, kept in memory, so that a store is not asked for it again.
+
+    Attributes:
+        checkpoint: where it is stored.
+    """
+
+    checkpoint: Checkpoint
+    _known: dict[int, Begin] = field(default_factory=dict)
+    _last_written: int = -1  # by this query
+
+    def of(self, batch_id: int) -> Begin:
+        """What a batch begins with.
+
+        Raises:
+            StateError: there is no file for it, or a damaged one.
+        """
+        begin = self._read(batch_id) if batch_id else FIRST
+        if begin is None:
+            must = f"must hold the numbers that batch {batch_id} goes on from"
+            path = self.checkpoint.sequence(batch_id)
+            raise StateError(f"{path} — {must}; got no file. Restore the whole checkpoint.")
+        return begin
+
+    def kept(self, batch_id: int) -> Begin | None:
+        """What an earlier try of a batch has stored for the one behind it; None if there was none.
+
+        A batch behind one of this query has not run before.
+        """
+        is_first_try = batch_id <= self._last_written and batch_id + 1 not in self._known
+        return None if is_first_try else self._read(batch_id + 1)
+
+    def write(self, batch_id: int, begin: Begin) -> set[str]:
+        """Store what a batch begins with; return the chunks that only the batch two before it needed.
+
+        That batch will not run again.
+        """
+        write_begin(self.checkpoint, batch_id, begin)
+        before, last = self._read(batch_id - 2), self.of(batch_id - 1)
+        self._known = {batch_id - 1: last, batch_id: begin}
+        self._last_written = batch_id
+        return set(before.chunks if before else ()) - {*last.chunks, *begin.chunks}
+
+    def _read(self, batch_id: int) -> Begin | None:
+        if batch_id not in self._known and batch_id > 0:
+            found = read_begin(self.checkpoint, batch_id)
+            if found is None:
+                return None
+            self._known[batch_id] = found
+        return self._known.get(batch_id)
+
+
 def write_begin(checkpoint: Checkpoint, batch_id: int, begin: Begin) -> None:
     """Store what a batch begins with."""
     write_json(checkpoint.sequence(batch_id), asdict(begin))

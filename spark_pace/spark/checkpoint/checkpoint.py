@@ -157,12 +157,9 @@ class Checkpoint:
 
     def forget_begin(self, batch_id: int) -> None:
         """Remove the files with what a batch began with. It is called long after the batch is done."""
-        if batch_id < 0:
-            return
-        file_access.remove(self.sequence(batch_id))
-        file_access.remove(self.level_state(batch_id))
-        if isinstance(self.path, StorePath):
-            file_access.remove(self.claim_of(batch_id))
+        if batch_id >= 0:
+            paths = [self.sequence(batch_id), self.level_state(batch_id), self.claim_of(batch_id)]
+            file_access.remove_all(self.path, paths)
 
     def kept_sequences(self) -> Iterator[int]:
         """The batches that have a file in `sequences`."""
@@ -216,7 +213,7 @@ class Checkpoint:
     def offsets_digest(self, batch_id: int) -> str:
         """A checksum of Spark's note of what a batch reads; in a store, of the note as it was claimed."""
         claimed = file_access.read(self.claim_of(batch_id)) if isinstance(self.path, StorePath) else None
-        return digest(self._offsets(batch_id) if claimed is None else claimed)
+        return digest(self.note_of(batch_id) if claimed is None else claimed)
 
     def last_offsets(self) -> list[Any]:
         """The offset of each source after the last batch that has begun; empty before the first.
@@ -235,20 +232,24 @@ class Checkpoint:
         """When a batch began, in seconds since 1970; None if it has not, or Spark has removed its note."""
         return file_access.written_at(self.offsets_of(batch_id))
 
-    def offsets_after(self, batch_id: int) -> list[Any]:
+    def offsets_after(self, batch_id: int, note: bytes | None = None) -> list[Any]:
         """The offset of each source after a batch that has begun.
+
+        Args:
+            batch_id: the batch.
+            note: Spark's note of what it reads; None: as it lies here.
 
         Raises:
             StateError: Spark's note is damaged.
         """
         try:
-            return offsets_in(self._offsets(batch_id).decode("utf-8"))
+            return offsets_in((self.note_of(batch_id) if note is None else note).decode("utf-8"))
         except ValueError as error:
             must = "must be as Spark wrote it"
             got = f"damaged text ({error})"
             raise StateError(f"{self.offsets_of(batch_id)} — {must}; got {got}. {RESTORE}") from error
 
-    def _offsets(self, batch_id: int) -> bytes:
+    def note_of(self, batch_id: int) -> bytes:
         """The content of Spark's note of what a batch reads."""
         return b"".join(file_access.pieces(self.offsets_of(batch_id)))
 

@@ -16,13 +16,16 @@ from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
-def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> None:
-    """Claim a batch for what this job is about to read in it; nothing is done for a checkpoint on a disk.
+def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> bytes:
+    """Claim a batch for what this job is about to read in it; on a disk nobody else can have it.
 
     Args:
         checkpoint: the checkpoint.
         batch_id: the batch.
         planned: gives Spark's note of what the batch reads, from its memory; None if Spark has none there.
+
+    Returns:
+        Spark's note.
 
     Raises:
         StateError: Spark has none.
@@ -30,7 +33,7 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
     """
     path = checkpoint.claim_of(batch_id)
     if not isinstance(path, StorePath):
-        return
+        return checkpoint.note_of(batch_id)
     from spark_pace.io.files.objects import OtherObjectError, write_new
 
     note = planned(batch_id)
@@ -43,6 +46,7 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
         must, got = "must be run by one job", f"batch {batch_id} with another input by another job"
         do = "Let that job run; start this one again if it has ended."
         raise SetupError(f"{checkpoint} — {must}; got {got}. {do}") from None
+    return note
 
 
 def mend_notes(checkpoint: Checkpoint) -> None:

@@ -120,6 +120,11 @@ def remove(path: AnyPath) -> None:
     _side(path).remove(path)
 
 
+def remove_all(folder: AnyPath, paths: list[AnyPath]) -> None:
+    """Remove those of these files below a folder that exist."""
+    _side(folder).remove_all(folder, paths)
+
+
 def write_json(path: AnyPath, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its checksum, as `write` does."""
     write(path, json.dumps({**value, _CHECKSUM: _checksum(value)}).encode())

@@ -19,6 +19,14 @@ def offsets_in(note: str) -> list[Any]:
     return [json.loads(offset) for offset in offsets]
 
 
+def began_at(note: bytes) -> float | None:
+    """When Spark began a batch, by its note, in seconds since 1970; None if the note does not say it."""
+    try:
+        return float(json.loads(note.splitlines()[1])["batchTimestampMs"]) / 1_000
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+
+
 def is_commit(note: bytes) -> bool:
     """True if this is Spark's note that a batch is done, for a query without a watermark of Spark's."""
     form, _, text = note.partition(b"\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -55,6 +56,7 @@ class Throttle:
         self._merger = merger
         self._then = merger.on_report
         self._pace = admission.begin(job_input.first_cap)
+        self._read: list[Any] | None = None  # the offsets after the last batch
 
     def __call__(self, report: BatchReport) -> None:
         """Set the cap of the next batch. If Spark does not allow that, log that the last one stays."""
@@ -76,5 +78,8 @@ class Throttle:
     def _amount(self, report: BatchReport) -> int:
         """The amount that the batch has read, from the offsets that Spark has noted."""
         checkpoint, batch_id = self._input.checkpoint, report.batch_id
-        before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
-        return self._input.amount(before, checkpoint.offsets_after(batch_id), report.records)
+        before = self._read
+        if before is None:
+            before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
+        self._read = checkpoint.offsets_after(batch_id, self._merger.note)
+        return self._input.amount(before, self._read, report.records)

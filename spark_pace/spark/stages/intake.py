@@ -19,6 +19,7 @@ from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.event_files import EventsRead
+from spark_pace.io.files import requests
 from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.stages.earlier_records import past_of_batch
 from spark_pace.spark.stages.memory import giving_back
@@ -66,6 +67,7 @@ def intake_rows(
     """
 
     def rows(batches: Batches) -> Iterator[Row]:
+        before = requests.so_far()
         past = Past() if plan.order.before == "files" else past_of_batch()
         intake = TaskIntake(plan, past, on_bad_record, side_tables_of_batch(side_tables, plan.schema))
         finish = False
@@ -81,7 +83,7 @@ def intake_rows(
                     intake.note(file.lacking)
                 else:
                     yield from intake.take(found.events, found.bad, found.bad_rows)
-        yield from intake.rows_at_end(finish)
+        yield from intake.rows_at_end(finish, requests.so_far() - before)
 
     return records.mapInArrow(lambda batches: giving_back(to_batches(rows(batches), "slot")), SLOT_ROWS)
 
@@ -163,17 +165,23 @@ class TaskIntake:
         """Note what the header of a file lacks, for each attribute once (see `EventsRead`)."""
         self._lacking = {**lacking, **self._lacking}
 
-    def rows_at_end(self, finish: bool = False) -> Iterator[Row]:
+    def rows_at_end(self, finish: bool = False, asked: int = 0) -> Iterator[Row]:
         """Yield rows of the remaining frames, and the same progress row for every slot.
 
         So every slot is called in every batch, and all slots have the same frontier.
 
         Args:
             finish: True if the input ends here.
+            asked: the requests of the task to stores.
         """
         yield from self._frames()
         progress = asdict(replace(together(self._progress), finish=finish))
-        told = {"counts": self._counts, "lacking": self._lacking, "absent": self._absent}
+        told = {
+            "counts": self._counts,
+            "lacking": self._lacking,
+            "absent": self._absent,
+            "store_requests": asked,
+        }
         body = json.dumps({"progress": progress, **told}).encode()
         yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
 

@@ -32,6 +32,7 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.files import requests
 from spark_pace.io.metrics import (
     ALIKE,
     LANES,
@@ -42,9 +43,11 @@ from spark_pace.io.metrics import (
     metrics_row,
 )
 from spark_pace.io.query import TABLES
-from spark_pace.spark.checkpoint.batch_begin import FIRST, Begin, read_begin, write_begin
+from spark_pace.spark.checkpoint.batch_begin import Begin, Begins
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.file_access import digest
 from spark_pace.spark.checkpoint.level_states import LevelStates
+from spark_pace.spark.checkpoint.spark_notes import began_at
 from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
@@ -71,11 +74,13 @@ class MergerHost:
         require_same: called after a batch is read and before any of it is written; raises if the input is
             no longer the same.
         side_tables: the side tables to join to events; None: those of the plan's schema.
-        claim_batch: called before any task of a batch runs; raises if another job runs it.
+        claim_batch: called before any task of a batch runs; gives Spark's note of what the batch reads, and
+            raises if another job runs it. None: the note is read.
         history: writes which rules have begun and ended; None: nobody does.
         failure: the error that stopped a batch; Spark hands on only its text.
         failed_at: the path of the table that was being written then; None if none was.
         began: when the last batch was handed over, by `time.monotonic`.
+        note: Spark's note of what it reads.
     """
 
     plan: Plan
@@ -86,11 +91,13 @@ class MergerHost:
     require_same: Callable[[], None] = lambda: None
     side_tables: SideTables | None = None
     history: RuleHistory | None = None
-    claim_batch: Callable[[int], None] = lambda batch_id: None
+    claim_batch: Callable[[int], bytes] | None = None
     failure: Exception | None = None
     failed_at: str | None = None
     began: float = 0.0
+    note: bytes = b""
     _since: float = field(default_factory=time.monotonic)
+    _asked: int = field(default_factory=requests.so_far)  # requests to stores up to the row of the last batch
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _closed: bool = False
 
@@ -100,6 +107,7 @@ class MergerHost:
         self._found_at = self.began
         self._prices = Prices(self.plan)
         self._sides = self.side_tables or SideTables(self.plan.schema, self.checkpoint)
+        self._begins = Begins(self.checkpoint)
         self._levels = LevelStates(self.plan, self.checkpoint)
         self._folds = FoldProcess()
 
@@ -111,7 +119,7 @@ class MergerHost:
                 raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             self.began = time.monotonic()
             try:
-                self.claim_batch(batch_id)
+                self.note = (self.claim_batch or self.checkpoint.note_of)(batch_id)
                 self._sides.tell(rows.sparkSession, batch_id)
                 self._write(rows.sparkSession, self._read(rows), batch_id)
                 give_back()
@@ -133,13 +141,13 @@ class MergerHost:
 
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
         self.tables.claim()
-        begin = self._begin(batch_id)
+        begin = self._begins.of(batch_id)
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         work = [json.loads(body) for body in _bodies(rows, WORK)]
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         levels = self._levels.begin(batch_id)
         merged = self._merged(rows, stats, begin, frontier_us, levels)
-        earlier = read_begin(self.checkpoint, batch_id + 1)  # there if the batch runs again
+        earlier = self._begins.kept(batch_id)  # there if the batch runs again
         kept = self._written(batch_id, begin.out_seq, earlier)
         level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
@@ -148,14 +156,12 @@ class MergerHost:
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
         tables = {name: table for name, table in tables.items() if table.num_rows}
         last_appended = self._last_appended(batch_id, begin.tables if earlier is None else {}, tables)
-        digest = self.checkpoint.offsets_digest(batch_id)
         of_slots = {name for slot in stats for name in slot["chunks"]} if stats else begin.chunks
         chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})
         reached = _of_first_slot(stats).get("reached", begin.reached)
         numbers = merged.next_out_seq if kept is None else kept.out_seq
-        following = Begin(numbers, frontier_us, last_appended, digest, chunks, reached)
-        write_begin(self.checkpoint, batch_id + 1, following)
-        self._remove_chunks(batch_id, {*begin.chunks, *chunks})
+        following = Begin(numbers, frontier_us, last_appended, digest(self.note), chunks, reached)
+        self.checkpoint.chunks().remove(self._begins.write(batch_id + 1, following))
         tell_pasts(session, {batch_id + 1: following.past})
         self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
         stood = frontier_us == begin.frontier_us
@@ -182,20 +188,22 @@ class MergerHost:
         if is_redone:  # an earlier try may have written what rules that have gone since then failed on
             report.quarantined = report.bad_records + self.tables.failed_selections(report.batch_id)
         now = time.monotonic()
-        report.batch_seconds = self._own_seconds(report.batch_id, now)
+        report.batch_seconds = self._own_seconds(now)
         stages = {"merger": merged_at - self._found_at, "tables": now - merged_at}
         report.stage_seconds = {"tasks": report.batch_seconds - sum(stages.values()), **stages}
         report.seconds, self._since = now - self._since, now
+        asked = requests.so_far()
+        report.store_requests, self._asked = report.store_requests + asked - self._asked, asked
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), report.batch_id)
 
-    def _own_seconds(self, batch_id: int, now: float) -> float:
-        """How long the batch takes since Spark has noted its input, in this run.
+    def _own_seconds(self, now: float) -> float:
+        """How long the batch takes since Spark began it, in this run.
 
-        Where an earlier run has noted it, or the clock of the checkpoint's file system is another one, it
-        counts from the hand-over: Spark has planned the batch by then, which takes some tenths of a second.
+        Where an earlier run has begun it, it counts from the hand-over: Spark has planned the batch by then,
+        which takes some tenths of a second.
         """
         least, most = now - self.began, now - self._since
-        begun_at = self.checkpoint.begun_at(batch_id)
+        begun_at = began_at(self.note)
         seconds = least if begun_at is None else time.time() - begun_at
         return seconds if least <= seconds <= most else least
 
@@ -224,12 +232,6 @@ class MergerHost:
         self._prices.learn(work)
         self._prices.tell(session)
         return counted
-
-    def _remove_chunks(self, batch_id: int, needed: Collection[str]) -> None:
-        """Remove chunks that only the batch before this one needed; that batch will not run again."""
-        before = read_begin(self.checkpoint, batch_id - 1)
-        if before is not None:
-            self.checkpoint.chunks().remove(set(before.chunks) - set(needed))
 
     def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
         """Append to `quarantine` what an earlier try lacked, if it ended before it wrote `matches`."""
@@ -260,14 +262,6 @@ class MergerHost:
         numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
         return kept if grown and self.tables.has_batch("matches", batch_id) else None
-
-    def _begin(self, batch_id: int) -> Begin:
-        begin = read_begin(self.checkpoint, batch_id) if batch_id else FIRST
-        if begin is None:
-            must = f"must hold the numbers that batch {batch_id} goes on from"
-            path = self.checkpoint.sequence(batch_id)
-            raise StateError(f"{path} — {must}; got no file. Restore the whole checkpoint.")
-        return begin
 
     def _report(
         self,

@@ -14,6 +14,7 @@ from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.io.files import requests
 from spark_pace.io.metrics import null_in_all
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
@@ -60,7 +61,7 @@ class SplitterHost:
 
         if any(isinstance(planned.rule.fold, PythonFold) for planned in self.plan.rules):
             _process.start()
-        slot = self.slot_of_key[int(key[0])]
+        slot, asked_before = self.slot_of_key[int(key[0])], requests.so_far()
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
         ]
@@ -83,17 +84,22 @@ class SplitterHost:
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
             "matches_waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
+            "store_requests": requests.so_far() - asked_before + _asked_by_tasks(reports, slot),
         }
         rows = lanes.rows(slot, self.parts)
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
         if slot == 0:  # every slot knows all tasks' progress, so one reports it
-            stats |= _of_all_tasks(reports)
-            stats |= output.of_sources
+            stats |= _of_all_tasks(reports) | output.of_sources
             stats["late_files"] = [asdict(file) for file in output.late_files]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
         rows.append((0, STATS, json.dumps(stats).encode()))
         yield pd.DataFrame(rows, columns=["part", "kind", "body"]).astype({"part": "int32"})
+
+
+def _asked_by_tasks(reports: list[dict[str, Any]], slot: int) -> int:
+    """The requests of all tasks to stores, which the first slot counts for all."""
+    return sum(report["store_requests"] for report in reports) if slot == 0 else 0
 
 
 def _of_all_tasks(reports: list[dict[str, Any]]) -> dict[str, Any]:

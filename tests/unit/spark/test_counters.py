@@ -40,7 +40,7 @@ rules:
 TIME = "timestamp[us, tz=UTC]"
 WRITTEN = datetime(2024, 1, 1, tzinfo=timezone.utc)
 IN_LANES = {"rule_index", "predicted_seconds", "sums"}  # of these the driver makes other counters
-IN_SLOTS = {"state_bytes"}  # the host of the splitter counts it: only there the state is bytes
+IN_SLOTS = {"state_bytes", "store_requests"}  # the host of the splitter counts these
 
 
 def report(number: int) -> BatchReport:
@@ -54,7 +54,7 @@ def report(number: int) -> BatchReport:
         waiting_for=("s",), finished=True, selections=12, operator_seconds=13.0,
         lanes=14, lane_rows=15, distinct_rows=16,
         longest_lane_seconds=17.0, longest_lane_predicted=18.0, over_bound="too much", lookups={"hosts": "a"},
-        absent=["x"],
+        absent=["x"], store_requests=19,
     )  # fmt: skip
 
 
@@ -82,13 +82,14 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         ("over_bound", "string"),
         ("lookups", "map<string, string>"),
         ("absent", "list<item: string>"),
+        ("store_requests", "int64"),
     ]
 
 
 def test_a_row_of_the_table_says_all_that_the_report_says() -> None:
     (row,) = metrics_row(report(100), WRITTEN).to_pylist()
     shown = ("records", "quarantined", "pending", "state_bytes", "idle_sources", "selections")
-    assert [row[name] for name in shown] == [100, 106, 5, 8, 11, 12]
+    assert [row[name] for name in (*shown, "store_requests")] == [100, 106, 5, 8, 11, 12, 19]
     assert (row["matches"], row["matches_by_rule"], row["written_at"]) == (7, [("r", 3), ("s", 4)], WRITTEN)
     assert not [name for name, value in row.items() if value is None]
 

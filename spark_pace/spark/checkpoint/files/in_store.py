@@ -139,6 +139,11 @@ def remove(path: StorePath) -> None:
     objects.remove(path)
 
 
+def remove_all(folder: StorePath, paths: list[StorePath]) -> None:
+    """Remove objects."""
+    objects.remove_all(folder, paths)
+
+
 def _unpacked(content: bytes) -> memoryview:
     import pyarrow as pa
 

@@ -124,6 +124,12 @@ def remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
+def remove_all(folder: Path, paths: list[Path]) -> None:
+    """Remove those of these files that exist; `folder` is one that all lie below."""
+    for path in paths:
+        remove(path)
+
+
 def _put(temporary: Path, fill: Callable[[IO[bytes]], str]) -> str:
     """Write a file under a temporary name, and rename it to what `fill` returns once it is on the disk."""
     folder = temporary.parent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -74,7 +73,7 @@ def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) ->
     splitter = SlotSplitter(plan, 0)
     frames = [frame for _, frame in pack(plan, sift(plan, events, Past(splitter.frontier_us)).events)]
     output = splitter.step(frames, Progress(count, finish=True))
-    stats = {**output.stats, "slot": 0, "state_bytes": 0, "chunks": [], "finish": True}
+    stats = {**output.stats, "slot": 0, "state_bytes": 0, "store_requests": 0, "chunks": [], "finish": True}
     rows = [(0, RESULT, operate(plan, lane, call)) for lane in output.lanes]
     table = pa.Table.from_batches(to_batches([*rows, (0, STATS, json.dumps(stats).encode())], "part"))
     session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda name, value: None))
@@ -148,11 +147,10 @@ def test_a_batch_takes_from_when_spark_began_it_in_this_run(
     reports: list[BatchReport] = []
     host.on_report = reports.append
     host._since -= 100.0  # nothing came for so long
-    began = tmp_path / "offsets" / "0"
-    os.utime(began, (time.time() - 40.0,) * 2)
+    note_of_spark(tmp_path, 0, time.time() - 40.0)
     host(batch(plan, [1]), 0)
     host._since -= 100.0
-    os.utime(tmp_path / "offsets" / "1", (time.time() - 4_000.0,) * 2)  # by an earlier run
+    note_of_spark(tmp_path, 1, time.time() - 4_000.0)  # by an earlier run
     host(batch(plan, [2]), 1)
     (first, again) = stored(tmp_path, "metrics", "batch_id", "seconds", "batch_seconds")
     assert first[1] >= 100.0 and 40.0 <= first[2] < 100.0
@@ -160,6 +158,12 @@ def test_a_batch_takes_from_when_spark_began_it_in_this_run(
     assert min(reports[0].stage_seconds.values()) > 0.0
     assert sum(reports[0].stage_seconds.values()) == pytest.approx(first[2])
     assert again[1] >= 100.0 and 0.0 < again[2] < 40.0
+
+
+def note_of_spark(tmp_path: Path, batch_id: int, began: float) -> None:
+    """Spark's note of what a batch reads."""
+    note = f'v1\n{{"batchWatermarkMs":0,"batchTimestampMs":{began * 1_000:.0f}}}\n{{"entries":1}}'
+    (tmp_path / "offsets" / str(batch_id)).write_text(note)
 
 
 def killing(last: str, append: Any) -> Any:
