@@ -20,7 +20,7 @@ from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.paths import SINKS, resolve
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
-from spark_pace.job_file.source import EXAMPLE, check_source, read_source, read_texts
+from spark_pace.job_file.source import EXAMPLE, check_source, names_iceberg, read_source, read_texts
 from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.document import Mapping, Scalar, read_document
@@ -245,7 +245,7 @@ def _read_operators(fields: Section, rules: Iterable[Rule]) -> tuple[str, ...]:
 
 def _read_sink(fields: Section, folder: Path) -> str | None:
     mapping = fields.mapping("sink", _REQUIRED["sink"])
-    if mapping is None:
+    if mapping is None or names_iceberg(mapping, fields.report, "delta", "Copy the tables from Delta"):
         return None
     sink = Section(mapping, fields.report, ("kind", "path"))
     for key, example in (("kind", "kind: delta"), ("path", "path: out")):

@@ -73,11 +73,22 @@ def read_source(fields: Section, folder: Path) -> Source | None:
     mapping = fields.mapping("source", EXAMPLE)
     if mapping is None:
         return None
+    if names_iceberg(mapping, fields.report, "files, kafka or delta", "Read the table by detect"):
+        return None
     node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
     guess = next((kind for key, kind in _TELLING.items() if key in mapping.entries), "files")
     kind = node.text if isinstance(node, Scalar) else guess
     keys, read = _KINDS[kind if kind in _KINDS else meant_by(kind, tuple(_KINDS)) or guess]
     return read(Section(mapping, fields.report, keys), folder)
+
+
+def names_iceberg(mapping: Mapping, report: Report, kinds: str, do: str) -> bool:
+    """True if a source or a sink is to be a table of Iceberg, which is reported in place of all else."""
+    node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
+    if not isinstance(node, Scalar) or node.text.lower() != "iceberg":
+        return False
+    report.add(node.place, f"must be {kinds}", describe(node), f"{do}; docs/python.md (Iceberg) shows how.")
+    return True
 
 
 def _read_files(source: Section, folder: Path) -> FilesSource | None:
