@@ -25,7 +25,8 @@ from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
-_PYTHON = re.compile(r"^\s*(?!org\.apache\.|java\.)(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_OF_JAVA = r"(?:com|io|java|javax|org|software)\."  # how names of its classes begin
+_PYTHON = re.compile(rf"^\s*(?!{_OF_JAVA})(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
 _RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
@@ -52,7 +53,7 @@ _WORKER_ENDED = re.compile(
 # of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
 _OF_STORE = re.compile(
     r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)[\w.$]*Exception\b"
-    r"|\bStatus Code: (?!404)\d{3}|the return value of \"software\.amazon\."
+    r"|\bStatus Code: (?:408|409|429|5\d\d)\b|the return value of \"software\.amazon\."
 )
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
 # the words of Kafka's client and connector

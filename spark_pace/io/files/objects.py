@@ -101,7 +101,8 @@ def remove(path: StorePath) -> None:
 
 def remove_all(bucket: StorePath, paths: list[StorePath]) -> None:
     """Remove those of the objects of a bucket that are there, by one request where a store allows that."""
-    asked(str(bucket), lambda: obstore.delete(_bucket(bucket), [path.key for path in paths]))
+    with suppress(FileNotFoundError):
+        asked(str(bucket), lambda: obstore.delete(_bucket(bucket), [path.key for path in paths]))
 
 
 def _put_if(

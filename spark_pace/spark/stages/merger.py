@@ -80,7 +80,7 @@ class MergerHost:
         failure: the error that stopped a batch; Spark hands on only its text.
         failed_at: the path of the table that was being written then; None if none was.
         began: when the last batch was handed over, by `time.monotonic`.
-        note: Spark's note of what it reads.
+        note: Spark's note of what the last batch reads.
     """
 
     plan: Plan
