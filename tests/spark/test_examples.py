@@ -36,7 +36,7 @@ def test_the_examples_run_after_a_job(tmp_path: Path, spark: SparkSession) -> No
 
 def test_the_recipe_for_notebooks_shows_matches(tmp_path: Path, spark: SparkSession) -> None:
     page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
-    (snippet,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    snippet, *_ = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     _, first, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {"spark": spark}
     exec(first, names)  # its rules are those of the recipe

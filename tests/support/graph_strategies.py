@@ -73,10 +73,12 @@ def in_time(rule: Rule) -> Rule:
     """The rule, so changed that others may read it: its matches go out a known time behind their events."""
     if delay_us(rule) is None:
         rule = replace(rule, merge="detection")
+    forget_us = rule.forget_key_after_us  # no rule has a longer window
     if delay_us(rule) is None and isinstance(rule.span, CountSpan):
-        rule = replace(rule, span=GridSpan(2 * SECOND, 5 * SECOND))
+        size_us = 5 * SECOND
+        forget_us = None if forget_us is None else max(size_us, forget_us)
+        rule = replace(rule, span=GridSpan(2 * SECOND, size_us), forget_key_after_us=forget_us)
     elif delay_us(rule) is None and rule.pattern is not None:
-        forget_us = rule.forget_key_after_us  # no rule has a longer window
         most_us = 5 * SECOND if forget_us is None else min(5 * SECOND, forget_us)
         rule = replace(rule, pattern=replace(rule.pattern, within=Within(time_us=most_us)))
     return rule

@@ -132,9 +132,10 @@ def _is_plain(rule: Rule) -> bool:
     pattern = rule.pattern
     if rule.fold is not None or rule.rows is not None:
         return True
-    if pattern is None or rule.span is not None or pattern.order != "sequence" or pattern.where:
+    if pattern is None or rule.span is not None or pattern.where:
         return False
-    return not context_of(pattern).gathers and shape_of(pattern).simple
+    in_order = pattern.order not in ("conjunction", "disjunction")
+    return in_order and not context_of(pattern).gathers and shape_of(pattern).simple
 
 
 def operated(rows: DataFrame, plan: Plan) -> DataFrame:
