@@ -52,7 +52,8 @@ _WORKER_ENDED = re.compile(
 )
 # of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
 _OF_STORE = re.compile(
-    r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)[\w.$]*Exception\b"
+    r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)"
+    r"[\w.$]*Exception\b"
     r"|\bStatus Code: (?:408|409|429|5\d\d)\b|the return value of \"software\.amazon\."
 )
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")

@@ -57,10 +57,14 @@ def sequences_of(pattern: Pattern) -> tuple[tuple[int, ...], ...]:
 
 def alternatives_of(pattern: Pattern) -> tuple[tuple[int, ...], ...]:
     """The alternatives of a disjunction: for each the indices of its components, ascending."""
-    sequences = sequences_of(pattern)
+    return alternatives_among(len(pattern.components), sequences_of(pattern))
+
+
+def alternatives_among(count: int, sequences: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The alternatives of a disjunction of so many components: its sequences, and each other one alone."""
     inside = {index for one in sequences for index in one}
-    alone = ((index,) for index in range(len(pattern.components)) if index not in inside)
-    return tuple(sorted((*sequences, *alone)))
+    alone = ((index,) for index in range(count) if index not in inside)
+    return tuple(sorted((*map(tuple, sequences), *alone)))
 
 
 def alternative(pattern: Pattern, components: Sequence[int]) -> Pattern:

@@ -8,6 +8,7 @@ from itertools import pairwise, takewhile
 
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Order
+from spark_pace.core.plan.shape import alternatives_among
 from spark_pace.rules.document.report import Place, Report, quote
 
 
@@ -34,9 +35,7 @@ class Listed:
         """The alternatives of a disjunction; of other patterns all components."""
         if self.order != "disjunction":
             return (range(len(self.components)),)
-        inside = {index for one in self.sequences for index in one}
-        alone = [(index,) for index in range(len(self.components)) if index not in inside]
-        return sorted([*self.sequences, *alone], key=lambda one: one[0])
+        return alternatives_among(len(self.components), self.sequences)
 
     @property
     def behind(self) -> Sequence[Component]:
