@@ -27,7 +27,13 @@ from spark_pace.spark.internals import (
 )
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.launch import launch
-from spark_pace.spark.java.settings import JARS_VARIABLE, LOCAL_CHECKPOINT, SETTINGS, settings_here
+from spark_pace.spark.java.settings import (
+    JARS_VARIABLE,
+    LOCAL_CHECKPOINT,
+    MANAGER,
+    SETTINGS,
+    settings_here,
+)
 
 _SENT = "spark.submit.pyFiles"
 _PATH = "PYTHONPATH"
@@ -50,16 +56,19 @@ def job_session(
         SetupError: Java or the jars are missing.
     """
     running = SparkSession.getActiveSession() is not None
-    secret = {key: value for key, value in settings.items() if value != written[key]}
-    plain = {key: value for key, value in settings.items() if key not in secret}
-    spark = build_session(name, plain, secret=secret, quick=quick)
+    if running:
+        spark = _fit(SparkSession.builder.getOrCreate())  # the first one, whose settings stay as they are
+    else:
+        secret = {key: value for key, value in settings.items() if value != written[key]}
+        plain = {key: value for key, value in settings.items() if key not in secret}
+        spark = build_session(name, plain, secret=secret, quick=quick)
     hush_updates(spark)
     try:
         if not running:
             hush_ends(spark)
-        own = spark.newSession()
-        for key, value in settings.items():
-            if own.conf.isModifiable(key):
+        own = spark.newSession()  # it starts with the settings of the context alone
+        for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **settings}.items():
+            if key == MANAGER or own.conf.isModifiable(key):  # Spark has no entry for it, but reads it
                 own.conf.set(key, value)
         yield own
     finally:
@@ -100,11 +109,20 @@ def build_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(own, secret or {}, submitted)
     try:
-        require_known(spark)
-        _require_delta(spark, submitted)
+        return _fit(spark)
     except SetupError:
         spark.stop()
         raise
+
+
+def _fit(spark: SparkSession) -> SparkSession:
+    """The session itself, in which jobs can run.
+
+    Raises:
+        SetupError: it is of another version, or lacks jars.
+    """
+    require_known(spark)
+    _require_delta(spark, "PYSPARK_GATEWAY_PORT" in os.environ)
     _let_workers_find(spark)
     return spark
 

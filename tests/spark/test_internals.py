@@ -14,6 +14,8 @@ from spark_pace.errors import SetupError
 from spark_pace.spark import internals
 from spark_pace.spark.checkpoint.spark_notes import is_commit, is_query
 from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, planned_offsets, require_known
+from spark_pace.spark.java.settings import LOCAL_CHECKPOINT
+from spark_pace.spark.session import job_session
 
 pytestmark = pytest.mark.spark
 
@@ -105,3 +107,20 @@ def test_what_a_batch_reads_is_told_from_memory_whatever_its_file_says(spark: Sp
     query.awaitTermination()
     assert len(told) == 1 and told[0][0] == told[0][1]
     assert planned_offsets(spark, 0) is None  # no query runs
+
+
+def test_a_job_leaves_the_session_that_runs_already_as_it_is(spark: SparkSession):
+    """Settings that stayed, such as how a checkpoint in a store is written, would fail queries of others."""
+    manager = "spark.sql.streaming.checkpointFileManagerClass"
+    named = {manager: "of.a.Store", "spark.sql.shuffle.partitions": "5"}
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    before = {name: spark.conf.get(name) for name in (*named, "spark.sql.session.timeZone")}
+    try:
+        with job_session("first", named, named) as first:
+            assert {name: first.conf.get(name) for name in named} == named
+            assert first.conf.get("spark.sql.session.timeZone") == "UTC"
+        with job_session("second", {}, {}) as second:
+            assert second.conf.get(manager) == LOCAL_CHECKPOINT[manager]
+        assert {name: spark.conf.get(name) for name in before} == before
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
