@@ -265,14 +265,19 @@ def test_the_lease_of_processes_that_have_ended_is_taken_at_once(in_a_store: Sto
 
 def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePath) -> None:
     checkpoint = Checkpoint(in_a_store)
-    file_access.write(checkpoint.offsets_of(3), b"own")
-    claim(checkpoint, 3, lambda batch_id: b"own")
-    claim(checkpoint, 3, lambda batch_id: b"own")
+    own = b'v1\n{}\n{"entries": 3}'
+    file_access.write(checkpoint.offsets_of(3), own)
+    claim(checkpoint, 3, lambda batch_id: own)
+    claim(checkpoint, 3, lambda batch_id: own)
     with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
         claim(checkpoint, 3, lambda batch_id: b"other")
     file_access.write(checkpoint.offsets_of(3), b"other")
     mend_notes(checkpoint)
-    assert file_access.read(checkpoint.offsets_of(3)) == b"own"
+    assert file_access.read(checkpoint.offsets_of(3)) == own
+    file_access.write(checkpoint.claim_of(3), own[:5])
+    with pytest.raises(StateError, match="claims/3 — must be a note of Spark's; got another content"):
+        mend_notes(checkpoint)
+    assert file_access.read(checkpoint.offsets_of(3)) == own
 
 
 def test_a_write_whose_answer_was_lost_counts(in_a_store: StorePath) -> None:

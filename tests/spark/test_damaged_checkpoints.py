@@ -220,7 +220,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 OF_STORES: dict[str, tuple[Callable[[Path], None], str]] = {
     "claim cut": (
         lambda c: cut(c / "claims" / "2"),
-        r"offsets/2 — must be as Spark wrote it; got damaged text",
+        r"claims/2 — must be a note of Spark's; got another content",
     ),
     "lock cut": (lambda c: cut(c / ".lock"), r"\.lock — must say who uses the checkpoint; got other text"),
     "state cut": (spoil_state, r"state — must be as Spark wrote it; got"),

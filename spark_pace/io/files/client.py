@@ -55,7 +55,7 @@ def asked(shown: str, ask: Callable[[], _T], patience_s: int = WHILE_RUNNING_S) 
     Args:
         shown: the address that an error names.
         ask: makes the request. Done twice, it must be as good as done once.
-        patience_s: for how many seconds it is made again.
+        patience_s: for how many seconds it is made again; one made at their end may take as long again.
 
     Raises:
         FileNotFoundError: there is no such object.

@@ -28,15 +28,15 @@ class OtherObjectError(Exception):
     """An object is there that was not to be there, or another one than was to be replaced."""
 
 
-def read(path: StorePath) -> tuple[bytes, str] | None:
+def read(path: StorePath, patience_s: int = WHILE_RUNNING_S) -> tuple[bytes, str] | None:
     """(the content of an object, the tag of this version of it); None if it is not there."""
 
     def ask() -> tuple[bytes, str]:
-        got = obstore.get(_bucket(path), path.key)
+        got = obstore.get(_bucket(path, patience_s), path.key)
         return got.bytes().to_bytes(), got.meta["e_tag"] or ""
 
     with suppress(FileNotFoundError):
-        return asked(str(path), ask)
+        return asked(str(path), ask, patience_s)
     return None
 
 
@@ -122,7 +122,7 @@ def _put_if(
             return None
 
     tag = asked(str(path), ask, patience_s)
-    there = read(path) if tag is None else (content, tag)
+    there = read(path, patience_s) if tag is None else (content, tag)
     if there is None or there[0] != content:
         raise OtherObjectError
     return there[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 from spark_pace.errors import ConfigError
 from spark_pace.io.files.folder import Folder
 from spark_pace.io.files.place import Place
-from spark_pace.io.files.store_settings import STORES, StoreSettings
+from spark_pace.io.files.store_settings import STORES, StoreSettings, names_bucket
 
 
 def place_of(address: str, settings: StoreSettings) -> Place:
@@ -29,13 +29,16 @@ def place_at(path: str | Path, spark: Mapping[str, str]) -> Place:
         spark: settings of Spark by which a store is reached, before the variables of the environment.
 
     Raises:
-        ConfigError: it is an address, and none of a store.
+        ConfigError: it is an address, and none of a store, or with credentials in it.
     """
     address = str(path).removeprefix("file://")
     scheme, is_address, _ = address.partition("://")
     if is_address and scheme not in STORES:
         must = f"must be a path, or the address of a store ({', '.join(STORES)})"
         raise ConfigError.of(address, must, f"{scheme}://", "Mount it, or choose another place.")
+    if is_address and not names_bucket(address):
+        do = "Write s3a://BUCKET/FOLDER; credentials are in the environment."
+        raise ConfigError.of("the address", "must name a bucket and no credentials", "another one", do)
     return place_of(address, StoreSettings.of(address, spark, os.environ))
 
 

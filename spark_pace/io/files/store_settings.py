@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a
 # S3 and what speaks like it, Google's and Microsoft's
 STORES = ("s3", "s3a", "gs", "abfs", "abfss")
 _S3 = ("s3", "s3a")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_CONTAINER = re.compile(rf"{_BUCKET.pattern}@{_BUCKET.pattern}")  # of an account of Microsoft's
 OF_SPARK = "spark.hadoop.fs.s3a."
 # for each setting its name in `fs.s3a`, and the variables of the environment, the first one that is set
 _NAMES = {
@@ -20,6 +23,13 @@ _NAMES = {
     "session_token": ("session.token", ("AWS_SESSION_TOKEN",)),
     "skip_signature": ("", ("AWS_SKIP_SIGNATURE",)),
 }
+
+
+def names_bucket(address: str) -> bool:
+    """True if the address of a store names a bucket, or a container, and nothing secret beside it."""
+    scheme, _, rest = address.partition("://")
+    form = _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
+    return form.fullmatch(rest.partition("/")[0]) is not None
 
 
 @dataclass(frozen=True)

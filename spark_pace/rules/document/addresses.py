@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from spark_pace.io.files.store_settings import STORES
+from spark_pace.io.files.store_settings import STORES, names_bucket
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Report, quote
-
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_CONTAINER = re.compile(rf"{_BUCKET.pattern}@{_BUCKET.pattern}")  # of an account of Microsoft's
-_BUCKETS = {"abfs": _CONTAINER, "abfss": _CONTAINER}
 
 
 def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = STORES) -> None:
@@ -22,7 +16,7 @@ def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = STORE
     if scheme not in schemes:
         must = f"must be a path, or the address of a store ({', '.join(schemes)})"
         report.add(path.place, must, quote(path.text), "Mount it, or choose another place.")
-    elif scheme in STORES and not _BUCKETS.get(scheme, _BUCKET).fullmatch(bucket):
+    elif scheme in STORES and not names_bucket(f"{scheme}://{rest}"):
         must = "must name a bucket and no credentials"
         got = "one with @" if "@" in bucket else quote(path.text)
         do = "Write s3a://BUCKET/FOLDER; credentials are in the environment or under `spark`."

@@ -14,6 +14,8 @@ from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.file_access import RESTORE
+from spark_pace.spark.checkpoint.spark_notes import offsets_in
 
 
 def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> bytes:
@@ -50,10 +52,20 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
 
 
 def mend_notes(checkpoint: Checkpoint) -> None:
-    """Write Spark's notes of the last batches as they were claimed, where another job has changed them."""
+    """Write Spark's notes of the last batches as they were claimed, where another job has changed them.
+
+    Raises:
+        StateError: what was claimed is damaged.
+    """
     if not isinstance(checkpoint.path, StorePath):
         return
     for batch_id in sorted(checkpoint.begun())[-2:]:
         claimed = file_access.read(checkpoint.claim_of(batch_id))
-        if claimed is not None and claimed != file_access.read(checkpoint.offsets_of(batch_id)):
-            file_access.write(checkpoint.offsets_of(batch_id), claimed)
+        if claimed is None or claimed == file_access.read(checkpoint.offsets_of(batch_id)):
+            continue
+        try:
+            offsets_in(claimed.decode())
+        except ValueError:
+            must, got = "must be a note of Spark's", "another content"
+            raise StateError(f"{checkpoint.claim_of(batch_id)} — {must}; got {got}. {RESTORE}") from None
+        file_access.write(checkpoint.offsets_of(batch_id), claimed)

@@ -42,7 +42,7 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
     if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
         reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
     # objects are made without looking for folders of their name first
-    reached["performance.flags"] = "create,delete,mkdir,open"
+    reached["performance.flags"] = "create,mkdir"
     # the reader that asks again where an answer breaks off; the newer one that reads ahead does not
     reached["input.stream.type"] = "classic"
     own = {f"{_S3A}{name}": value for name, value in reached.items() if f"{_S3A}{name}" not in given}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from spark_pace.errors import ConfigError
+from spark_pace.io.files.places import place_at
 from spark_pace.io.files.store_settings import StoreSettings
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "env", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_REGION": "eu-north-1"}
@@ -46,3 +48,19 @@ def test_settings_show_no_secret_and_come_back_from_their_text() -> None:
     settings = StoreSettings.of("s3://b", {}, ENVIRONMENT)
     assert str(settings) == "StoreSettings()"
     assert StoreSettings.of_text(settings.as_text()) == settings
+
+
+@pytest.mark.parametrize(
+    "address", ["s3a://user:s3cret@b/x", "s3://key@b", "gs://a@b/x", "abfss://x", "s3a:///x"]
+)
+def test_an_address_with_credentials_or_without_a_bucket_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"^the address — must name a bucket and no credentials") as caught:
+        place_at(address, {})
+    assert address not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["s3a://b/x", "gs://b.c-d", "abfss://box@account.of.azure/x", "/in", "in"]
+)
+def test_an_address_of_a_bucket_names_a_place(address: str) -> None:
+    assert str(place_at(address, {})) == address
