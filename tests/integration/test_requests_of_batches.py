@@ -62,14 +62,19 @@ def test_a_batch_counts_what_it_asks_for_and_one_of_nothing_asks_for_little(
     assert [row["batch_id"] for row in rows] == [*range(LAST + 1)]
     files = [row["batch_id"] for row in rows if row["records"]]
     assert files[0] == 0 and len(files) == len(WITH_FILES)
+    renewals, seen = 0, 0  # of the lease, by a thread: one at the end of a batch may count for the next
     for number in range(1, LAST + 1):
         spark, delta, ours = of_batches[number]
-        counted = [request for request in ours if not OF_SOURCE.match(request)]
-        assert rows[number]["store_requests"] == len(counted), counted
+        asked = [request for request in ours if not OF_SOURCE.match(request)]
+        counted = [request for request in asked if not request.endswith("/.lock")]
+        assert rows[number]["store_requests"] >= len(counted), counted
+        renewals += rows[number]["store_requests"] - len(counted)
+        seen += len(asked) - len(counted)
+        assert abs(renewals - seen) <= 1, (rows, asked)
         if number in files:
             assert sum("/in/" in request for request in counted) == 1
         else:
-            assert len([request for request in counted if not request.endswith("/.lock")]) == 4, counted
+            assert len(counted) == 4, counted
             assert len(spark) == SPARK and len(delta) == DELTA, (spark, delta)
             assert sum("manifest" in request for request in ours) == 1
 
