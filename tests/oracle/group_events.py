@@ -18,45 +18,59 @@ def places_of(
 ) -> list[int]:
     """Where the events of a component stand: all that match it between its neighbours' events.
 
-    None do from the event on that ends the group; an anchor of the group that is not in it is no candidate.
+    None do from the event on that ends the group, nor from that on with which one begins that directly
+    follows it; an anchor of the group that is not in it is no candidate.
     """
-    if stands_for_a_group(pattern, index) and next_group(pattern, index) is not None:
-        return places_before_next(pattern, stream, matching, anchors, index)
-    return gathered(pattern, stream, matching, anchors, index, len(stream))
+    until = len(stream)
+    for other in groups_behind(pattern, index):
+        begins = begin_of(pattern, stream, matching, anchors, other)
+        if begins is None and least_of(pattern, other) > 0:
+            return []
+        until = until if begins is None else min(until, begins)
+    return gathered(pattern, stream, matching, anchors, index, until)
 
 
-def next_group(pattern: Pattern, index: int) -> int | None:
-    """The group that directly follows this component, negated ones aside; None if there is none."""
-    behind = [other for other in positives(pattern) if other > index][:1]
-    return behind[0] if behind and stands_for_a_group(pattern, behind[0]) else None
+def directly_before(pattern: Pattern, index: int) -> int | None:
+    """The group that this group directly follows, negated ones aside; None if there is none."""
+    before = [other for other in positives(pattern) if other < index][-1:]
+    both = before and stands_for_a_group(pattern, before[0]) and stands_for_a_group(pattern, index)
+    return before[0] if both else None
 
 
-def places_before_next(
-    pattern: Pattern, stream: Stream, matching: Matching, anchors: list[tuple[int, int]], index: int
-) -> list[int]:
-    """Where the events of a group stand that another group directly follows: before that one begins."""
-    begins = begin_of_next(pattern, stream, matching, anchors, index)
-    if begins is None:
-        return []
-    return gathered(pattern, stream, matching, anchors, index, begins)
+def groups_behind(pattern: Pattern, index: int) -> list[int]:
+    """The groups, one directly behind the other, of which the first with an event ends this one.
+
+    They are those up to the first that is not optional.
+    """
+    found: list[int] = []
+    for other in positives(pattern):
+        if directly_before(pattern, other) == (found or [index])[-1]:
+            found.append(other)
+            if least_of(pattern, other) > 0:
+                break
+    return found
 
 
-def begin_of_next(
+def begin_of(
     pattern: Pattern, stream: Stream, matching: Matching, anchors: list[tuple[int, int]], index: int
 ) -> int | None:
-    """Where the group behind this one begins: with the first event of it behind the least number of this one.
+    """Where a group begins that directly follows another: with its first event once that has its least number.
 
-    None if it has no event there.
+    Of an optional group the least number is that of the one before; before all groups stands one event. None
+    if it has no event there. An optional group is empty where one behind it has begun by then.
     """
-    behind = next_group(pattern, index)
-    assert behind is not None
-    own = gathered(pattern, stream, matching, anchors, index, len(stream))
-    least = least_of(pattern, index)
+    before = directly_before(pattern, index)
+    assert before is not None
+    while least_of(pattern, before) == 0 and directly_before(pattern, before) is not None:
+        before = directly_before(pattern, before)
+        assert before is not None
+    least = least_of(pattern, before)
+    own = gathered(pattern, stream, matching, anchors, before, len(stream))
     if len(own) < least:
         return None
-    last = own[least - 1] if least else [place for anchored, place in anchors if anchored < index][-1]
+    last = own[least - 1] if least else [place for anchored, place in anchors if anchored < before][-1]
     for place in range(last + 1, len(stream)):
-        if matching[behind][place]:
+        if matching[index][place]:
             return place
     return None
 
@@ -76,11 +90,10 @@ def gathered(
     if not stands_for_a_group(pattern, index):
         return own
     begins = None
-    for other in positives(pattern):
-        if other < index and stands_for_a_group(pattern, other) and next_group(pattern, other) == index:
-            begins = begin_of_next(pattern, stream, matching, anchors, other)
-            if begins is None:
-                return []
+    if directly_before(pattern, index) is not None:
+        begins = begin_of(pattern, stream, matching, anchors, index)
+        if begins is None:
+            return []
     before = [place for anchored, place in anchors if anchored < index]
     after = [place for anchored, place in anchors if anchored > index]
     start = begins if begins is not None else before[-1] + 1 if before else own[0]

@@ -51,11 +51,13 @@ def take(pattern: Pattern, stream: Stream, initiator: Placed) -> Production | No
             continue
         if not inside(pattern.within, initiator, placed):
             return None
-        if goes_behind_the_group(pattern, taken, placed, order[step:]):
-            taken.append(Bound(placed, order[step + 1]))
-            behind = order[step + 1]
+        further = goes_behind_the_group(pattern, taken, placed, order[step:])
+        if further:
+            step += further
+            behind = order[step]
+            taken.append(Bound(placed, behind))
             still = stands_for_a_group(pattern, behind) and not ends_in_last_place(pattern, taken, behind)
-            step += 1 if still else 2
+            step += 0 if still else 1
         elif joins_the_group(pattern, stream, taken, placed, order[step]):
             taken.append(Bound(placed, order[step]))
             if order[step] == order[-1] and ends_in_last_place(pattern, taken, order[step]):
@@ -77,18 +79,26 @@ def begins_without_first(pattern: Pattern, initiator: Placed, order: Sequence[in
 
 def goes_behind_the_group(
     pattern: Pattern, taken: Sequence[Bound], placed: Placed, ahead: Sequence[int]
-) -> bool:
-    """Whether the group that is looked at may end here, and the event be the next component's."""
-    if not stands_for_a_group(pattern, ahead[0]) or len(ahead) == 1:
-        return False
-    group, behind = ahead[:2]
-    completed = (group,) if stands_for_a_group(pattern, behind) else (group, behind)
-    return (
-        size_of(taken, group) >= least_of(pattern, group)
-        and satisfies(pattern, behind, placed)
-        and stands_right(pattern, taken, placed, behind)
-        and decided_hold(pattern, [*taken, Bound(placed, behind)], completed)
-    )
+) -> int:
+    """How many components further the event goes if the group that is looked at may end here; 0 if it stays.
+
+    It goes to the next one, or over optional ones to one behind them: to the last one that it can go to.
+    """
+    group = ahead[0]
+    if not stands_for_a_group(pattern, group) or size_of(taken, group) < least_of(pattern, group):
+        return 0
+    for further in reversed(range(1, len(ahead))):
+        passed, behind = ahead[:further], ahead[further]
+        if any(least_of(pattern, one) > 0 for one in passed[1:]):
+            continue
+        completed = passed if stands_for_a_group(pattern, behind) else [*passed, behind]
+        if (
+            satisfies(pattern, behind, placed)
+            and stands_right(pattern, taken, placed, behind)
+            and decided_hold(pattern, [*taken, Bound(placed, behind)], completed)
+        ):
+            return further
+    return 0
 
 
 def joins_the_group(

@@ -227,7 +227,7 @@ def grouped_patterns(
     near = not strict and draw(st.integers(0, 3)) == 0
     for name, kind, test in zip(names, kinds, tests_of(kinds, draw(st.integers(0, 2)) > 0), strict=True):
         follows = near and kind == "one" and bool(components) and not components[-1].negated
-        optional = 0 < place < len(inner) - 1 and inner[place - 1] == "one"
+        optional = 0 < place < len(inner) - 1
         times = (*REPEATED, *OPTIONAL, *OPTIONAL) if optional else REPEATED
         place += kind != "negated"
         components.append(

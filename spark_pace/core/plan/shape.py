@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from spark_pace.core.columns import SEQ
 from spark_pace.core.expr import Call, Column
@@ -115,6 +115,8 @@ class Gap:
             of the component behind it.
         handed: True if the right anchor is the first event of a group that directly follows this one: the
             first that matches, once this group has its least number.
+        skipped: True if the group is optional and directly follows another one: where it is empty, both
+            anchors are one event, with which a group behind it begins, or of the component behind it.
     """
 
     group: int | None = None
@@ -127,6 +129,7 @@ class Gap:
     adjoined: bool = False
     first: bool = False
     handed: bool = False
+    skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,10 +165,19 @@ class Shape:
         """True if the anchors of `level` and of the one before may be one event.
 
         They are the last and the first event of one group, or the first of them stands for an optional group
-        in first place. False for level 0, before which there is none.
+        in first place, or one that directly follows another. False for level 0, before which there is none.
         """
         gap = self.gaps[level - 1] if level > 0 else Gap()
-        return gap.from_left and (gap.to_right or gap.first)
+        return gap.from_left and (gap.to_right or gap.first or gap.skipped)
+
+    def components_at(self, level: int) -> tuple[int, ...]:
+        """The components of which the anchor of a level may be an event.
+
+        They are its own; and where its group is optional and directly follows another one, those behind it,
+        up to the first that is not optional.
+        """
+        behind = takewhile(lambda place: self.gaps[place].skipped, range(level, len(self.gaps)))
+        return self.anchors[level], *(self.anchors[place + 1] for place in behind)
 
     def level(self, conjunct: Conjunct) -> int:
         """The level at which a conjunct can be tested."""
@@ -203,11 +215,13 @@ class _Building:
             follows = own.follows == "strict" and own.times is None
             closed = self.pattern.contiguity == "strict" or (follows and self.group is None)
             adjoined = follows and not closed
-            first = from_left and len(self.anchors) == 1 and times is not None and times.least == 0
+            optional = from_left and times is not None and times.least == 0
+            first = optional and len(self.anchors) == 1
             own_gap = Gap(
                 self.group, times or _ANY, from_left, to_right, before, behind, closed, adjoined, first
             )
-            self.gaps.append(replace(own_gap, handed=own.times is not None and not to_right))
+            handed = own.times is not None and not to_right
+            self.gaps.append(replace(own_gap, handed=handed, skipped=optional and not first))
         self.complete.setdefault(component, len(self.anchors))
         self.anchors.append(component)
         if len(self.anchors) > 1:  # the group of anchor 0 stands in the gap behind it, too

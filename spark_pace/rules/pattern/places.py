@@ -206,12 +206,13 @@ def _check_neighbours(positive: Sequence[Placed], report: Report) -> None:
                 "A match begins with that event where the optional one has none: put a component that stands "
                 "for one event between them.",
             )
-        elif after.component.times.least == 0:
+        elif after.component.times.least == 0 and after is positive[-1]:
             report.add(
                 after.times,
-                "must begin at 1 or more behind a repeated or optional component (negated ones aside)",
+                "must begin at 1 or more in last place behind a repeated or optional component (negated ones "
+                "aside)",
                 got,
-                "Its first event says where the group before ends: "
+                "In last place an optional component stands behind one for one event: "
                 f"write {_from_one(after.component.times.most)}, or put a component between them.",
             )
         elif after.component.until is not None or after.component.follows == "strict":

@@ -19,7 +19,7 @@ from spark_pace.core.match.search import optional_last
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.further_events import further_of
 from spark_pace.core.match.search.groups import aggregated
-from spark_pace.core.match.search.limits import begins_behind
+from spark_pace.core.match.search.limits import begins_behind, stands_before_begin
 from spark_pace.core.match.search.runs import Runs
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
@@ -167,9 +167,9 @@ class Between:
             lo, hi = self.group(gap.group, matrix, capped=capped)
         size = hi - lo
         fits = size >= gap.times.least
-        alone = gap.first & (matrix[:, level] == matrix[:, level - 1])
-        if gap.first and gap.group is not None:
-            fits &= alone | (np.diff(self.before[gap.group])[matrix[:, level - 1]] > 0)
+        alone = (gap.first | gap.skipped) & (matrix[:, level] == matrix[:, level - 1])
+        if gap.group is not None and (gap.first or gap.skipped):
+            fits &= alone | self._may_begin(level - 1, matrix[:, level - 1], capped=capped)
         if gap.to_right and gap.group in self.ends:
             fits &= matrix[:, level] < self.ended(gap.group, matrix[:, level - 1])
         if gap.to_right and gap.group in self.further:  # whose group may pass over the anchor
@@ -177,16 +177,40 @@ class Between:
         if gap.times.most is not None:
             fits &= size <= gap.times.most
         if gap.handed and not capped:
-            fits &= matrix[:, level] == begins_behind(self, level, matrix[:, level - 1])
+            begins = begins_behind(self, level, matrix[:, level - 1])
+            before = (matrix[:, level] < begins) & stands_before_begin(self, level)
+            fits &= alone | before | (matrix[:, level] == begins)
         seq = self.stream.seq
         if gap.closed:
             taken = size + 1 - gap.from_left - gap.to_right
             fits &= seq[matrix[:, level]] - seq[matrix[:, level - 1]] == taken
         elif gap.adjoined and gap.group is not None:
-            rows = np.append(self.members(gap.group), -1)  # see `ends_of`
-            last = np.where(size > 0, rows[hi - 1], matrix[:, level - 1])
-            fits &= alone | (seq[matrix[:, level]] - seq[last] == 1)
+            last = self._last_before(level - 1, matrix, capped=capped)
+            fits &= (gap.first & alone) | (seq[matrix[:, level]] - seq[last] == 1)
         return fits
+
+    def _may_begin(self, level: int, rows: Ints, *, capped: bool) -> Bools:
+        """bool[m], whether the group of the anchor of a level, which is optional, begins with these rows.
+
+        An event of a group behind it begins that one, but in a walk, which has found that it does not.
+        """
+        own, *behind = self.shape.components_at(level)
+        begins = np.diff(self.before[own])[rows] > 0
+        for component in behind:
+            if component in self.before and not capped:
+                begins &= np.diff(self.before[component])[rows] == 0
+        return begins
+
+    def _last_before(self, place: int, matrix: Ints, *, capped: bool) -> Ints:
+        """int64[m], the last row of each candidate before the right anchor of a gap."""
+        gap, left = self.shape.gaps[place], matrix[:, place]
+        if gap.group is None:
+            return left
+        if gap.skipped:
+            left = self._last_before(place - 1, matrix, capped=capped)
+        lo, hi = self.group(gap.group, matrix, capped=capped)
+        rows = np.append(self.members(gap.group), -1)  # an empty group may point here, but is not looked at
+        return np.where(lo < hi, rows[hi - 1], left)
 
     def strangers(self, group: int) -> Ints:
         """The rows that do not match the component of a group, and `stream.rows` behind them."""
@@ -257,11 +281,11 @@ class Between:
         left, right = matrix[:, one.gap], matrix[:, one.gap + 1]
         if gap.group is None:
             return left, right
+        if one.component in gap.behind:
+            return self._last_before(one.gap, matrix, capped=capped), right
         lo, hi = self.group(gap.group, matrix, capped=capped)
-        rows = np.append(self.members(gap.group), -1)  # an empty group may point here, but is not looked at
-        if one.component in gap.before:
-            return left, np.where(lo < hi, rows[lo], right)
-        return np.where(lo < hi, rows[hi - 1], left), right
+        rows = np.append(self.members(gap.group), -1)  # see `_last_before`
+        return left, np.where(lo < hi, rows[lo], right)
 
     def production_sets(self, matrix: Ints, *, capped: bool) -> Sets:
         """The events of whole candidates, in stream order."""

@@ -26,17 +26,26 @@ def narrowed(
     """
     after, end = bounds
     end = np.minimum(end, _limit(between, level, left, capped=capped))
-    if between.shape.gaps[level - 1].handed and not capped:
+    gap = between.shape.gaps[level - 1]
+    if gap.handed and not capped:
         begins = begins_behind(between, level, left)
-        after, end = np.maximum(after, begins - 1), np.minimum(end, begins + 1)
+        end = np.minimum(end, begins + 1)
+        if not gap.skipped and not stands_before_begin(between, level):
+            after = np.maximum(after, begins - 1)
     return after, end
+
+
+def stands_before_begin(between: Between, level: int) -> bool:
+    """True if an anchor may stand before its group begins: if it may be an event of no group."""
+    behind = between.shape.components_at(level)[-1]
+    return between.pattern.components[behind].times is None
 
 
 def begins_behind(between: Between, level: int, left: Ints) -> Ints:
     """int64[m], the row with which a group begins that directly follows another one.
 
     It is that of the first event that matches, once the group before has its least number; `stream.rows` for
-    none.
+    none. If the group is optional, one behind it may begin in its place.
 
     Args:
         between: what stands between the anchors.
@@ -49,8 +58,11 @@ def begins_behind(between: Between, level: int, left: Ints) -> Ints:
         lo, hi = between.ranged(gap, left, np.full(len(left), count))
         rows, place = np.append(between.members(gap.group), count), lo + gap.times.least - 1
         last = np.where(place < hi, rows[np.minimum(place, len(rows) - 1)], count)
-    component = between.shape.anchors[level]
-    return _row_of(between, component, between.before[component][np.minimum(last + 1, count)])
+    behind, begins = np.minimum(last + 1, count), np.full(len(left), count)
+    for component in between.shape.components_at(level):
+        if component in between.before:
+            begins = np.minimum(begins, _row_of(between, component, between.before[component][behind]))
+    return begins
 
 
 def _limit(between: Between, level: int, left: Ints, *, capped: bool) -> Ints:

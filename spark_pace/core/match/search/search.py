@@ -73,7 +73,7 @@ class Search:
         self.trailing = bool(shape.trailing)
         self.simple = shape.simple and pattern.order == "sequence"
         self.plain = shape.simple and not pattern.where
-        self.members = members or [stream.matching(component) for component in shape.anchors]
+        self.members = members or [self._rows_at(level) for level in range(self.steps)]
         if shape.without_first is not None and members is None:
             self.members[0] = np.union1d(*self.members[:2])
         self.walking = self.structural = False
@@ -82,6 +82,11 @@ class Search:
         self.tables: dict[object, object] = {}
         self.taken: tuple[Ints, Ints, Ints] | None = None
         self.before: dict[int, npt.NDArray[np.int32]] = {}
+
+    def _rows_at(self, level: int) -> Ints:
+        """The rows that match a component of which the anchor of a level may be an event."""
+        rows = [self.stream.matching(component) for component in self.between.shape.components_at(level)]
+        return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
 
     @property
     def initiators(self) -> Ints:
@@ -265,7 +270,21 @@ class Search:
         if decided.bound and not self.walking:
             trailing, allowed = not self.structural, self.between.allowed
             self._narrow(keep, matrix, lambda rest: allowed(level, rest, capped=False, trailing=trailing))
+        if self.walking and len(self.between.shape.components_at(level)) > 1:
+            self._narrow(keep, matrix, lambda rest: self._goes_there(level, rest))
         return keep
+
+    def _goes_there(self, level: int, matrix: Ints) -> Bools:
+        """bool[m], whether a walk may go on with the row at `level`, where an optional group begins.
+
+        It may if the row is of that group, or can go to a component behind it.
+        """
+        group, last = self.between.shape.anchors[level], matrix[:, -1]
+        goes = np.diff(self.between.before[group])[last] > 0
+        others = np.flatnonzero(~goes)
+        further = np.column_stack([matrix[others], last[others]])
+        goes[others] = self.passes(level + 1, further, looked_up=False)
+        return goes
 
     def _narrow(self, keep: Bools, matrix: Ints, test: Callable[[Ints], Bools]) -> None:
         """Test only those candidates that are still kept; where all are, none is copied."""
