@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from spark_pace.core.columns import Ints
+from spark_pace.core.match.search.limits import may_begin
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.shape import asks_for_neighbours
 from spark_pace.reasons.failure_reasons import (
@@ -21,7 +22,7 @@ from spark_pace.reasons.failure_reasons import (
     passing,
 )
 from spark_pace.reasons.optional_last import not_behind
-from spark_pace.reasons.stretch import Stretch, begins_with_first, events_of
+from spark_pace.reasons.stretch import Stretch, as_matrix, begins_with_first, events_of
 
 MOST_STEPS = 300  # steps of one search
 MOST_ROWS = 1_000  # rows that one step tries
@@ -171,7 +172,13 @@ class Seeking:
         """The rows of the next anchor's component in its allowed range, inside the window or not."""
         low, high = self._range(rows)
         members = search.members[len(rows)]
-        return members[(members >= low) & (members < high)]
+        members = members[(members >= low) & (members < high)]
+        at = search.between.shape.components_at(len(rows))
+        if self.role not in at[1:]:
+            return members
+        up_to = at[: at.index(self.role) + 1]  # what begins there is none of those behind the event's
+        own = [search.stream.matching(one) for one in up_to if one in search.between.rows_of]
+        return np.intersect1d(members, np.concatenate([*own, [self.origin.event]]))
 
     def _range(self, rows: list[int]) -> tuple[int, int]:
         """The range of rows for the next anchor: behind those taken, so that the event keeps its role."""
@@ -179,6 +186,8 @@ class Seeking:
         low, high = rows[-1] + (not shape.may_coincide(level)), self.stretch.stream.rows
         if level == 1 and shape.gaps[0].first and not begins_with_first(self.search, rows):
             high = rows[0] + 1  # that event is the next component's
+        elif shape.gaps[level - 1].skipped and not self._begins(rows):
+            high = rows[-1] + 1  # so it is here
         if level == self.search.steps - 1 and self.last is not None:
             low, high = max(low, self.last), self.last + 1
         if self.role is None:
@@ -189,13 +198,20 @@ class Seeking:
         if gap is None:
             own = shape.anchors.index(self.role)
             if level <= own:
-                high = min(high, event + (level == own))
+                high = min(high, event + (self.role in shape.components_at(level)))
             return (max(low, event), high) if level == own else (low, high)
         if level <= gap:
-            return low, min(high, event + (level == gap and shape.gaps[gap].from_left))
+            return low, min(high, event + (self.role in shape.components_at(level)))
         if level == gap + 1:
             low = max(low, event + (not shape.gaps[gap].to_right))
         return low, high
+
+    def _begins(self, rows: list[int]) -> bool:
+        """Whether the optional group of the last anchor begins with it."""
+        search = self.search
+        return bool(
+            may_begin(search.between, len(rows) - 1, as_matrix(rows)[:, -1], capped=search.walking)[0]
+        )
 
     def _missing(self, rows: list[int], beyond: Ints) -> Attempt:
         """The attempt if no event can be the next one; `beyond` holds events that come too late."""
@@ -209,26 +225,30 @@ class Seeking:
             failure = used_up(self.stretch, row)
             if failure is not None:
                 return Attempt(self.search, rows, row, failure)
-        name = self.search.pattern.components[self.search.between.shape.anchors[len(rows)]].name
+        at = self.search.between.shape.components_at(len(rows))
+        names = [self.search.pattern.components[one].name for one in at]
         unused = " that is not used up" if len(left) else ""
-        return Attempt(self.search, rows, None, self._none_came(rows, name, unused))
+        return Attempt(self.search, rows, None, self._none_came(rows, names, unused))
 
     def _everything(self) -> Search:
         """The search that includes used-up events."""
         return self.stretch.search
 
-    def _none_came(self, rows: list[int], name: str, unused: str) -> Failure:
-        """The failure if no event can be the next one; `unused` is a further demand on it, as text."""
-        stretch, (low, high) = self.stretch, self._range(rows)
+    def _none_came(self, rows: list[int], names: list[str], unused: str) -> Failure:
+        """The failure if no event can be the next one; `unused` is a further demand on it, as text.
+
+        `names` are those of the components that it may be of, of which the last one is not optional.
+        """
+        stretch, (low, high), name = self.stretch, self._range(rows), " or ".join(names)
         behind = stretch.member(max(low - 1, rows[-1]))
         if high < stretch.stream.rows:
             before = stretch.member(high)
             text = f"no event{unused} can be {name} in its place before {before}"
-            return Failure("missing", text, name, by=(behind, before))
+            return Failure("missing", text, names[-1], by=(behind, before))
         text = f"no {name}{unused} came after {behind}{' in the span' if stretch.span else ''}"
         if self.origin.waits:
             text = f"waits for {name}"
-        return Failure("missing", text, name, by=(behind,), waits=self.origin.waits)
+        return Failure("missing", text, names[-1], by=(behind,), waits=self.origin.waits)
 
 
 def used_up(stretch: Stretch, row: int, until: int | None = None) -> Failure | None:

@@ -14,7 +14,7 @@ from spark_pace.reasons.attempts import Attempt, Origin, Seeking, used_up, walke
 from spark_pace.reasons.conjunction_attempts import beaten, in_any_order, parts_with, without_first
 from spark_pace.reasons.failure_reasons import Failure, first_break
 from spark_pace.reasons.selections import Opened
-from spark_pace.reasons.stretch import Stretch
+from spark_pace.reasons.stretch import Stretch, component_at
 
 MOST_CANDIDATES = 5
 MOST_STARTS = 100  # initiators whose candidates are sought
@@ -132,7 +132,7 @@ def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
         alone = begins and stretch.pattern.components[first].times is None
         alone |= no_first and role in (first, behind)
         if (start == event and begins) or (start < event and not alone):
-            seeking = Seeking(stretch, stretch.search, origin, role)
+            seeking = Seeking(stretch, stretch.search.varied(walking=stretch.walks), origin, role)
             yield from _unused_in_sequence(stretch, seeking) if using_up else [seeking.furthest()]
     if not roles and start < event:
         stopped = Seeking(stretch, stretch.search, origin, None).stopped_by_event()
@@ -234,9 +234,12 @@ def _told(
 
 def _tried(stretch: Stretch, attempt: Attempt, row: int) -> Member:
     """The event in `row`, which was not taken, with the component sought or else one that it can be."""
-    shape, pattern = attempt.search.between.shape, attempt.search.pattern
-    next_ones = [*shape.anchors, shape.anchors[-1] if shape.optional_last is None else shape.optional_last]
-    sought = pattern.components[next_ones[len(attempt.rows)]].name
+    shape, pattern, level = attempt.search.between.shape, attempt.search.pattern, len(attempt.rows)
+    if level < attempt.search.steps:
+        next_one = component_at(attempt.search, level, row)
+    else:
+        next_one = shape.anchors[-1] if shape.optional_last is None else shape.optional_last
+    sought = pattern.components[next_one].name
     components = enumerate(stretch.pattern.components)
     names = [one.name for bit, one in components if not one.negated and row in stretch.stream.matching(bit)]
     return stretch.member(row, sought if sought in names else next(iter(names), ""))

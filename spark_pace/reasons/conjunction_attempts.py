@@ -48,8 +48,8 @@ class SeekingAnyOrder(Seeking):
     def _everything(self) -> Search:
         return _arranged(self.stretch.search, self.order)
 
-    def _none_came(self, rows: list[int], name: str, unused: str) -> Failure:
-        stretch, component = self.stretch, self.order[len(rows)]
+    def _none_came(self, rows: list[int], names: list[str], unused: str) -> Failure:
+        stretch, component, name = self.stretch, self.order[len(rows)], names[-1]
         first = stretch.member(rows[0])
         other = "other " if has_bit(stretch.stream.mask[rows], component).any() else ""
         if self.last is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from spark_pace.core.columns import Ints
 from spark_pace.core.expr import evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.match.search.limits import begins_behind
+from spark_pace.core.match.search.limits import begins_behind, stands_before_begin
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.plan.members import as_stated, asked_where_it_stands, separate
 from spark_pace.core.plan.rule import Conjunct
@@ -20,7 +20,14 @@ from spark_pace.core.plan.shape import Gap
 from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
 from spark_pace.reasons.answer_parts import Member
-from spark_pace.reasons.stretch import Stretch, as_matrix, events_of, in_values, is_false
+from spark_pace.reasons.stretch import (
+    Stretch,
+    as_matrix,
+    component_at,
+    events_of,
+    in_values,
+    is_false,
+)
 from spark_pace.reasons.wording import length
 
 
@@ -79,7 +86,11 @@ def failure_of(stretch: Stretch, search: Search, rows: list[int]) -> Failure | N
         between = between or _count(stretch, search, rows)
         if between is not None:
             return between
-    return false_condition(stretch, search, rows) or _forbidden(stretch, search, rows, len(rows) - 1)
+    failure = false_condition(stretch, search, rows) or _forbidden(stretch, search, rows, len(rows) - 1)
+    own, *behind = search.between.shape.components_at(len(rows) - 1)
+    if failure is None and search.walking and behind and rows[-1] not in search.between.rows_of[own]:
+        return failure_of(stretch, search, [*rows, rows[-1]])
+    return failure
 
 
 def forbidden_walk(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
@@ -166,16 +177,18 @@ def _count(stretch: Stretch, search: Search, rows: list[int]) -> Failure | None:
 
 def _begin_of_next(stretch: Stretch, search: Search, rows: list[int]) -> int | None:
     """The row with which the group begins that should begin with the last one, if that is another row."""
-    level = len(rows) - 1
-    if stretch.walks or not search.between.shape.gaps[level - 1].handed:
+    level, between = len(rows) - 1, search.between
+    gap = between.shape.gaps[level - 1]
+    if stretch.walks or not gap.handed or (gap.skipped and rows[-1] == rows[-2]):
         return None
-    begins = int(begins_behind(search.between, level, np.array(rows[-2:-1]))[0])
-    return None if begins == rows[-1] else begins
+    begins = int(begins_behind(between, level, np.array(rows[-2:-1]))[0])
+    fits = rows[-1] == begins or (rows[-1] < begins and stands_before_begin(between, level))
+    return None if fits else begins
 
 
 def _begun(stretch: Stretch, search: Search, rows: list[int], begins: int) -> Failure:
     """The failure of a row that comes behind the one with which its group has begun."""
-    name = stretch.pattern.components[search.between.shape.anchors[len(rows) - 1]].name
+    name = stretch.pattern.components[component_at(search, len(rows) - 1, begins)].name
     by = stretch.member(begins, name)
     return Failure("group", f"{name} begins with {by}", name, by=(by,))
 

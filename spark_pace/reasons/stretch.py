@@ -146,7 +146,13 @@ def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[i
     The events of groups are included as far as they are decided.
     """
     shape, matrix = search.between.shape, as_matrix(rows)
-    found = {(shape.anchors[level], row) for level, row in enumerate(rows)}
+    empty = [
+        level
+        for level in range(len(rows) - 1)
+        if shape.gaps[level].skipped and rows[level] == rows[level + 1]
+    ]
+    anchored = [(component_at(search, level, row), row) for level, row in enumerate(rows)]
+    found = {one for level, one in enumerate(anchored) if level not in empty}
     if shape.without_first is not None and not begins_with_first(search, rows):
         found -= {(shape.anchors[0], rows[0])}
         found |= {(shape.without_first, rows[0])}
@@ -158,6 +164,14 @@ def events_of(search: Search, rows: list[int], *, walking: bool) -> list[tuple[i
         after = events_behind(search, rows, walking=walking).tolist()
         found.update((shape.optional_last, row) for row in after)
     return sorted(found, key=lambda member: (member[1], member[0]))
+
+
+def component_at(search: Search, level: int, row: int) -> int:
+    """The component of an anchor's row: the last group of those that may begin there, else a single one."""
+    between = search.between
+    at = [one for one in between.shape.components_at(level) if row in between.stream.matching(one)]
+    groups = [one for one in at if one in between.rows_of]
+    return (groups or at or [between.shape.anchors[level]])[-1]
 
 
 def events_behind(search: Search, rows: list[int], *, walking: bool) -> Ints:

@@ -54,10 +54,10 @@ def groups_behind(pattern: Pattern, index: int) -> list[int]:
 def begin_of(
     pattern: Pattern, stream: Stream, matching: Matching, anchors: list[tuple[int, int]], index: int
 ) -> int | None:
-    """Where a group begins that directly follows another: with its first event once that has its least number.
+    """Where a group begins that directly follows others: with its first event once they have their least.
 
-    Of an optional group the least number is that of the one before; before all groups stands one event. None
-    if it has no event there. An optional group is empty where one behind it has begun by then.
+    The last of them that is not optional says when; where all are, the event before them. None if it has no
+    event there. An optional group is empty where one behind it has begun by then.
     """
     before = directly_before(pattern, index)
     assert before is not None

@@ -122,17 +122,25 @@ def stand_in_order(pattern: Pattern, taken: list[int]) -> bool:
 
 
 def begin_in_time(pattern: Pattern, stream: list[Placed], roles: Roles) -> bool:
-    """Whether each group behind another begins with its first event once the other has its least number."""
+    """Whether each group behind another begins with its first event once that has its least number.
+
+    No event that matches it stands before, from there to the first event of it or of a component behind it.
+    """
     positive = [index for index, component in enumerate(pattern.components) if not component.negated]
-    for before, behind in itertools.pairwise(positive):
-        times = pattern.components[before].times
-        if times is None or pattern.components[behind].times is None:
+    times = [pattern.components[index].times for index in positive]
+    for number in range(1, len(positive)):
+        before = number - 1
+        if times[before] is None or times[number] is None:
             continue
-        begins = roles.index(behind)
-        own = [place for place, role in enumerate(roles) if role == before]
-        others = [place for place in range(begins) if roles[place] is not None and roles[place] != before]
-        enough = own[times.least - 1] if times.least else others[-1]
-        if any(fits(pattern, behind, stream[place]) for place in range(enough + 1, begins)):
+        while before and times[before - 1] is not None and times[before] == Times(0, times[before].most):
+            before -= 1
+        own = [place for place, role in enumerate(roles) if role == positive[before]]
+        others = [place for place, role in enumerate(roles) if role is not None and role < positive[before]]
+        enough = own[times[before].least - 1] if times[before].least else others[-1]
+        begins = next(
+            place for place, role in enumerate(roles) if role is not None and role >= positive[number]
+        )
+        if any(fits(pattern, positive[number], stream[place]) for place in range(enough + 1, begins)):
             return False
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from spark_pace.core.expr import Expr, conjunction
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
@@ -189,7 +190,8 @@ def _neighbour(components: Sequence[Component], end: str) -> str:
         return nearest.name
     otherwise = ""
     if times.least == 0:
-        otherwise = f" (or {positive[1].name}, where there is none)" if positive[1:] else " (if there is one)"
+        other = _neighbour(positive[1:], end)
+        otherwise = f" (or {other}, where there is none)" if other else " (if there is one)"
     return f"the {end} {nearest.name}{otherwise}"
 
 
@@ -238,11 +240,13 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
 def _begin(pattern: Pattern, component: Component) -> str:
     """Where a group begins that directly follows another one, in words."""
     positive = [one for one in pattern.components if not one.negated]
-    before = positive[positive.index(component) - 1] if component != positive[0] else None
-    if before is None or before.times is None:
+    before = [*takewhile(lambda one: one.times, positive[positive.index(component) - 1 :: -1])]
+    if component == positive[0] or not before:
         return ""
-    least = before.times.least
-    return f", beginning with the first one{f' once there are {least} {before.name}' if least else ''}"
+    enough = (
+        f" once there are {one.times.least} {one.name}" for one in before if one.times and one.times.least
+    )
+    return f", beginning with the first one{next(enough, '')}"
 
 
 def span_facts(span: Span) -> SpanFacts:

@@ -19,7 +19,7 @@ from spark_pace.core.match.search import optional_last
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.further_events import further_of
 from spark_pace.core.match.search.groups import aggregated
-from spark_pace.core.match.search.limits import begins_behind, stands_before_begin
+from spark_pace.core.match.search.limits import begins_behind, may_begin, stands_before_begin
 from spark_pace.core.match.search.runs import Runs
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
@@ -169,7 +169,7 @@ class Between:
         fits = size >= gap.times.least
         alone = (gap.first | gap.skipped) & (matrix[:, level] == matrix[:, level - 1])
         if gap.group is not None and (gap.first or gap.skipped):
-            fits &= alone | self._may_begin(level - 1, matrix[:, level - 1], capped=capped)
+            fits &= alone | may_begin(self, level - 1, matrix[:, level - 1], capped=capped)
         if gap.to_right and gap.group in self.ends:
             fits &= matrix[:, level] < self.ended(gap.group, matrix[:, level - 1])
         if gap.to_right and gap.group in self.further:  # whose group may pass over the anchor
@@ -188,18 +188,6 @@ class Between:
             last = self._last_before(level - 1, matrix, capped=capped)
             fits &= (gap.first & alone) | (seq[matrix[:, level]] - seq[last] == 1)
         return fits
-
-    def _may_begin(self, level: int, rows: Ints, *, capped: bool) -> Bools:
-        """bool[m], whether the group of the anchor of a level, which is optional, begins with these rows.
-
-        An event of a group behind it begins that one, but in a walk, which has found that it does not.
-        """
-        own, *behind = self.shape.components_at(level)
-        begins = np.diff(self.before[own])[rows] > 0
-        for component in behind:
-            if component in self.before and not capped:
-                begins &= np.diff(self.before[component])[rows] == 0
-        return begins
 
     def _last_before(self, place: int, matrix: Ints, *, capped: bool) -> Ints:
         """int64[m], the last row of each candidate before the right anchor of a gap."""

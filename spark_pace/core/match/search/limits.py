@@ -1,4 +1,8 @@
-"""Between which rows an anchor may stand, as far as what stands before it says so."""
+"""Between which rows an anchor may stand, as far as what stands before it says so.
+
+The anchor with which an optional group begins that directly follows another one may be an event of several
+components: where the group is empty, it is the next anchor too.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,44 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.columns import Bools, Ints
 
 if TYPE_CHECKING:
     from spark_pace.core.match.search.between import Between
+    from spark_pace.core.match.search.search import Search
+
+
+def rows_at(between: Between, level: int) -> Ints:
+    """The rows that match a component of which the anchor of a level may be an event, ascending."""
+    rows = [between.stream.matching(component) for component in between.shape.components_at(level)]
+    return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
+
+
+def may_begin(between: Between, level: int, rows: Ints, *, capped: bool) -> Bools:
+    """bool[m], whether the group of the anchor of a level, which is optional, begins with these rows.
+
+    An event of a group behind it begins that one, but in a walk, which has found that it does not.
+    """
+    own, *behind = between.shape.components_at(level)
+    begins = np.diff(between.before[own])[rows] > 0
+    for component in behind:
+        if component in between.before and not capped:
+            begins &= np.diff(between.before[component])[rows] == 0
+    return begins
+
+
+def may_go_on(search: Search, level: int, matrix: Ints) -> Bools:
+    """bool[m], whether walks may go on with their last row, which fits as the anchor of a level.
+
+    If an optional group begins there, the row is of that group, or can go to a component behind it.
+    """
+    goes, own, last = np.ones(len(matrix), np.bool_), search.between.shape.anchors[level], matrix[:, -1]
+    if len(search.between.shape.components_at(level)) > 1:
+        goes = np.diff(search.between.before[own])[last] > 0
+        others = np.flatnonzero(~goes)
+        further = np.column_stack([matrix[others], last[others]])
+        goes[others] = search.passes(level + 1, further, looked_up=False)
+    return goes
 
 
 def narrowed(

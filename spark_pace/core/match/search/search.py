@@ -26,7 +26,7 @@ from spark_pace.core.match.search.comparison import (
     is_equality,
 )
 from spark_pace.core.match.search.level import Level
-from spark_pace.core.match.search.limits import narrowed
+from spark_pace.core.match.search.limits import may_go_on, narrowed, rows_at
 from spark_pace.core.match.search.members import with_members
 from spark_pace.core.match.search.optional_last import asked_of_one_event, full, with_events
 from spark_pace.core.match.search.technique import choose
@@ -73,20 +73,14 @@ class Search:
         self.trailing = bool(shape.trailing)
         self.simple = shape.simple and pattern.order == "sequence"
         self.plain = shape.simple and not pattern.where
-        self.members = members or [self._rows_at(level) for level in range(self.steps)]
+        self.members = members or [rows_at(self.between, level) for level in range(self.steps)]
         if shape.without_first is not None and members is None:
             self.members[0] = np.union1d(*self.members[:2])
-        self.walking = self.structural = False
-        self.foresees = True
+        self.walking, self.structural, self.foresees = False, False, True
         self.compared: dict[Expr, Comparison] = {}
         self.tables: dict[object, object] = {}
         self.taken: tuple[Ints, Ints, Ints] | None = None
         self.before: dict[int, npt.NDArray[np.int32]] = {}
-
-    def _rows_at(self, level: int) -> Ints:
-        """The rows that match a component of which the anchor of a level may be an event."""
-        rows = [self.stream.matching(component) for component in self.between.shape.components_at(level)]
-        return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
 
     @property
     def initiators(self) -> Ints:
@@ -113,8 +107,7 @@ class Search:
     def among(self, level: int, rows: Ints) -> Search:
         """Search with no other rows of anchor `level` than these, which ascend."""
         members = [*self.members[:level], rows, *self.members[level + 1 :]]
-        made = ("levels", "fitting", "walker")
-        return self._with(*made, members=members, before={})
+        return self._with("levels", "fitting", "walker", members=members, before={})
 
     def _with(self, *anew: str, **values: object) -> Search:
         """Copy this search with other values, and let it make anew what it has made of the old ones."""
@@ -267,24 +260,12 @@ class Search:
             self._narrow(keep, matrix, lambda rest: self.between.fits(level, rest, capped=self.walking))
         for expr in decided.others:
             self._narrow(keep, matrix, lambda rest, expr=expr: evaluate_mask(expr, self.columns(rest)))  # type: ignore[misc]
-        if decided.bound and not self.walking:
+        if decided.bound and self.walking:
+            self._narrow(keep, matrix, lambda rest: may_go_on(self, level, rest))
+        elif decided.bound:
             trailing, allowed = not self.structural, self.between.allowed
             self._narrow(keep, matrix, lambda rest: allowed(level, rest, capped=False, trailing=trailing))
-        if self.walking and len(self.between.shape.components_at(level)) > 1:
-            self._narrow(keep, matrix, lambda rest: self._goes_there(level, rest))
         return keep
-
-    def _goes_there(self, level: int, matrix: Ints) -> Bools:
-        """bool[m], whether a walk may go on with the row at `level`, where an optional group begins.
-
-        It may if the row is of that group, or can go to a component behind it.
-        """
-        group, last = self.between.shape.anchors[level], matrix[:, -1]
-        goes = np.diff(self.between.before[group])[last] > 0
-        others = np.flatnonzero(~goes)
-        further = np.column_stack([matrix[others], last[others]])
-        goes[others] = self.passes(level + 1, further, looked_up=False)
-        return goes
 
     def _narrow(self, keep: Bools, matrix: Ints, test: Callable[[Ints], Bools]) -> None:
         """Test only those candidates that are still kept; where all are, none is copied."""

@@ -39,6 +39,30 @@ rules:
     assert [one["further"] for one in components] == ["a.x > last(a.x)", None, None]
 
 
+def test_an_optional_group_behind_another_is_told_with_where_it_begins() -> None:
+    text = """
+events: {schema: "time TIMESTAMP, type STRING", event_time: time}
+rules:
+  - name: r
+    pattern:
+      sequence:
+        - {name: a, when: type = 'a', times: 2+}
+        - {name: b, when: type = 'b', times: 0..1}
+        - {name: d, when: type = 'd', times: 0..2}
+        - c: type = 'c'
+    within: 5 s
+"""
+    (rule,) = load_rules(text)
+    assert [line.split("group ")[-1].strip() for line in explain(rule) if "group " in line] == [
+        "a: every event that matches it from the initiator on, before the first b (or the first d (or c, "
+        "where there is none), where there is none); 2 or more",
+        "b: every event that matches it between the last a and the first d (or c, where there is none), "
+        "beginning with the first one once there are 2 a; 0 to 1",
+        "d: every event that matches it between the last b (or the last a, where there is none) and c, "
+        "beginning with the first one once there are 2 a; 0 to 2",
+    ]
+
+
 OPTIONAL_LAST = """
 events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
 rules:
