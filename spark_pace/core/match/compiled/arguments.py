@@ -171,12 +171,13 @@ class Sequence(NamedTuple):
         order: int64[n], the anchors in the order in which they are placed; the first one is given.
         placed: int64[n], for each of these the mask of those before it.
         step: 1 if earlier rows are tried first, -1 if later ones are.
-        gaps: int64[n - 1, 12], of the group between two anchors its set (-1 for none), the least and the most
+        gaps: int64[n - 1, 14], of the group between two anchors its set (-1 for none), the least and the most
             events (-1 for any number), and whether the left and the right anchor are its own; whether no
             other event may stand between the anchors, and whether none may stand behind the group; its place
             in `ends` (-1 for none), the set of the events that end it (-1 for none), whether its events
-            directly follow each other, whether it is optional and in first place, and whether the right
-            anchor begins a group that directly follows it.
+            directly follow each other, whether it is optional and in first place, whether the right anchor
+            begins a group that directly follows it, whether it is optional and directly follows another one,
+            and whether the right anchor may be an event of no group, where groups behind it are empty.
         ends: int64[e, rows], of each group that may end early the row behind a left anchor that ends it.
         forbids: int64[f, 5], of each negated component its set, its gap (-1: behind the last anchor), where
             in it, the mask of the anchors that must be placed to test it, and of those its conditions name.

@@ -9,6 +9,7 @@ from spark_pace.core.match.compiled.group_events import (
     begins_behind,
     events_between,
     limit_between,
+    may_begin,
     next_between,
 )
 from spark_pace.core.match.compiled.interpreter import first_that_holds, is_active, is_tested
@@ -97,8 +98,13 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
         place, stop, _ = events_between(sequence, placement, gap)
         if place >= stop or sequence.searched.rows.pools[place] != placement.taken[gap]:
             return DIFFERS  # it is the event of the component behind, and cannot begin the group
-    if sequence.gaps[gap, 11] and begins_behind(sequence, placement, gap) != placement.taken[gap + 1]:
-        return DIFFERS
+    empty = sequence.gaps[gap, 12] and placement.taken[gap] == placement.taken[gap + 1]
+    if sequence.gaps[gap, 12] and not empty and not may_begin(sequence, placement, gap):
+        return NO_FURTHER
+    if sequence.gaps[gap, 11] and not empty:
+        begins, right = begins_behind(sequence, placement, gap), placement.taken[gap + 1]
+        if right > begins or (right < begins and not sequence.gaps[gap, 13]):
+            return DIFFERS
     size, least, most = _size(sequence, placement, gap), sequence.gaps[gap, 1], sequence.gaps[gap, 2]
     ends = sequence.gaps[gap, 7] >= 0
     if ends and sequence.gaps[gap, 4] and limit_between(sequence, placement, gap) <= placement.taken[gap + 1]:
@@ -122,18 +128,28 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
 
 @part
 def _last_before(sequence: Sequence, placement: Placement, gap: int) -> int:
-    """The row of the last event of the group between two anchors; of the left anchor if it is empty."""
+    """The last row of a candidate before the right anchor of a gap with a group."""
+    last = _last_of_group(sequence, placement, gap)
+    while last < 0 and sequence.gaps[gap, 12]:
+        gap -= 1
+        last = _last_of_group(sequence, placement, gap)
+    return int(last if last >= 0 else placement.taken[gap])
+
+
+@part
+def _last_of_group(sequence: Sequence, placement: Placement, gap: int) -> int:
+    """The row of the last event of the group between two anchors; -1 if it is empty."""
     pools, turns = sequence.searched.rows.pools, sequence.searched.unused.turns
     first, stop, until = events_between(sequence, placement, gap)
     if sequence.further.numbers[gap] >= 0:
-        last = placement.taken[gap]
+        last = -1
         while first < stop and pools[first] < until:
             last, first = pools[first], next_between(sequence, placement, gap, (first, stop, until))
         return int(last)
     place = place_of(pools, first, stop, until) - 1
     while place >= first and len(turns) and turns[pools[place]] < placement.turn:
         place -= 1
-    return int(pools[place]) if place >= first else int(placement.taken[gap])
+    return int(pools[place]) if place >= first else -1
 
 
 @part
@@ -181,13 +197,12 @@ def _region(sequence: Sequence, placement: Placement, one: int) -> tuple[int, in
     after, until = placement.taken[gap], placement.taken[gap + 1]
     if where == WHOLE:
         return after, until
+    if where == BEHIND:
+        return _last_before(sequence, placement, gap), until
     place, stop, right = events_between(sequence, placement, gap)
-    while place < stop and sequence.searched.rows.pools[place] < right:
-        if where == BEFORE:
-            return after, sequence.searched.rows.pools[place]
-        after = sequence.searched.rows.pools[place]
-        place = next_between(sequence, placement, gap, (place, stop, right))
-    return after, until
+    return after, sequence.searched.rows.pools[place] if place < stop and sequence.searched.rows.pools[
+        place
+    ] < right else until
 
 
 @part

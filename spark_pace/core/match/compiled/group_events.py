@@ -79,7 +79,8 @@ def limit_between(sequence: Sequence, placement: Placement, gap: int) -> int:
 def begins_behind(sequence: Sequence, placement: Placement, gap: int) -> int:
     """The row with which the group begins that directly follows the one in a gap; behind all rows for none.
 
-    It is that of the first event that matches, once the group in the gap has its least number.
+    It is that of the first event that matches, once the group in the gap has its least number. If the group
+    is optional, one behind it may begin in its place.
     """
     pools, least, rows = sequence.searched.rows.pools, sequence.gaps[gap, 1], len(sequence.seq)
     last = placement.taken[gap]
@@ -95,8 +96,55 @@ def begins_behind(sequence: Sequence, placement: Placement, gap: int) -> int:
         if place >= stop:
             return rows
         last = pools[place]
-    place, stop = next_of_set(sequence, placement, sequence.gaps[gap + 1, 0], last + 1)
-    return int(pools[place]) if place < stop else rows
+    begins, behind, more = rows, gap + 1, True
+    while more:
+        place, stop = next_of_set(sequence, placement, sequence.gaps[behind, 0], last + 1)
+        begins = min(begins, pools[place]) if place < stop else begins
+        more, behind = _is_before_group(sequence, behind), behind + 1
+    return int(begins)
+
+
+@part
+def _is_before_group(sequence: Sequence, gap: int) -> bool:
+    """Tell whether the group in a gap, which follows another, is optional, and one directly follows it."""
+    return bool(sequence.gaps[gap, 12] and sequence.gaps[gap, 11])
+
+
+@part
+def may_begin(sequence: Sequence, placement: Placement, gap: int) -> bool:
+    """Tell whether the optional group in a gap begins with the left anchor, and none behind it does."""
+    row = placement.taken[gap]
+    if not _has(sequence, placement, sequence.gaps[gap, 0], row):
+        return False
+    while _is_before_group(sequence, gap):
+        gap += 1
+        if _has(sequence, placement, sequence.gaps[gap, 0], row):
+            return False
+    return True
+
+
+@part
+def _has(sequence: Sequence, placement: Placement, own: int, row: int) -> bool:
+    """Tell whether a set has a row."""
+    place, stop = next_of_set(sequence, placement, own, row)
+    return bool(place < stop and sequence.searched.rows.pools[place] == row)
+
+
+@part
+def earliest_begin(sequence: Sequence, placement: Placement, begins: int) -> int:
+    """The first row that an anchor may have whose group directly follows another one.
+
+    `begins` is that with which the group begins. An optional group may be empty: then the anchor is also
+    that of a component behind.
+    """
+    behind = placement.own
+    if sequence.gaps[behind - 1, 12]:
+        return int(placement.taken[behind - 1])
+    if not sequence.gaps[behind - 1, 13]:
+        return begins
+    while behind < len(sequence.gaps) and sequence.gaps[behind, 12]:
+        behind += 1
+    return int(min(begins, placement.taken[behind])) if (placement.mask >> behind) & 1 else 0
 
 
 @part

@@ -17,7 +17,7 @@ from spark_pace.core.match.compiled.between import (
     nearest_allowed,
     written,
 )
-from spark_pace.core.match.compiled.group_events import begins_before, begins_behind
+from spark_pace.core.match.compiled.group_events import begins_before, begins_behind, earliest_begin
 from spark_pace.core.match.compiled.places import next_place, span_of
 from spark_pace.machine_code.kernel import Kernel, inlined, part
 
@@ -70,12 +70,13 @@ def _enter(work: Work, turn: Turn, level: int) -> None:
         low, high = work.searches.low[turn.number], min(turn.end, bound)
         if own > 0 and (placement.mask >> (own - 1)) & 1:
             gap = sequence.gaps[own - 1]
-            low = taken[own - 1] + 1 - ((gap[3] & gap[4]) | gap[10])
+            low = taken[own - 1] + 1 - ((gap[3] & gap[4]) | gap[10] | gap[12])
             if gap[11]:
                 begins = begins_behind(sequence, placement, own - 1)
-                if begins < high or sequence.further.numbers[own - 1] >= 0:  # else later rows lead further
+                may_differ = sequence.further.numbers[own - 1] >= 0 or gap[12] or gap[13]
+                if begins < high or may_differ:  # else later rows lead further
                     handing = 1 << (own - 1)
-                low, high = max(low, begins), min(high, begins + 1)
+                low, high = max(low, earliest_begin(sequence, placement, begins)), min(high, begins + 1)
         if own < len(sequence.order) - 1 and (placement.mask >> (own + 1)) & 1:
             low = max(low, nearest_allowed(sequence, placement))
         first, stop, reason = span_of(sequence.searched, placement, low, high)

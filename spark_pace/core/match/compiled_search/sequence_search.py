@@ -23,10 +23,11 @@ from spark_pace.core.match.compiled.arguments import (
 from spark_pace.core.match.compiled.sequences import search_following, search_sequences
 from spark_pace.core.match.found_matches import Decided
 from spark_pace.core.match.search.further_programs import further_of
+from spark_pace.core.match.search.limits import stands_before_begin
 from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.window import window_end, window_start
-from spark_pace.core.plan.shape import Gap, Shape
+from spark_pace.core.plan.shape import Shape
 
 _NOTHING = np.zeros(0, np.int64)
 
@@ -236,7 +237,7 @@ def _tables(search: Search, sought: int, used: Ints | None) -> Sequence:
         order=np.array(order),
         placed=np.cumsum([0, *(1 << own for own in order)])[:-1],
         step=-1 if sought == GREATEST else 1,
-        gaps=np.array([_gap(search, gap) for gap in shape.gaps], np.int64).reshape(-1, 12),
+        gaps=np.array([_gap(search, place) for place in range(len(shape.gaps))], np.int64).reshape(-1, 14),
         ends=np.array(ends, np.int64).reshape(len(ends), count),
         forbids=np.array(_forbids(search), np.int64).reshape(-1, 5),
         further=further_of(search),
@@ -266,8 +267,9 @@ def _order(shape: Shape, sought: int) -> list[int]:
     return order
 
 
-def _gap(search: Search, gap: Gap) -> tuple[int, ...]:
+def _gap(search: Search, place: int) -> tuple[int, ...]:
     """What `Sequence` says of a gap."""
+    gap = search.between.shape.gaps[place]
     group = -1 if gap.group is None else search.steps + sets_of(search).index(gap.group)
     most = -1 if gap.times.most is None else gap.times.most
     ends, until = -1, -1
@@ -276,7 +278,9 @@ def _gap(search: Search, gap: Gap) -> tuple[int, ...]:
         until = search.steps + len(sets_of(search)) + sets.index(gap.group) if gap.group in sets else -1
     anchors = (gap.from_left, gap.to_right, gap.closed, gap.adjoined)
     runs = gap.group in search.between.runs
-    return group, gap.times.least, most, *anchors, ends, until, runs, gap.first, gap.handed
+    alone = gap.handed and stands_before_begin(search.between, place + 1)
+    of_groups = (gap.first, gap.handed, gap.skipped, alone)
+    return group, gap.times.least, most, *anchors, ends, until, runs, *of_groups
 
 
 def _ends(search: Search) -> list[int]:
@@ -288,16 +292,19 @@ def _forbids(search: Search) -> list[tuple[int, int, int, int, int]]:
     """What `Sequence` says of each negated component, trailing ones aside if these are not tested."""
     found, shape = [], search.between.shape
     for one in search.between.forbidding:
-        where, gap = WHOLE, -1 if one.gap is None else one.gap
+        where, gap, first = WHOLE, *[-1 if one.gap is None else one.gap] * 2
         if gap < 0 and search.structural:
             continue
         if gap >= 0 and shape.gaps[gap].group is not None:
             where = BEFORE if one.component in shape.gaps[gap].before else BEHIND
+            while where == BEHIND and shape.gaps[first].skipped:  # the event before may be of a group before
+                first -= 1
         named = 0
         for conjunct in search.pattern.where:
             if one.component in conjunct.components:
                 named |= names_of(search, [k for k in conjunct.components if k != one.component])
-        needs = named | (0b11 << gap if gap >= 0 else 1 | 1 << (search.steps - 1))
+        beside = (1 << gap + 2) - (1 << first) if gap >= 0 else 1 | 1 << (search.steps - 1)
+        needs = named | beside
         found.append((place_of_component(search, one.component), gap, where, needs, named))
     return found
 
@@ -315,7 +322,7 @@ def _compares(search: Search, sought: int) -> int:
         beside = level if backwards else level + 1
         if gap.group is None or (beside == search.steps - 1 and not backwards):
             continue
-        if gap.handed and not backwards:
+        if gap.handed and not backwards and len(shape.components_at(level + 1)) == 1:
             continue  # what stands before says where the group behind begins
         begins_it = level > 0 and shape.gaps[level - 1].handed
         either = [] if begins_it and backwards else [(rows_of[gap.group], search.members[beside])]

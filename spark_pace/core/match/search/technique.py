@@ -196,5 +196,5 @@ def _of_unused(told: _Told) -> Technique:
         )  # lists take half the time where they are exact
         return Technique("terminator", told.pattern.strategy or own, True)
     if told.testable or not told.simple:
-        return Technique("terminator", "in turn", told.testable and not told.skips)
+        return Technique("terminator", "in turn", told.testable)
     return Technique("terminator", "all candidates")
