@@ -100,7 +100,7 @@ def _group_fits(sequence: Sequence, placement: Placement, gap: int) -> int:
             return DIFFERS  # it is the event of the component behind, and cannot begin the group
     empty = sequence.gaps[gap, 12] and placement.taken[gap] == placement.taken[gap + 1]
     if sequence.gaps[gap, 12] and not empty and not may_begin(sequence, placement, gap):
-        return NO_FURTHER
+        return NO_FURTHER if sequence.step > 0 else DIFFERS
     if sequence.gaps[gap, 11] and not empty:
         begins, right = begins_behind(sequence, placement, gap), placement.taken[gap + 1]
         if right > begins or (right < begins and not sequence.gaps[gap, 13]):

@@ -158,10 +158,11 @@ def begins_before(sequence: Sequence, placement: Placement) -> int:
         right += 1
     row = placement.taken[right] + (sequence.gaps[right - 1, 3] & sequence.gaps[right - 1, 4])
     for gap in range(right - 1, own, -1):
-        row = _before(sequence, gap, row, max(1, sequence.gaps[gap, 1]))
+        if not sequence.gaps[gap, 12]:  # else its anchor may be that of a component behind
+            row = _before(sequence, gap, row, max(1, sequence.gaps[gap, 1]))
     if sequence.gaps[own, 1] > 0:
         row = _before(sequence, own, row, sequence.gaps[own, 1]) + sequence.gaps[own, 3]
-    return int(row)
+    return int(row + sequence.gaps[own, 12])
 
 
 @part

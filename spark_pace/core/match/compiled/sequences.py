@@ -84,14 +84,17 @@ def _enter(work: Work, turn: Turn, level: int) -> None:
     else:
         low = max(work.searches.low[turn.number], bound)
         if (placement.mask >> (own + 1)) & 1:
-            high = taken[own + 1] + (sequence.gaps[own, 3] & sequence.gaps[own, 4])
+            gap = sequence.gaps[own]
+            high = taken[own + 1] + ((gap[3] & gap[4]) | gap[12])
         else:
             high = begins_before(sequence, placement)
         if own > 0 and sequence.gaps[own - 1, 11]:  # what stands before is placed
             begins = begins_behind(sequence, placement, own - 1)
-            low, high = max(low, begins), min(high, begins + 1)
+            low, high = max(low, earliest_begin(sequence, placement, begins)), min(high, begins + 1)
+            if sequence.gaps[own - 1, 12] or sequence.gaps[own - 1, 13]:
+                handing = 1 << (own - 1)
         first, stop, reason = span_of(sequence.searched, placement, low, high)
-        room[AT, level], room[STOP, level], room[REASONS, level] = stop - 1, first - 1, reason
+        room[AT, level], room[STOP, level], room[REASONS, level] = stop - 1, first - 1, reason | handing
 
 
 @part

@@ -132,7 +132,7 @@ class _Told:
     def runnable(self) -> bool:
         """True if compiled code can test each condition and find each group, whatever it searches for."""
         further = any(one.further is not None for one in self.sought)
-        return self.testable and not further and self.shape.without_first is None and not self.skips
+        return self.testable and not further and self.shape.without_first is None
 
     @cached_property
     def testable(self) -> bool:
@@ -140,11 +140,6 @@ class _Told:
         places = places_of(self.pattern)
         where = all(is_program(one.expr, places) for one in self.pattern.where)
         return where and all(map(is_testable, self.sought))
-
-    @property
-    def skips(self) -> bool:
-        """True if an optional component directly follows another group."""
-        return any(gap.skipped for gap in self.shape.gaps)
 
     @property
     def sought(self) -> list[Component]:
