@@ -3,7 +3,9 @@
 A search chooses *anchors*: the event of each component that stands for one event, the first event of a group
 in first place, and the last event of a group in last place. The anchors determine a candidate, because a
 group has all events that match it between its neighbours. Where a group directly follows another one, its
-first event is an anchor too, because it tells where the group before ends.
+first event is an anchor too, because it tells where the group before ends. Where that group is optional and
+empty, its anchor is the next one too: the event with which a group behind it begins, or that of the component
+behind.
 """
 
 from __future__ import annotations
