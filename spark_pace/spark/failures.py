@@ -90,23 +90,27 @@ def as_our_error(
                 kind = UnfitError
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
     got = _cause(texts).rstrip(". ")
+    where, in_store = _where(texts, checkpoint, at)
     do = f"Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
+    if in_store:  # one answer may have been lost or cut, which Spark's client does not always tell as such
+        do = f"Start the job again: it goes on where it stopped; if it says the same, mend that. {SEE_TRACE}"
     return (
         _of_the_machines(texts)
         or _of_kafka(texts)
         or _of_the_store(texts, checkpoint)
         or _of_the_checkpoint(texts, _place(texts, checkpoint, at), checkpoint)
         or _of_the_workers(texts)
-        or SparkPaceError(f"{_where(texts, checkpoint, at)}; got {got}. {do}")
+        or SparkPaceError(f"{where}; got {got}. {do}")
     )
 
 
-def _where(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:
+def _where(texts: list[str], checkpoint: AnyPath, at: str | None) -> tuple[str, bool]:
+    """(the place and what must hold there, whether it is the checkpoint in a store)."""
     if at is not None:
-        return f"{at} — must be a table that can be written to"
+        return f"{at} — must be a table that can be written to", False
     if isinstance(checkpoint, StorePath) and any(str(checkpoint) in text for text in texts):
-        return f"{checkpoint} — must be read and written while the job runs"
-    return "the query — must run"
+        return f"{checkpoint} — must be read and written while the job runs", True
+    return "the query — must run", False
 
 
 def _text(error: Exception) -> str:

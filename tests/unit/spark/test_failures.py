@@ -130,7 +130,7 @@ def test_what_fails_at_the_address_of_a_checkpoint_names_it() -> None:
     error = as_our_error(Raised(STREAM, f"Caused by: {lost}\n\tat x"), IN_A_STORE)
     must = "s3a://flights/checkpoint — must be read and written while the job runs"
     assert str(error).startswith(
-        f"{must}; got No such file or directory: s3a://flights/checkpoint/offsets. Mend"
+        f"{must}; got No such file or directory: s3a://flights/checkpoint/offsets. Start the job again"
     )
 
 
