@@ -32,6 +32,9 @@ SEQUENCES = {
     "repetition": "{name: a, when: type = 'a', times: 2..5}, b: type = 'b'",
     "optional": "a: type = 'a', {name: o, when: type = 'c', times: 0..3}, b: type = 'b'",
     "until": "{name: a, when: type = 'a', times: 1..5, until: type = 'c'}, b: type = 'b'",
+    "groups beside groups": (
+        "{name: a, when: type = 'a', times: 1..5}, {name: o, when: type = 'c', times: 0..3}, b: type = 'b'"
+    ),
     "negation": "a: type = 'a', {name: n, when: type = 'c', not: true}, b: type = 'b'",
     "trailing negation": "a: type = 'a', b: type = 'b', {name: n, when: type = 'c' and x < 100, not: true}",
     "leading negation": "{name: n, when: x < 1, not: true, within: 1 s}, a: type = 'a', b: type = 'b'",
@@ -52,6 +55,7 @@ FORMS = {
     ),
     "span that aggregates": "span: {every: 10 ms, size: 100 ms}, where: count(*) > 0, emit: {mean: avg(x)}",
 }
+OF_GROUPS = {"repetition", "until", "groups beside groups"}
 WITHOUT_WHERE = {"span that aggregates"}
 CONTEXT, WAITING = "next, selected", "latest, zero"
 OTHER_CONTEXTS = {"conjunction": "each, selected"}
@@ -89,7 +93,7 @@ def _column(condition: str) -> str:
 
 def plan(form: str, condition: str, context: str) -> Plan:
     """The plan of one form's rule."""
-    if condition and form == "repetition":
+    if condition and form in OF_GROUPS:
         condition = ", where: b.x >= first(a.x)"
     if ", where: " in FORMS[form]:
         condition = condition.replace(", where: ", " and ")

@@ -142,6 +142,17 @@ rules:
     within: 20 events
     context: next, selected
     emit: {top: s.x, bottom: last(d.x)}
+  - name: groups_beside_groups
+    partition_by: [k]
+    pattern:
+      sequence:
+        - {name: a, when: "kind = 'a'", times: 1..3}
+        - {name: b, when: "kind = 'b'", times: 0..2}
+        - c: "kind = 'c'"
+    where: c.x >= last(a.x)
+    within: 9 s
+    context: latest, zero
+    emit: {number: count(b), newest: last(b.t)}
   - name: opened
     span: {open: kind = 'a', close: "kind = 'a' and x = open.x", within: 30 s}
     pattern: {sequence: [b: kind = 'b' and x > open.x, c: kind = 'c']}
