@@ -22,7 +22,7 @@ from spark_pace.reasons.failure_reasons import (
     passing,
 )
 from spark_pace.reasons.optional_last import not_behind
-from spark_pace.reasons.stretch import Stretch, as_matrix, begins_with_first, events_of
+from spark_pace.reasons.stretch import Stretch, as_matrix, begins_with_first, component_at, events_of
 
 MOST_STEPS = 300  # steps of one search
 MOST_ROWS = 1_000  # rows that one step tries
@@ -174,7 +174,7 @@ class Seeking:
         members = search.members[len(rows)]
         members = members[(members >= low) & (members < high)]
         at = search.between.shape.components_at(len(rows))
-        if self.role not in at[1:]:
+        if len(at) == 1 or self.role not in at:
             return members
         up_to = at[: at.index(self.role) + 1]  # what begins there is none of those behind the event's
         own = [search.stream.matching(one) for one in up_to if one in search.between.rows_of]
@@ -314,7 +314,7 @@ def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) 
         failure = failure_of(stretch, search, [*before, event])
         if failure is not None:
             return Attempt(search, before, event, failure)
-    names = [stretch.pattern.components[sought].name]
+    names = [stretch.pattern.components[one].name for one in shape.components_at(level)]
     if gap.group is not None and gap.group != sought:
         names.insert(0, stretch.pattern.components[gap.group].name)
         end = ending_row(search, [*before, event])
@@ -331,7 +331,9 @@ def _passed_over(stretch: Stretch, search: Search, rows: list[int], event: int) 
             most = f"{names[0]} {gap.times}"
             full = Failure("group", f"{most}: there were {gap.times.most} before", most)
             return Attempt(search, before, event, full)
-    by = tuple(stretch.member(row, names[-1]) for row in rows[level : level + 1])
+    levels = [at for at, row in enumerate(rows) if level < len(rows) and row == rows[level]][-1:]
+    took = [(rows[at], component_at(search, at, rows[at])) for at in levels]
+    by = tuple(stretch.member(row, stretch.pattern.components[one].name) for row, one in took)
     taken = f", and took {by[0]}" if by else ""
     text = f"the walk sought {' or '.join(names)} when #{stream.seq[event]} came{taken}"
     return Attempt(search, before, event, Failure("order", text, names[-1], by=by))

@@ -35,7 +35,8 @@ def place_at(path: str | Path, spark: Mapping[str, str]) -> Place:
     scheme, is_address, _ = address.partition("://")
     if is_address and scheme not in STORES:
         must = f"must be a path, or the address of a store ({', '.join(STORES)})"
-        raise ConfigError.of(address, must, f"{scheme}://", "Mount it, or choose another place.")
+        shown = f"{scheme}://" if "@" in address else address  # what stands before an @ may be secret
+        raise ConfigError.of(shown, must, f"{scheme}://", "Mount it, or choose another place.")
     if is_address and not names_bucket(address):
         do = "Write s3a://BUCKET/FOLDER; credentials are in the environment."
         raise ConfigError.of("the address", "must name a bucket and no credentials", "another one", do)

@@ -15,7 +15,8 @@ def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = STORE
     bucket, _, prefix = rest.partition("/")
     if scheme not in schemes:
         must = f"must be a path, or the address of a store ({', '.join(schemes)})"
-        report.add(path.place, must, quote(path.text), "Mount it, or choose another place.")
+        got = f"{scheme}:// with @" if "@" in rest else quote(path.text)  # what is before it may be secret
+        report.add(path.place, must, got, "Mount it, or choose another place.")
     elif scheme in STORES and not names_bucket(f"{scheme}://{rest}"):
         must = "must name a bucket and no credentials"
         got = "one with @" if "@" in bucket else quote(path.text)

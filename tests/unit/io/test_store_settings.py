@@ -64,3 +64,10 @@ def test_an_address_with_credentials_or_without_a_bucket_is_refused_and_not_show
 )
 def test_an_address_of_a_bucket_names_a_place(address: str) -> None:
     assert str(place_at(address, {})) == address
+
+
+@pytest.mark.parametrize("address", ["s3n://user:s3cret@b/x", "https://user:s3cret@b/x"])
+def test_an_address_of_another_kind_shows_no_credentials(address: str) -> None:
+    with pytest.raises(ConfigError, match="must be a path, or the address of a store") as caught:
+        place_at(address, {})
+    assert "s3cret" not in str(caught.value)
