@@ -200,9 +200,9 @@ def _region(sequence: Sequence, placement: Placement, one: int) -> tuple[int, in
     if where == BEHIND:
         return _last_before(sequence, placement, gap), until
     place, stop, right = events_between(sequence, placement, gap)
-    return after, sequence.searched.rows.pools[place] if place < stop and sequence.searched.rows.pools[
-        place
-    ] < right else until
+    pools = sequence.searched.rows.pools
+    has_event = place < stop and pools[place] < right
+    return after, pools[place] if has_event else until
 
 
 @part
