@@ -55,7 +55,7 @@ def job_session(
     Raises:
         SetupError: Java or the jars are missing.
     """
-    running = SparkSession.getActiveSession() is not None
+    running = _runs()
     if running:
         spark = _fit(SparkSession.builder.getOrCreate())  # the first one, whose settings stay as they are
     else:
@@ -78,6 +78,15 @@ def job_session(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # a signal to stop may end the JVM, too
                 spark.stop()
+
+
+def _runs() -> bool:
+    """True if this process has a session. `getActiveSession` sees none that another thread has started."""
+    try:
+        SparkSession.active()
+    except PySparkException:
+        return False
+    return True
 
 
 def build_session(

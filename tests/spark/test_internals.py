@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from spark_pace.errors import SetupError
 from spark_pace.spark import internals
 from spark_pace.spark.checkpoint.spark_notes import is_commit, is_query
 from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, planned_offsets, require_known
-from spark_pace.spark.java.settings import LOCAL_CHECKPOINT
+from spark_pace.spark.java.settings import LOCAL_CHECKPOINT, MANAGER
 from spark_pace.spark.session import job_session
 
 pytestmark = pytest.mark.spark
@@ -109,18 +110,30 @@ def test_what_a_batch_reads_is_told_from_memory_whatever_its_file_says(spark: Sp
     assert planned_offsets(spark, 0) is None  # no query runs
 
 
-def test_a_job_leaves_the_session_that_runs_already_as_it_is(spark: SparkSession):
-    """Settings that stayed, such as how a checkpoint in a store is written, would fail queries of others."""
-    manager = "spark.sql.streaming.checkpointFileManagerClass"
-    named = {manager: "of.a.Store", "spark.sql.shuffle.partitions": "5"}
+def _start_two(named: dict[str, str]) -> None:
+    with job_session("first", named, named) as first:
+        assert {name: first.conf.get(name) for name in named} == named
+        assert first.conf.get("spark.sql.session.timeZone") == "UTC"
+    with job_session("second", {}, {}) as second:
+        assert second.conf.get(MANAGER) == LOCAL_CHECKPOINT[MANAGER]
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_a_job_leaves_the_session_that_runs_already_as_it_is(spark: SparkSession, in_thread: bool):
+    """Settings that stayed, such as how a checkpoint in a store is written, would fail queries of others.
+
+    A job in a thread of a notebook would stop the notebook's Spark, too, if it took it for its own.
+    """
+    named = {MANAGER: "of.a.Store", "spark.sql.shuffle.partitions": "5"}
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
     before = {name: spark.conf.get(name) for name in (*named, "spark.sql.session.timeZone")}
     try:
-        with job_session("first", named, named) as first:
-            assert {name: first.conf.get(name) for name in named} == named
-            assert first.conf.get("spark.sql.session.timeZone") == "UTC"
-        with job_session("second", {}, {}) as second:
-            assert second.conf.get(manager) == LOCAL_CHECKPOINT[manager]
+        if in_thread:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(_start_two, named).result()
+        else:
+            _start_two(named)
         assert {name: spark.conf.get(name) for name in before} == before
+        assert spark.range(3).count() == 3  # it was not stopped
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
