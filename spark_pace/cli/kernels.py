@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 
 import click
 import pyarrow as pa
 
-from spark_pace import load_rules, replay, ways
+from spark_pace import Rule, load_rules, replay, ways
 from spark_pace.core.match.compiled import conjunctions, sequences, sets, state_machine
 from spark_pace.core.match.row_patterns import compiled as row_patterns
 from spark_pace.core.match.row_patterns import tested_search
@@ -79,16 +82,42 @@ _CONDITIONS = ("", " DEFINE B AS x > AVG(A.x)")  # known of each row before; and
 
 
 def compile_searches() -> None:
-    """Compile the searches for matches, or load those that are kept, by running rules on three events."""
+    """Compile the searches and the reader of JSON, or load what is kept, by running rules on three events."""
+    _compile_sequences()
+    _compile_others()
+
+
+def _compile_sequences() -> None:
+    _run([rule for rule in _rules() if _is_sequence(rule)])
+
+
+def _compile_others() -> None:
+    _run([rule for rule in _rules() if not _is_sequence(rule)])
+    for define in _CONDITIONS:
+        file_query(read_query(_QUERY.format(define), "query", "spark")).answer(_events(), 10)
+    with suppress(Exception):  # it is tried again, and told, by `failures`
+        compiled_reader.kept_code() or compiled_reader.compiled_code()
+
+
+def _is_sequence(rule: Rule) -> bool:
+    return rule.pattern is not None and rule.pattern.order == "sequence"
+
+
+def _rules() -> Sequence[Rule]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rules.yaml")
         path.write_text(_RULES, encoding="ascii")
-        rules = load_rules(path)
+        return load_rules(path)
+
+
+def _events() -> pa.Table:
     seconds = [pa.scalar(second * 1_000_000, pa.timestamp("us", "UTC")) for second in range(3)]
-    events = pa.table({"t": seconds, "kind": ["a", "b", "c"], "x": [0, 1, 2]})
-    replay(rules, events)
-    for define in _CONDITIONS:
-        file_query(read_query(_QUERY.format(define), "query", "spark")).answer(events, 10)
+    return pa.table({"t": seconds, "kind": ["a", "b", "c"], "x": [0, 1, 2]})
+
+
+def _run(rules: Sequence[Rule]) -> None:
+    ways.FEW_NUMBERS = -1
+    replay(rules, _events())
 
 
 def failures() -> Iterator[str]:
@@ -102,6 +131,11 @@ def failures() -> Iterator[str]:
         yield _told("the reader of JSON", error)
 
 
+def _are_kept() -> bool:
+    names = [*(name for one in KERNELS for name in one.names), compiled_reader.name()]
+    return all(map(kept_code, names))
+
+
 def _told(name: str, failure: Exception) -> str:
     first_line = next(filter(None, str(failure).splitlines()), "")
     return f"{name}: {type(failure).__name__}: {first_line}"
@@ -110,14 +144,16 @@ def _told(name: str, failure: Exception) -> str:
 @click.command()
 def main() -> None:
     """Compile and keep the searches and the reader of JSON; exit with 1 if that cannot be."""
-    ways.FEW_NUMBERS = -1
-    compile_searches()
+    if not _are_kept():
+        with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+            pool.submit(_compile_sequences)
+            pool.submit(_compile_others)
+    compile_searches()  # it loads what these processes have kept
     if failed := next(failures(), None):
         must, do = "searches and the reader of JSON must be compiled", "Jobs run without, but slower."
         print(f"compiled code — {must}; got {failed}. {do}", file=sys.stderr)
         sys.exit(1)
-    names = [*(name for one in KERNELS for name in one.names), compiled_reader.name()]
-    if not all(map(kept_code, names)):
+    if not _are_kept():
         must, do = "must be kept for quick starts", "Name a folder that can be written to by NUMBA_CACHE_DIR."
         print(f"compiled code — {must}; got no place for it. {do}", file=sys.stderr)
         sys.exit(1)
