@@ -273,6 +273,9 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
             break
         rows.append(int(pool[fits[0]]))
     whole = len(rows) == search.steps
+    forbidden = forbidden_walk(stretch, search, rows) if whole else None
+    if forbidden is not None and forbidden.names(int(stretch.stream.seq[event])):
+        return Attempt(search, rows, None, forbidden)
     own = {row for _, row in events_of(search, rows, walking=True)}
     if event not in own and (event < rows[-1] or not whole):
         passed = _passed_over(stretch, search, rows, event)
@@ -282,9 +285,8 @@ def walked(stretch: Stretch, origin: Origin) -> Attempt | None:
         seeking = Seeking(stretch, search, replace(origin, stop=stop), None)
         near = asks_for_neighbours(stretch.pattern)
         return seeking.furthest(rows) if near else next(seeking.attempts(rows))
-    failure = forbidden_walk(stretch, search, rows)
-    if failure is not None:
-        return Attempt(search, rows, None, failure)
+    if forbidden is not None:
+        return Attempt(search, rows, None, forbidden)
     return None if event in own or event < rows[-1] else _not_behind_walk(stretch, search, rows, event)
 
 

@@ -135,7 +135,8 @@ def _attempts(stretch: Stretch, origin: Origin) -> Iterator[Attempt]:
             seeking = Seeking(stretch, stretch.search.varied(walking=stretch.walks), origin, role)
             yield from _unused_in_sequence(stretch, seeking) if using_up else [seeking.furthest()]
     if not roles and start < event:
-        stopped = Seeking(stretch, stretch.search, origin, None).stopped_by_event()
+        search = stretch.search.varied(walking=stretch.walks)
+        stopped = Seeking(stretch, search, origin, None).stopped_by_event()
         if stopped is not None:
             yield stopped
 
