@@ -115,8 +115,8 @@ class Candidate:
 
     Attributes:
         selection_id: its selection.
-        events: its events; empty if the rule aggregates all events of the span.
-        tried: the next event, which did not fit; None if there was none.
+        events: its events, each once, without `tried`; empty if the rule aggregates all events of the span.
+        tried: the next event, which did not fit; None if there was none. It may be in the group that is told.
         status: "failed", or "unfinished" if the missing event could still have come.
         kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
             or "not chosen".

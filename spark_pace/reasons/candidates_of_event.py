@@ -220,9 +220,12 @@ def _told(
     broken = first_break(stretch, own, tried) if failure.kind in _BEHIND_A_BREAK else None
     if broken is not None:
         own, tried, failure = broken
+    before = [(component, row) for component, row in own if row != tried]
+    if not before and own:  # the event that was tried is all it has
+        before, tried = own[:1], None
     return Candidate(
         selection_id=selection_id,
-        events=tuple(stretch.member(row, component) for component, row in own),
+        events=tuple(stretch.member(row, component) for component, row in before),
         tried=None if tried is None else _tried(stretch, attempt, tried),
         status="unfinished" if failure.waits else "failed",
         kind=failure.kind,

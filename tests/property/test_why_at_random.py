@@ -57,7 +57,7 @@ def check(rule: Rule, events: list[Event], seed: int) -> None:
             (selection,) = [one for one in answer.selections if one.selection_id == candidate.selection_id]
             assert candidate.status == "failed" or selection.state == "open"
             told = Told(found, answer, candidate, found.home(answer, candidate.selection_id))
-            assert len({told.placed(one.event) for one in candidate.events}) == len(candidate.events)
+            assert len({told.placed(one.event) for one in told.members}) == len(told.members)
             CHECKS[candidate.kind](told)
         assert answer.candidates or answer.matches or not could_begin(found, answer)
 

@@ -147,7 +147,7 @@ class Told:
     def bindings(self, forbidding: Member | None = None) -> Bindings:
         more = [] if forbidding is None else [forbidding]
         grouped = {one.name for one in self.pattern.components if one.times is not None}
-        rows = [(one.component, self.placed(one.event).row) for one in dict.fromkeys(self.members)]
+        rows = [(one.component, self.placed(one.event).row) for one in self.members]
         groups = {name: [row for component, row in rows if component == name] for name in grouped}
         bound = {one.component: self.placed(one.event).row for one in (*self.members, *more)}
         for component in self.pattern.components:  # a disjunction may be named as well as its member

@@ -97,10 +97,10 @@ def test_a_walk_that_sought_on_behind_a_break_is_told_to_be_broken_there(tmp_pat
     within: 50 events
     context: next, selected"""
     events = " ".join(f"a={x}" for x in (10, 9, 8, 7, 8, 7, 8, 9, 20, 19, 18, 17, 18, 30))
-    first = "selection 0, start#0 down#1 down#2 down#3 up#4, then"
+    down = "selection 0, start#0 down#1 down#2 down#3"
     for at, then in {
-        4: "up#4: last(up.x) > start.x: 8 > 10 is false",
-        5: "start#5: the walk sought up when #5 came",
-        9: "up#6: contiguity strict: #5 stands between",
+        4: ", then up#4: last(up.x) > start.x: 8 > 10 is false",
+        5: " up#4, then start#5: the walk sought up when #5 came",
+        9: " up#4, then up#6: contiguity strict: #5 stands between",
     }.items():
-        assert f"{first} {then}" in "\n".join(lines_of(told(tmp_path, events, rule, f"events.json:{at}")))
+        assert f"{down}{then}" in "\n".join(lines_of(told(tmp_path, events, rule, f"events.json:{at}")))

@@ -1,4 +1,4 @@
-"""What `why` says of an event that matches only a negated component, where the walk of *next* passes by."""
+"""What `why` says of the walk of *next*, and of a group that ends with the event that was tried."""
 
 from __future__ import annotations
 
@@ -34,3 +34,19 @@ def test_an_event_that_forbids_a_walk_is_told_to_do_so(tmp_path: Path, context: 
     answer = told(tmp_path, "s g g g n c", RULE.format(context=context), "events.json:4")
     shown = "selection 0, s#0 g#1 g#2 c#5: not n: n#4 forbids it"
     assert shown in "\n".join(lines_of(answer))
+
+
+@pytest.mark.parametrize(
+    ("events", "at", "shown"),
+    [
+        ("g", 0, "selection 0, g#0: g 3+: 1 event"),
+        ("g g", 1, "selection 0, g#0, then g#1: g 3+: 2 events"),
+        ("g g", 1, "selection 1, g#1: g 3+: 1 event"),
+    ],
+)
+def test_an_event_with_which_a_group_ends_is_told_once(
+    tmp_path: Path, events: str, at: int, shown: str
+) -> None:
+    rule = "pattern: {sequence: [{name: g, when: type = 'g', times: 3+}]}\n    within: 9 s"
+    answer = told(tmp_path, events, rule, f"events.json:{at}")
+    assert f"  {shown}" in "\n".join(f"  {line[15:]}" for line in lines_of(answer))
