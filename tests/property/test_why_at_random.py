@@ -212,9 +212,11 @@ def check_group(told: Told) -> None:
 def check_contiguity(told: Told) -> None:
     candidate = told.candidate
     assert candidate.tried is not None
-    tried = told.pattern.components[told.found.index(candidate.tried.component)]
-    assert candidate.condition == f"{'contiguity' if tried.follows == 'relaxed' else 'follows'}: strict"
-    assert "strict" in (told.pattern.contiguity, tried.follows)
+    follows = "relaxed"
+    if candidate.tried.component:  # a walk also says so of an event that can stand for none
+        follows = told.pattern.components[told.found.index(candidate.tried.component)].follows
+    assert candidate.condition == f"{'contiguity' if follows == 'relaxed' else 'follows'}: strict"
+    assert "strict" in (told.pattern.contiguity, follows)
     for member in candidate.by:
         assert candidate.events[0].event.seq < told.placed(member.event).seq < candidate.tried.event.seq
         assert member.event not in [one.event for one in candidate.events]
@@ -336,6 +338,8 @@ RULES = st.one_of(
             "optional_first_in_span",
             "optional_last",
             "optional_last_in_span",
+            "neighbouring",
+            "neighbouring_in_span",
         ),
     ),
     any_rule(),
