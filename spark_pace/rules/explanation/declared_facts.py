@@ -181,18 +181,25 @@ def _decided_by(rule: Rule, pattern: Pattern) -> str:
 
 
 def _neighbour(components: Sequence[Component], end: str) -> str:
-    """The event next to a gap, in words: of the nearest component not negated, or one end of its group."""
+    """The event next to a gap, in words: of the nearest component not negated, or one end of its group.
+
+    Behind optional ones, whose groups may be empty, follow those that may stand there in their place.
+    """
+    optional, nearest = _may_be_next(components)
+    names = [f"the {end} {one.name}" for one in optional]
+    names += [] if nearest is None else [f"the {end} {nearest.name}" if nearest.times else nearest.name]
+    if nearest is None and names:
+        names[-1] += " (if there is one)" if len(names) == 1 else ", if there is one"
+    if len(names) < 3:
+        return " (or ".join(names) + (", where there is none)" if len(names) == 2 else "")
+    return f"{names[0]} (else {', else '.join(names[1:])})"
+
+
+def _may_be_next(components: Sequence[Component]) -> tuple[list[Component], Component | None]:
+    """The optional components that stand next to a gap, and the one behind them that is not."""
     positive = [component for component in components if not component.negated]
-    if not positive:
-        return ""
-    nearest, times = positive[0], positive[0].times
-    if times is None:
-        return nearest.name
-    otherwise = ""
-    if times.least == 0:
-        other = _neighbour(positive[1:], end)
-        otherwise = f" (or {other}, where there is none)" if other else " (if there is one)"
-    return f"the {end} {nearest.name}{otherwise}"
+    optional = [*takewhile(lambda one: one.times is not None and one.times.least == 0, positive)]
+    return optional, next(iter(positive[len(optional) :]), None)
 
 
 def _group(pattern: Pattern, component: Component, before: str, after: str) -> str:
@@ -233,8 +240,19 @@ def _group(pattern: Pattern, component: Component, before: str, after: str) -> s
         end = ", as few as will do: the first event that completes a match ends it" if few else ""
         return f"every event that matches it {where}{_begin(pattern, component)}; {number}{end}"
     soon = f"once there are {times.least}, " if times.least else ""
-    end = f"; {soon}an event that can go to {after} goes there" if after else ", as few as will do"
+    end = f"; {soon}{_goes(pattern, component)}" if after else ", as few as will do"
     return f"the first events that match it {where}; {number}{end}"
+
+
+def _goes(pattern: Pattern, component: Component) -> str:
+    """To which components the walk of *next* can go on from a group, in words."""
+    optional, nearest = _may_be_next(pattern.components[pattern.components.index(component) + 1 :])
+    names = [one.name for one in (*optional, nearest) if one is not None]
+    if len(names) == 1:
+        return f"an event that can go to {names[0]} goes there"
+    return (
+        f"an event that can go to {', '.join(names[:-1])} or {names[-1]} goes to the last of them that it can"
+    )
 
 
 def _begin(pattern: Pattern, component: Component) -> str:

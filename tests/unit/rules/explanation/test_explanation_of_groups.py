@@ -39,8 +39,7 @@ rules:
     assert [one["further"] for one in components] == ["a.x > last(a.x)", None, None]
 
 
-def test_an_optional_group_behind_another_is_told_with_where_it_begins() -> None:
-    text = """
+CHAIN = """
 events: {schema: "time TIMESTAMP, type STRING", event_time: time}
 rules:
   - name: r
@@ -52,14 +51,33 @@ rules:
         - c: type = 'c'
     within: 5 s
 """
+
+
+def groups_told(text: str) -> list[str]:
     (rule,) = load_rules(text)
-    assert [line.split("group ")[-1].strip() for line in explain(rule) if "group " in line] == [
-        "a: every event that matches it from the initiator on, before the first b (or the first d (or c, "
-        "where there is none), where there is none); 2 or more",
+    return [line.split("group ")[-1].strip() for line in explain(rule) if "group " in line]
+
+
+def test_an_optional_group_behind_another_is_told_with_where_it_begins() -> None:
+    assert groups_told(CHAIN) == [
+        "a: every event that matches it from the initiator on, before the first b (else the first d, else c)"
+        "; 2 or more",
         "b: every event that matches it between the last a and the first d (or c, where there is none), "
         "beginning with the first one once there are 2 a; 0 to 1",
         "d: every event that matches it between the last b (or the last a, where there is none) and c, "
         "beginning with the first one once there are 2 a; 0 to 2",
+    ]
+
+
+def test_of_a_walk_is_told_to_which_of_several_groups_an_event_goes() -> None:
+    assert groups_told(CHAIN + "    context: next, zero") == [
+        "a: the first events that match it from the initiator on, before the first b (else the first d, else "
+        "c); 2 or more; once there are 2, an event that can go to b, d or c goes to the last of them that it "
+        "can",
+        "b: the first events that match it between the last a and the first d (or c, where there is none); "
+        "0 to 1; an event that can go to d or c goes to the last of them that it can",
+        "d: the first events that match it between the last b (or the last a, where there is none) and c; "
+        "0 to 2; an event that can go to c goes there",
     ]
 
 
