@@ -91,6 +91,9 @@ def _enter(work: Work, turn: Turn, level: int) -> None:
         if own > 0 and sequence.gaps[own - 1, 11]:  # what stands before is placed
             begins = begins_behind(sequence, placement, own - 1)
             low, high = max(low, earliest_begin(sequence, placement, begins)), min(high, begins + 1)
+            # Else the row `begins` is tried: `begins_before` has left only rows of the anchor before that let
+            # the group begin in time, for groups that read what they have so far are not searched backwards.
+            # Where that row does not fit, all that is placed is a reason.
             if sequence.gaps[own - 1, 12] or sequence.gaps[own - 1, 13]:
                 handing = 1 << (own - 1)
         first, stop, reason = span_of(sequence.searched, placement, low, high)
