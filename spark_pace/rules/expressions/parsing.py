@@ -54,9 +54,15 @@ _BEFORE_A_VALUE = {
 class RuleDialect(Spark):
     """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
 
-    class Parser(SparkParser):
-        """Leaves functions alone, but for those that have their own syntax."""
+    class Tokenizer(Spark.Tokenizer):
+        """Takes no word for the beginning of a command, whose other words would not be read."""
 
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+    class Parser(SparkParser):
+        """Leaves functions alone, but for those that have their own syntax, and knows no statements."""
+
+        STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST", "EXTRACT")

@@ -259,3 +259,31 @@ def test_a_strict_rule_takes_every_event(tmp_path: Path) -> None:
         tmp_path, "name: r, pattern: {sequence: [a: x = 1, b: x = 2]}, contiguity: strict, within: 1 s"
     )
     assert build_plan([rule], order=OrderSpec()).rules[0].takes_all
+
+
+@pytest.mark.parametrize("word", ["call", "comment", "desc", "kill", "load", "set", "show"])
+def test_the_beginning_of_a_command_is_a_name_like_any_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, word: str
+) -> None:
+    named = f"pattern: {{sequence: [{word}: kind = 'a', b: kind = 'b']}}, where: {word}.x < b.x, within: 9 s"
+    pattern = load_pattern(tmp_path, named)
+    assert [component.name for component in pattern.components] == [word, "b"]
+    assert conditions(pattern) == [(f"{word}.x < b.x", (0, 1))]
+    text = EVENTS.replace("x FLOAT", f"{word} FLOAT")
+    (loaded,) = load_rules(f"{text}rules:\n  - {{name: r, pattern: {{sequence: [a: {word} > 1]}}}}\n")
+    assert loaded.pattern is not None
+    assert predicates(loaded.pattern) == {"a": f"{word} > 1.0"}
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("word", ["alter", "create", "grant", "select"])
+def test_a_word_that_cannot_be_a_name_is_refused_in_one_message(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, word: str
+) -> None:
+    with pytest.raises(RuleError) as refused:
+        load(tmp_path, f"name: r, pattern: {{sequence: [{word}: kind = 'a']}}")
+    (line,) = str(refused.value).splitlines()
+    assert line.endswith(
+        f'must not be a word of the expression language; got "{word}". Rename the component.'
+    )
+    assert not caplog.records
