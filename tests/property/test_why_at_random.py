@@ -212,9 +212,8 @@ def check_group(told: Told) -> None:
 def check_contiguity(told: Told) -> None:
     candidate = told.candidate
     assert candidate.tried is not None
-    follows = "relaxed"
-    if candidate.tried.component:  # a walk also says so of an event that can stand for none
-        follows = told.pattern.components[told.found.index(candidate.tried.component)].follows
+    name = candidate.tried.component  # empty: a walk also says so of an event that can stand for none
+    follows = told.pattern.components[told.found.index(name)].follows if name else "relaxed"
     assert candidate.condition == f"{'contiguity' if follows == 'relaxed' else 'follows'}: strict"
     assert "strict" in (told.pattern.contiguity, follows)
     for member in candidate.by:
@@ -330,17 +329,12 @@ RULES = st.one_of(
             "alternatives",
             "previous_values",
             "filtered_back",
-            "until",
-            "until_in_span",
-            "further",
-            "further_in_span",
-            "optional_first",
-            "optional_first_in_span",
-            "optional_last",
-            "optional_last_in_span",
-            "neighbouring",
-            "neighbouring_in_span",
         ),
+    ),
+    *(
+        form(name + place)
+        for name in ("until", "further", "optional_first", "optional_last", "neighbouring")
+        for place in ("", "_in_span")
     ),
     any_rule(),
     any_rule(),
