@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -65,17 +64,6 @@ def test_random_clauses_give_the_rows_of_the_engine(seed: int, spark: SparkSessi
     assert sorted(plain, key=repr) == sorted(expected, key=repr)
 
 
-@pytest.fixture
-def _with_names(spark: SparkSession) -> Iterator[None]:
-    """Spark 4.1 has a rule that ends with an error of its own for some queries; README.md names it."""
-    if spark.version.startswith("4.1."):
-        rule = "org.apache.spark.sql.catalyst.optimizer.PushdownPredicatesAndPruneColumnsForCTEDef"
-        spark.conf.set("spark.sql.optimizer.excludedRules", rule)
-    yield
-    spark.conf.unset("spark.sql.optimizer.excludedRules")
-
-
-@pytest.mark.usefixtures("_with_names")
 def test_the_rest_of_the_query_is_sparks(spark: SparkSession) -> None:
     """Names of WITH, joins, a clause over a clause, and several clauses."""
     v_shape = V_SHAPE.replace("ORDER BY symbol, start_tstamp", "").replace("FROM ticker", "FROM {}")
