@@ -9,7 +9,7 @@ from pathlib import Path
 from spark_pace.errors import ConfigError
 from spark_pace.io.files.folder import Folder
 from spark_pace.io.files.place import Place
-from spark_pace.io.files.store_settings import STORES, StoreSettings, names_bucket
+from spark_pace.io.files.store_settings import StoreSettings, objection
 
 
 def place_of(address: str, settings: StoreSettings) -> Place:
@@ -32,14 +32,8 @@ def place_at(path: str | Path, spark: Mapping[str, str]) -> Place:
         ConfigError: it is an address, and none of a store, or with credentials in it.
     """
     address = str(path).removeprefix("file://")
-    scheme, is_address, _ = address.partition("://")
-    if is_address and scheme not in STORES:
-        must = f"must be a path, or the address of a store ({', '.join(STORES)})"
-        shown = f"{scheme}://" if "@" in address else address  # what stands before an @ may be secret
-        raise ConfigError.of(shown, must, f"{scheme}://", "Mount it, or choose another place.")
-    if is_address and not names_bucket(address):
-        do = "Write s3a://BUCKET/FOLDER; credentials are in the environment."
-        raise ConfigError.of("the address", "must name a bucket and no credentials", "another one", do)
+    if "://" in address and (wrong := objection(address)):
+        raise ConfigError.of("the address", *wrong)
     return place_of(address, StoreSettings.of(address, spark, os.environ))
 
 
