@@ -15,6 +15,7 @@ from kafka import KafkaProducer
 
 from examples.cluster.store_server import StoreServer
 from examples.kafka.broker import Broker
+from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import StoreSettings
 from tests.support.both_places import FOLDER, Both
 from tests.support.certificates import Certificates
@@ -91,3 +92,10 @@ def both(server: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "in").mkdir()
     settings = StoreSettings.of(address, {}, server.environment)
     return Both(tmp_path / "in", server.bucket(name), address, settings)
+
+
+@pytest.fixture
+def in_a_store(server: StoreServer, bucket: str) -> StorePath:
+    """The place of a checkpoint in that bucket."""
+    address = f"s3://{bucket}/jobs/of may/ck"
+    return StorePath.of(address, StoreSettings.of(address, {}, server.environment))

@@ -1,0 +1,166 @@
+"""The lease of a checkpoint in an object store, and the claims of its batches."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from spark_pace.cli.status import status_command
+from spark_pace.core.columns import UTC_TIME
+from spark_pace.errors import SetupError, StateError
+from spark_pace.io.files import objects
+from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.metrics import METRICS_SCHEMA
+from spark_pace.spark.checkpoint import file_access, lease
+from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.claims import claim, mend_notes
+from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
+from spark_pace.watching.subject import Subject
+
+MATCHES = pa.schema([("rule", pa.string()), ("matched_at", UTC_TIME)])
+
+
+def test_a_lease_keeps_others_out_until_it_is_given_back(
+    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lease, "_RENEWED_S", 0.1)
+    checkpoint = Checkpoint(in_a_store)
+    assert holder(checkpoint) is None
+    told = rf"^{in_a_store} — must be used by one job at a time; got a second while process {os.getpid()} on "
+    with checkpoint_lock(checkpoint) as held:
+        assert held is not None
+        told_by_status = holder(checkpoint)
+        assert told_by_status is not None and told_by_status.process.startswith(f"{os.getpid()} on ")
+        with pytest.raises(SetupError, match=told), checkpoint_lock(checkpoint):
+            pass
+        held.require()
+    assert "waiting up to 20 s for its lease to end" in caplog.text
+    assert holder(checkpoint) is None
+    with checkpoint_lock(checkpoint):
+        pass
+
+
+def test_status_tells_of_a_lease_only_what_it_knows(
+    in_a_store: StorePath,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, columns in (("metrics", METRICS_SCHEMA), ("matches", MATCHES)):
+        write_deltalake(tmp_path / name, columns.empty_table())
+
+    def first_line() -> str:
+        status_command(Subject(str(tmp_path), checkpoint=in_a_store))
+        return capfd.readouterr().out.split("\n")[0]
+
+    nobody = "does not run: nobody holds the lease of its checkpoint"
+    assert first_line() == nobody
+    with checkpoint_lock(Checkpoint(in_a_store)):
+        runs = rf"runs as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
+        assert re.fullmatch(rf"{runs}0:00:\d\d ago", first_line())
+        monkeypatch.setattr(lease, "LEASE_S", -9.0)
+        lapsed = (
+            rf"is not known to run: process {os.getpid()} on \S+ has not renewed its lease since \S+ \S+Z"
+        )
+        assert re.fullmatch(lapsed, first_line())
+    assert first_line() == nobody
+
+
+def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
+    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "LEASE_S", 1.0)
+    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread is as if it were stopped
+    checkpoint = Checkpoint(in_a_store)
+    with checkpoint_lock(checkpoint) as first, checkpoint_lock(checkpoint) as second:
+        assert first is not None and second is not None
+        second.require()
+        monkeypatch.setattr(lease, "_RENEWED_S", 0.0)
+        monkeypatch.setattr(lease, "LEASE_S", 0.0)
+        told = rf"^{in_a_store} — must be held by this job as long as it runs; got it taken over by process"
+        with pytest.raises(SetupError, match=told):
+            first.require()
+        second.require()
+
+
+def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
+    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread does nothing
+    path = Checkpoint(in_a_store).lock_file
+    assert isinstance(path, StorePath)
+    with checkpoint_lock(Checkpoint(in_a_store)) as held:
+        assert held is not None
+        unheard = {**held.content, "renewed": held.content["renewed"] + 1}
+        objects.replace(path, lease._bytes(unheard), held.tag)
+        held.renew()
+        held.renew()
+        held.require_not_lost()
+        objects.write(path, lease._bytes({**unheard, "owner": "another"}))
+        held.renew()
+        with pytest.raises(SetupError, match="must be held by this job as long as it runs"):
+            held.require_not_lost()
+
+
+def test_the_lease_of_processes_that_have_ended_is_taken_at_once(in_a_store: StorePath) -> None:
+    path = Checkpoint(in_a_store).lock_file
+    assert isinstance(path, StorePath)
+    gone = {**lease._content(), "processes": {"1": "never started then", "99999999": "3"}}
+    objects.write(path, lease._bytes(gone))
+    began = time.monotonic()
+    with checkpoint_lock(Checkpoint(in_a_store)):
+        assert time.monotonic() - began < lease.LEASE_S / 2
+
+
+def note_of(*entries: int) -> bytes:
+    """Spark's note of what a batch reads, of a source for each number."""
+    lines = ["v1", '{"batchTimestampMs": 1}', *(f'{{"entries": {number}}}' for number in entries)]
+    return "\n".join(lines).encode()
+
+
+def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePath) -> None:
+    checkpoint = Checkpoint(in_a_store)
+    own = note_of(3)
+    file_access.write(checkpoint.offsets_of(3), own)
+    claim(checkpoint, 3, lambda batch_id: own)
+    claim(checkpoint, 3, lambda batch_id: own)
+    with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
+        claim(checkpoint, 3, lambda batch_id: b"other")
+    for changed in (b"other", note_of(4), note_of(3, 4)):
+        file_access.write(checkpoint.offsets_of(3), changed)
+        if changed != note_of(3, 4):
+            mend_notes(checkpoint)
+            assert file_access.read(checkpoint.offsets_of(3)) == own
+    with pytest.raises(StateError, match="claims/3 — must be the note that Spark had of this batch"):
+        mend_notes(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [note_of(8, 2)[:5], note_of(8, 2).replace(b"1}", b"1"), note_of(8), note_of(8, 2, 2), note_of(9, 2)],
+    ids=["cut", "without its time", "without a source", "with one more", "of other offsets"],
+)
+def test_a_claim_that_is_damaged_is_told_and_spark_s_note_stays(
+    in_a_store: StorePath, damaged: bytes
+) -> None:
+    checkpoint = Checkpoint(in_a_store)
+    for batch_id, note in ((2, note_of(5, 1)), (3, note_of(8, 2))):
+        file_access.write(checkpoint.offsets_of(batch_id), note)
+        claim(checkpoint, batch_id, lambda batch_id, note=note: note)  # type: ignore[misc]
+    write_begin(checkpoint, 4, Begin({}, 0, offsets=file_access.digest(note_of(8, 2))))
+    file_access.write(checkpoint.claim_of(3), damaged)
+    told = "claims/3 — must be the note that Spark had of this batch; got another content. Restore"
+    with pytest.raises(StateError, match=told):
+        mend_notes(checkpoint)
+    assert file_access.read(checkpoint.offsets_of(3)) == note_of(8, 2)
+    if damaged != note_of(9, 2):  # without what the batch has written too
+        file_access.remove(checkpoint.sequence(4))
+        with pytest.raises(StateError, match=told):
+            mend_notes(checkpoint)
