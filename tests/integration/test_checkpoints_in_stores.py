@@ -20,10 +20,12 @@ from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.io.query import read_table
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.java.jars import local_jars
 from spark_pace.spark.sources.files_read import read_by_batches
 from tests.long.chaos.processes import RunningJob, sessions
 from tests.long.chaos.series import Kill, Series, without_greeting
 from tests.spark.jobs import in_core, make_job, matches, random_events
+from tests.support.commands import SPARK_PACE, called
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -129,3 +131,20 @@ def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_chan
         last
     )
     assert rows(spec, tmp_path / "job") != []
+
+
+def test_a_job_without_the_jars_for_s3_says_so_whatever_writes_spark_s_files(
+    tmp_path: Path, server: StoreServer
+) -> None:
+    job = job_in_a_store(tmp_path / "job", server)
+    with open(job, "a", encoding="utf-8") as file:
+        file.write('spark: {"spark.sql.streaming.checkpointFileManagerClass": "org.own.Manager"}\n')
+    (tmp_path / "jars").mkdir()
+    for jar in local_jars():
+        (tmp_path / "jars" / Path(jar).name).symlink_to(jar)
+    reached = {**os.environ, **server.environment, "SPARK_PACE_JARS": str(tmp_path / "jars")}
+    answer = called(SPARK_PACE, "run", job, env=reached)
+    assert answer.returncode == 1
+    must = "must be reached by Spark too, for a checkpoint; got no class S3AFileSystem"
+    assert f"s3a://bucket-one/ck — {must}. Fetch its jars by `python -m" in answer.stderr
+    assert "Traceback" not in answer.stderr
