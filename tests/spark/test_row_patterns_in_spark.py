@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -65,9 +64,7 @@ def test_random_clauses_give_the_rows_of_the_engine(seed: int, spark: SparkSessi
     assert sorted(plain, key=repr) == sorted(expected, key=repr)
 
 
-@pytest.mark.xfail(
-    pyspark.__version__.startswith("4.1."), reason="its optimizer fails: README.md, versions of Spark"
-)
+@pytest.mark.over_with
 def test_the_rest_of_the_query_is_sparks(spark: SparkSession) -> None:
     """Names of WITH, joins, a clause over a clause, and several clauses."""
     v_shape = V_SHAPE.replace("ORDER BY symbol, start_tstamp", "").replace("FROM ticker", "FROM {}")
