@@ -74,7 +74,7 @@ def test_a_batch_counts_what_it_asks_for_and_one_of_nothing_asks_for_little(
         if number in files:
             assert sum("/in/" in request for request in counted) == 1
         else:
-            assert len(counted) == 4, counted
+            assert len(counted) == 5, counted
             assert len(spark) == SPARK and len(delta) == DELTA, (spark, delta)
             assert sum("manifest" in request for request in ours) == 1
 

@@ -48,8 +48,8 @@ def without_tables(checkpoint: Path) -> None:
 
 def without_the_last_batch(checkpoint: Path) -> None:
     """As an older copy of the checkpoint would be."""
-    for path in ("offsets/2", "commits/2"):
-        (checkpoint / path).unlink()
+    for path in ("offsets/2", "claims/2", "commits/2"):
+        (checkpoint / path).unlink(missing_ok=True)
 
 
 def spoil_state(checkpoint: Path) -> None:
@@ -220,12 +220,15 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 OF_STORES: dict[str, tuple[Callable[[Path], None], str]] = {
     "claim cut": (
         lambda c: cut(c / "claims" / "2"),
-        r"claims/2 — must be a note of Spark's; got another content",
+        r"claims/2 — must be the note that Spark had of this batch; got another content",
     ),
     "lock cut": (lambda c: cut(c / ".lock"), r"\.lock — must say who uses the checkpoint; got other text"),
     "state cut": (spoil_state, r"state — must be as Spark wrote it; got"),
 }
-MENDED = ("offsets cut", "offsets changed", "offsets of another kind")  # in a store, by their claims
+MENDED = (  # in a store, by their claims
+    *("offsets cut", "offsets changed", "offsets of another kind"),
+    *("last offsets missing", "other offsets missing"),
+)
 REFUSED = [
     *(pytest.param("folder", *damage, id=name) for name, damage in DAMAGES.items()),
     *(
@@ -287,9 +290,12 @@ def test_a_checkpoint_that_is_whole_goes_on(half_done: tuple[JobSpec, Path]) -> 
 
 
 @pytest.mark.parametrize("half_done", ["store"], indirect=True)
-def test_a_damaged_note_of_sparks_is_mended_by_its_claim_in_a_store(half_done: tuple[JobSpec, Path]) -> None:
+@pytest.mark.parametrize("name", ["offsets of another kind", "other offsets missing"])
+def test_a_damaged_note_of_sparks_is_mended_by_its_claim_in_a_store(
+    half_done: tuple[JobSpec, Path], name: str
+) -> None:
     spec, files = half_done
-    damage, _ = DAMAGES["offsets of another kind"]
+    damage, _ = DAMAGES[name]
     damage(files / "checkpoint")
     run_job(replace(spec, finish=True))
     assert matches(spec) == in_core(spec).matches.to_pylist() != []

@@ -73,6 +73,7 @@ class FaultyStore:
         self._share, self._seed, self._faults, self._of = share, seed, faults, re.compile(of.encode())
         self._drawn_for = 0
         self._full, self._full_at, self._is_full = "", re.compile(""), False
+        self._refused = re.compile("")
         self._lock = threading.Lock()
         proxy = self
 
@@ -94,10 +95,17 @@ class FaultyStore:
         self._server.shutdown()
         self._server.server_close()
 
-    def fill(self, answer: str, at: str = "") -> None:
-        """Answer each PUT as a full store does, from the next one on whose path has `at` in it."""
+    def fill(self, answer: str, at: str, refused: str = "") -> None:
+        """Answer PUTs as a full store does, from the next one on whose path has `at` in it.
+
+        Args:
+            answer: what it answers.
+            at: a regular expression.
+            refused: another one; PUTs of paths without it are handed on.
+        """
         with self._lock:
             self._full, self._full_at, self._is_full = answer, re.compile(at), False
+            self._refused = re.compile(refused)
 
     def make_room(self) -> bool:
         """Hand on each PUT again; return whether the store was full."""
@@ -115,7 +123,7 @@ class FaultyStore:
             self.asked.append((method.decode(), name, agent))
             if self._full and method == b"PUT":
                 self._is_full = self._is_full or self._full_at.search(name) is not None
-                if self._is_full:
+                if self._is_full and self._refused.search(name):
                     self.happened.update([self._full])
                     return self._full, Random()
             may_fail = self._of.search(head.partition(b"\r\n")[0]) is not None

@@ -212,6 +212,10 @@ class Checkpoint:
         """In a store: what a batch reads, as the first job that ran it has noted."""
         return self.path / "claims" / str(batch_id)
 
+    def claimed(self) -> list[int]:
+        """In a store: the batches that are claimed, without those that are long done; in any order."""
+        return [int(name) for name in file_access.names(self.claim_of(0).parent)]
+
     def offsets_digest(self, batch_id: int) -> str:
         """A checksum of Spark's note of what a batch reads; in a store, of the note as it was claimed."""
         claimed = file_access.read(self.claim_of(batch_id)) if isinstance(self.path, StorePath) else None

@@ -16,7 +16,7 @@ from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE, digest
-from spark_pace.spark.checkpoint.spark_notes import began_at, offsets_in
+from spark_pace.spark.checkpoint.spark_notes import COMMIT, began_at, offsets_in
 
 
 def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> bytes:
@@ -53,27 +53,40 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
 
 
 def mend_notes(checkpoint: Checkpoint) -> None:
-    """Write Spark's notes of the last batches as they were claimed, where another job has changed them.
+    """Write Spark's notes of the last batches anew, where another job has changed them or they are missing.
 
-    All notes of a query are of as many sources, and what a batch has written says which note it was of.
+    Where a store refuses one, Spark goes on as if it were there (`spark_states`). A batch is only claimed
+    once the batch before it is done.
 
     Raises:
         StateError: what was claimed is damaged.
     """
     if not isinstance(checkpoint.path, StorePath):
         return
-    for batch_id in sorted(checkpoint.begun())[-2:]:
-        claimed = file_access.read(checkpoint.claim_of(batch_id))
-        noted = file_access.read(checkpoint.offsets_of(batch_id))
-        if claimed is None or claimed == noted:
-            continue
-        before = file_access.read(checkpoint.offsets_of(batch_id - 1)) if batch_id else None
-        following = read_begin(checkpoint, batch_id + 1)
-        known = None if following is None else following.offsets
-        if known not in (None, digest(claimed)) or not _may_replace(claimed, before or noted or b""):
-            must, got = "must be the note that Spark had of this batch", "another content"
-            raise StateError(f"{checkpoint.claim_of(batch_id)} — {must}; got {got}. {RESTORE}")
-        file_access.write(checkpoint.offsets_of(batch_id), claimed)
+    claimed = checkpoint.claimed()
+    last = sorted({*checkpoint.begun(), *claimed})[-2:]
+    for batch_id in last:
+        _mend_offsets(checkpoint, batch_id)
+    if len(last) == 2 and last[1] in claimed and file_access.read(checkpoint.commit_of(last[0])) is None:
+        file_access.write(checkpoint.commit_of(last[0]), COMMIT)
+
+
+def _mend_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
+    """Write Spark's note of what a batch reads as it was claimed.
+
+    All notes of a query are of as many sources, and what a batch has written says which note it was of.
+    """
+    claimed = file_access.read(checkpoint.claim_of(batch_id))
+    noted = file_access.read(checkpoint.offsets_of(batch_id))
+    if claimed is None or claimed == noted:
+        return
+    before = file_access.read(checkpoint.offsets_of(batch_id - 1)) if batch_id else None
+    following = read_begin(checkpoint, batch_id + 1)
+    known = None if following is None else following.offsets
+    if known not in (None, digest(claimed)) or not _may_replace(claimed, before or noted or b""):
+        must, got = "must be the note that Spark had of this batch", "another content"
+        raise StateError(f"{checkpoint.claim_of(batch_id)} — {must}; got {got}. {RESTORE}")
+    file_access.write(checkpoint.offsets_of(batch_id), claimed)
 
 
 def _may_replace(claimed: bytes, other: bytes) -> bool:

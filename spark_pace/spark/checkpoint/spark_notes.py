@@ -6,6 +6,9 @@ import json
 import uuid
 from typing import Any
 
+# Spark's note that a batch is done, for a query without a watermark of Spark's
+COMMIT = b'v1\n{"nextBatchWatermarkMs":0}'
+
 
 def offsets_in(note: str) -> list[Any]:
     """The offset of each source in Spark's note of a batch; ValueError if the text is no such note.

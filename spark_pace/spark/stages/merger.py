@@ -48,6 +48,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import digest
 from spark_pace.spark.checkpoint.level_states import LevelStates
 from spark_pace.spark.checkpoint.spark_notes import began_at
+from spark_pace.spark.checkpoint.spark_states import require_states
 from spark_pace.spark.stages.earlier_records import tell_pasts
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
@@ -166,6 +167,7 @@ class MergerHost:
         numbers = merged.next_out_seq if kept is None else kept.out_seq
         following = Begin(numbers, frontier_us, last_appended, digest(self.note), chunks, reached)
         self.checkpoint.chunks().remove(self._begins.write(batch_id + 1, following))
+        require_states(self.checkpoint, batch_id, len(stats))
         tell_pasts(session, {batch_id + 1: following.past})
         self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
         stood = frontier_us == begin.frontier_us
