@@ -36,7 +36,11 @@ def store_of(address: str, settings: StoreSettings, patience_s: int) -> ObjectSt
         address,
         config=dict(settings.given),
         # a stream lasts as long as its reader takes, and must only not fall silent
-        client_options={"allow_http": settings.is_plain, "timeout": "1 day", "read_timeout": "30 s"},
+        client_options={
+            "allow_http": settings.may_be_plain(address),
+            "timeout": "1 day",
+            "read_timeout": "30 s",
+        },
         retry_config={
             "max_retries": 100,
             "retry_timeout": timedelta(seconds=patience_s),

@@ -6,7 +6,7 @@ import re
 
 from spark_pace.errors import SetupError, UnfitError, one_line
 
-_TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
+_TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*?)(?:\s+RequestId:[^<]*)?</Message>)?")
 _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
 _ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
 _PASSING = re.compile("408|409|429|5")  # a busy store, or one that fails itself

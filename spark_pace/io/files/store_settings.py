@@ -106,7 +106,10 @@ class StoreSettings:
         """All settings as text, secrets too: for the options of a source, which Spark does not show."""
         return json.dumps(self.given)
 
-    @property
-    def is_plain(self) -> bool:
-        """True if the store is reached without encryption."""
-        return dict(self.given).get("endpoint", "").startswith("http://")
+    def may_be_plain(self, address: str) -> bool:
+        """True if a store may be reached without encryption: S3 by an endpoint that says so.
+
+        Those of Google's and Microsoft's stand in the environment, where the library reads them.
+        """
+        is_s3 = address.partition("://")[0] in _S3
+        return not is_s3 or dict(self.given).get("endpoint", "").startswith("http://")

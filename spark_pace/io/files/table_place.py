@@ -82,7 +82,7 @@ class TablePlace:
         if "endpoint" in given:
             given.setdefault("region", "us-east-1")  # else a machine of Amazon's is asked for it
         return given | {
-            "allow_http": str(self.settings.is_plain).lower(),
+            "allow_http": str(self.settings.may_be_plain(self.address)).lower(),
             "max_retries": "100",
             "retry_timeout": f"{self.patience_s}s",
             "timeout": "60s",

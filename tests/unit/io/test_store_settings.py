@@ -44,6 +44,23 @@ def test_other_stores_are_reached_by_the_environment_alone() -> None:
     assert given({"access.key": "x"}, ENVIRONMENT, "gs://b/x") == {}
 
 
+@pytest.mark.parametrize(
+    ("address", "endpoint", "may_be_plain"),
+    [
+        ("s3a://b/x", "http://one:9000", True),
+        ("s3a://b/x", "https://one:9000", False),
+        ("s3://b/x", "", False),
+        ("gs://b/x", "", True),
+        ("abfss://c@a.dfs.core.windows.net/x", "", True),
+    ],
+)
+def test_s3_is_reached_without_encryption_by_an_endpoint_that_says_so_others_by_their_own_settings(
+    address: str, endpoint: str, may_be_plain: bool
+) -> None:
+    settings = StoreSettings.of(address, {}, {"AWS_ENDPOINT_URL": endpoint})
+    assert settings.may_be_plain(address) == may_be_plain
+
+
 def test_settings_show_no_secret_and_come_back_from_their_text() -> None:
     settings = StoreSettings.of("s3://b", {}, ENVIRONMENT)
     assert str(settings) == "StoreSettings()"
