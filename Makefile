@@ -58,6 +58,10 @@ jars/s3a/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars s3a
 	@touch $@
 
+jars/hdfs/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars hdfs
+	@touch $@
+
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
 	$(BIN)/python -m examples.flights.demo
 
@@ -78,10 +82,10 @@ cluster-store-demo: setup jars/s3a/.ready jars/store/.ready  ## The same with ev
 
 TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 
-test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run all tests but the long ones, lint and types included
+test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run all tests but the long ones, lint and types included
 	$(BIN)/python -m pytest -m 'not long' $(TESTING)
 
-test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
+test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
 	$(BIN)/python -m pytest -m long $(TESTING)
 
 SPARK_VENV = .venv-spark-$(VERSION)

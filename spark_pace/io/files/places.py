@@ -9,13 +9,17 @@ from pathlib import Path
 from spark_pace.errors import ConfigError
 from spark_pace.io.files.folder import Folder
 from spark_pace.io.files.place import Place
-from spark_pace.io.files.store_settings import STORES, StoreSettings, names_bucket
+from spark_pace.io.files.store_settings import HDFS, PLACES, StoreSettings, names_bucket
 
 
 def place_of(address: str, settings: StoreSettings) -> Place:
     """The folder of this machine, or the prefix in a store, that an address names."""
     if "://" not in address:
         return Folder(address)
+    if address.startswith(HDFS):
+        from spark_pace.io.files.hdfs import Hdfs  # its library is not loaded where nobody needs it
+
+        return Hdfs(address)
     from spark_pace.io.files.store import Store  # its library is not loaded where nobody needs it
 
     return Store(address, settings)
@@ -33,13 +37,21 @@ def place_at(path: str | Path, spark: Mapping[str, str]) -> Place:
     """
     address = str(path).removeprefix("file://")
     scheme, is_address, _ = address.partition("://")
-    if is_address and scheme not in STORES:
-        must = f"must be a path, or the address of a store ({', '.join(STORES)})"
+    if is_address and scheme not in PLACES:
+        must = f"must be a path, or the address of a store ({', '.join(PLACES)})"
         shown = f"{scheme}://" if "@" in address else address  # what stands before an @ may be secret
         raise ConfigError.of(shown, must, f"{scheme}://", "Mount it, or choose another place.")
     if is_address and not names_bucket(address):
-        do = "Write s3a://BUCKET/FOLDER; credentials are in the environment."
-        raise ConfigError.of("the address", "must name a bucket and no credentials", "another one", do)
+        must, do = (
+            "must name a bucket and no credentials",
+            "Write s3a://BUCKET/FOLDER; credentials are in the environment.",
+        )
+        if address.startswith(HDFS):
+            must, do = (
+                "must name a name node of HDFS and no user",
+                "Write hdfs://HOST:PORT/FOLDER; the user is HADOOP_USER_NAME.",
+            )
+        raise ConfigError.of("the address", must, "another one", do)
     return place_of(address, StoreSettings.of(address, spark, os.environ))
 
 

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 # S3 and what speaks like it, Google's and Microsoft's
 STORES = ("s3", "s3a", "gs", "abfs", "abfss")
+HDFS = "hdfs://"
+PLACES = (*STORES, "hdfs")  # whose files jobs read and write
 _S3 = ("s3", "s3a")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME_NODE = re.compile(rf"{_BUCKET.pattern}(?::\d+)?")  # or a name service
 _CONTAINER = re.compile(rf"{_BUCKET.pattern}@{_BUCKET.pattern}")  # of an account of Microsoft's
 OF_SPARK = "spark.hadoop.fs.s3a."
 # for each setting its name in `fs.s3a`, and the variables of the environment, the first one that is set
@@ -26,9 +29,9 @@ _NAMES = {
 
 
 def names_bucket(address: str) -> bool:
-    """True if the address of a store names a bucket, or a container, and nothing secret beside it."""
+    """True if an address names a bucket, a container or a name node, and nothing secret beside it."""
     scheme, _, rest = address.partition("://")
-    form = _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
+    form = _NAME_NODE if scheme == "hdfs" else _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
     return form.fullmatch(rest.partition("/")[0]) is not None
 
 

@@ -24,6 +24,8 @@ _NAMES = {
     "secret_access_key": "secret.key",
     "session_token": "session.token",
 }
+# the store itself checks what is written, and each checksum would be a file more
+_UNCHECKED = {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}
 _SECRET = {"access.key", "secret.key", "session.token"}
 
 
@@ -37,7 +39,7 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
     if not isinstance(checkpoint, StorePath):
         return {}, {}
     if not checkpoint.bucket.startswith("s3a://"):
-        return {MANAGER: RENAMING_FILE_MANAGER}, {}
+        return {MANAGER: RENAMING_FILE_MANAGER, **(_UNCHECKED if checkpoint.is_on_hdfs else {})}, {}
     reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
     if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
         reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
@@ -50,8 +52,7 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
     plain = {key: value for key, value in own.items() if key not in secret}
     return {
         MANAGER: STORE_FILE_MANAGER,
-        # the store itself checks what is written, and each checksum would be a file more
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        **_UNCHECKED,
         **plain,
     }, secret
 
