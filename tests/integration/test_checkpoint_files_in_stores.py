@@ -1,4 +1,4 @@
-"""Files of a checkpoint on a disk and in an object store: the same functions do the same on both."""
+"""Files of a checkpoint on a disk, in an object store and on HDFS: the same functions do the same on all."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.sources.manifest import Manifest
 from spark_pace.watching.subject import Subject
 from tests.support.faulty_store import CUTS_ANSWER, FAULTS, FaultyStore
+from tests.support.hdfs_server import HdfsServer
 
 MATCHES = pa.schema([("rule", pa.string()), ("matched_at", UTC_TIME)])
 
@@ -44,12 +45,23 @@ def in_a_store(server: StoreServer, bucket: str) -> StorePath:
     return StorePath.of(address, StoreSettings.of(address, {}, server.environment))
 
 
-@pytest.fixture(params=["disk", "store"])
+@pytest.fixture
+def on_hdfs(hdfs: HdfsServer, tmp_path: Path) -> StorePath:
+    return StorePath.of(f"{hdfs.address}/{tmp_path.name}/of may/ck", StoreSettings())
+
+
+@pytest.fixture(params=["in_a_store", "on_hdfs"])
+def remote(request: pytest.FixtureRequest) -> StorePath:
+    place: StorePath = request.getfixturevalue(request.param)
+    return place
+
+
+@pytest.fixture(params=["disk", "in_a_store", "on_hdfs"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
     if request.param == "disk":
         (tmp_path / "ck").mkdir()
         return tmp_path / "ck"
-    place: StorePath = request.getfixturevalue("in_a_store")
+    place: StorePath = request.getfixturevalue(request.param)
     return place
 
 
@@ -123,9 +135,9 @@ def test_a_manifest_grows_and_is_read_again(folder: AnyPath) -> None:
     assert Manifest(path).entries == []
 
 
-def test_a_manifest_of_many_parts_is_joined(in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_of_many_parts_is_joined(remote: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_store, "_MANY_PARTS", 3)
-    path = in_a_store / "manifest.jsonl"
+    path = remote / "manifest.jsonl"
     manifest = Manifest(path)
     for number in range(9):
         manifest.add([str(number)])
@@ -150,8 +162,8 @@ def test_parts_behind_a_lost_one_are_left_as_they_are(
     assert Manifest(path).entries == ["0", "1"]
 
 
-def test_of_two_who_add_to_one_manifest_one_is_refused(in_a_store: StorePath) -> None:
-    first, second = Manifest(in_a_store / "m"), Manifest(in_a_store / "m")
+def test_of_two_who_add_to_one_manifest_one_is_refused(remote: StorePath) -> None:
+    first, second = Manifest(remote / "m"), Manifest(remote / "m")
     first.add(["a"])
     second.add(["a"])  # the same entry: an answer may have been lost
     first.add(["b"])
@@ -159,7 +171,7 @@ def test_of_two_who_add_to_one_manifest_one_is_refused(in_a_store: StorePath) ->
         StateError, match=r"/m/\d+ — must be written by one job at a time; got what another job"
     ):
         second.add(["c"])
-    assert Manifest(in_a_store / "m").entries == ["a", "b"]
+    assert Manifest(remote / "m").entries == ["a", "b"]
 
 
 def test_the_text_of_a_path_has_no_secret_and_names_it_together_with_one(in_a_store: StorePath) -> None:
@@ -172,12 +184,12 @@ def test_the_text_of_a_path_has_no_secret_and_names_it_together_with_one(in_a_st
 
 
 def test_a_lease_keeps_others_out_until_it_is_given_back(
-    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lease, "_RENEWED_S", 0.1)
-    checkpoint = Checkpoint(in_a_store)
+    checkpoint = Checkpoint(remote)
     assert holder(checkpoint) is None
-    told = rf"^{in_a_store} — must be used by one job at a time; got a second while process {os.getpid()} on "
+    told = rf"^{remote} — must be used by one job at a time; got a second while process {os.getpid()} on "
     with checkpoint_lock(checkpoint) as held:
         assert held is not None
         told_by_status = holder(checkpoint)
@@ -192,7 +204,7 @@ def test_a_lease_keeps_others_out_until_it_is_given_back(
 
 
 def test_status_tells_of_a_lease_only_what_it_knows(
-    in_a_store: StorePath,
+    remote: StorePath,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -201,12 +213,12 @@ def test_status_tells_of_a_lease_only_what_it_knows(
         write_deltalake(tmp_path / name, columns.empty_table())
 
     def first_line() -> str:
-        status_command(Subject(str(tmp_path), checkpoint=in_a_store))
+        status_command(Subject(str(tmp_path), checkpoint=remote))
         return capfd.readouterr().out.split("\n")[0]
 
     nobody = "does not run: nobody holds the lease of its checkpoint"
     assert first_line() == nobody
-    with checkpoint_lock(Checkpoint(in_a_store)):
+    with checkpoint_lock(Checkpoint(remote)):
         runs = rf"runs as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
         assert re.fullmatch(rf"{runs}0:00:\d\d ago", first_line())
         monkeypatch.setattr(lease, "LEASE_S", -9.0)
@@ -218,53 +230,53 @@ def test_status_tells_of_a_lease_only_what_it_knows(
 
 
 def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
-    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "LEASE_S", 1.0)
     monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread is as if it were stopped
-    checkpoint = Checkpoint(in_a_store)
+    checkpoint = Checkpoint(remote)
     with checkpoint_lock(checkpoint) as first, checkpoint_lock(checkpoint) as second:
         assert first is not None and second is not None
         second.require()
         monkeypatch.setattr(lease, "_RENEWED_S", 0.0)
         monkeypatch.setattr(lease, "LEASE_S", 0.0)
-        told = rf"^{in_a_store} — must be held by this job as long as it runs; got it taken over by process"
+        told = rf"^{remote} — must be held by this job as long as it runs; got it taken over by process"
         with pytest.raises(SetupError, match=told):
             first.require()
         second.require()
 
 
 def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
-    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread does nothing
-    path = Checkpoint(in_a_store).lock_file
+    path = Checkpoint(remote).lock_file
     assert isinstance(path, StorePath)
-    with checkpoint_lock(Checkpoint(in_a_store)) as held:
+    with checkpoint_lock(Checkpoint(remote)) as held:
         assert held is not None
         unheard = {**held.content, "renewed": held.content["renewed"] + 1}
         objects.replace(path, lease._bytes(unheard), held.tag)
         held.renew()
         held.renew()
         held.require_not_lost()
-        objects.write(path, lease._bytes({**unheard, "owner": "another"}))
+        objects.replace(path, lease._bytes({**unheard, "owner": "another"}), held.tag)
         held.renew()
         with pytest.raises(SetupError, match="must be held by this job as long as it runs"):
             held.require_not_lost()
 
 
-def test_the_lease_of_processes_that_have_ended_is_taken_at_once(in_a_store: StorePath) -> None:
-    path = Checkpoint(in_a_store).lock_file
+def test_the_lease_of_processes_that_have_ended_is_taken_at_once(remote: StorePath) -> None:
+    path = Checkpoint(remote).lock_file
     assert isinstance(path, StorePath)
     gone = {**lease._content(), "processes": {"1": "never started then", "99999999": "3"}}
-    objects.write(path, lease._bytes(gone))
+    objects.write_first(path, lease._bytes(gone))
     began = time.monotonic()
-    with checkpoint_lock(Checkpoint(in_a_store)):
+    with checkpoint_lock(Checkpoint(remote)):
         assert time.monotonic() - began < lease.LEASE_S / 2
 
 
-def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePath) -> None:
-    checkpoint = Checkpoint(in_a_store)
+def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(remote: StorePath) -> None:
+    checkpoint = Checkpoint(remote)
     own = b'v1\n{}\n{"entries": 3}'
     file_access.write(checkpoint.offsets_of(3), own)
     claim(checkpoint, 3, lambda batch_id: own)
@@ -280,15 +292,24 @@ def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePat
     assert file_access.read(checkpoint.offsets_of(3)) == own
 
 
-def test_a_write_whose_answer_was_lost_counts(in_a_store: StorePath) -> None:
-    path = in_a_store / "x"
-    tag = objects.write_new(path, b"1")
-    assert objects.write_new(path, b"1") == tag
+def test_a_write_whose_answer_was_lost_counts(remote: StorePath) -> None:
+    path = remote / "x"
+    tag = objects.write_first(path, b"1")
+    assert objects.write_first(path, b"1") == tag
     following = objects.replace(path, b"2", tag)
     assert objects.replace(path, b"2", tag) == following
-    for write in (lambda: objects.write_new(path, b"3"), lambda: objects.replace(path, b"3", tag)):
+    objects.replace(path, b"3", following)
+    objects.write_new(path.parent / "y", b"1")
+    objects.write_new(path.parent / "y", b"1")
+    for write in (
+        lambda: objects.write_first(path, b"4"),
+        lambda: objects.replace(path, b"4", tag),
+        lambda: objects.replace(path, b"4", following),
+        lambda: objects.write_new(path.parent / "y", b"4"),
+    ):
         with pytest.raises(objects.OtherObjectError):
             write()
+    assert (objects.read(path) or (b"",))[0] == b"3" and objects.listed(path.parent)[0][-1:] == ["y"]
 
 
 def through(proxy: FaultyStore, path: StorePath) -> StorePath:
@@ -327,6 +348,25 @@ def test_a_list_whose_pages_break_off_is_whole(server: StoreServer, in_a_store: 
     proxy.close()
     assert names == [f"{number:04d}" for number in range(10, 2_100)]
     assert proxy.happened[CUTS_ANSWER] > 1
+
+
+def test_files_of_hdfs_that_were_never_finished_are_removed_by_the_next_owner(
+    hdfs: HdfsServer, on_hdfs: StorePath
+) -> None:
+    path = on_hdfs / "sequence" / "1.json"
+    file_access.write(path, b"1")
+    folder = f"/{path.parent.key}"
+    left = [f".2.json.{'0' * 32}", ".3.01234567-89ab-cdef-0123-456789abcdef.tmp", ".hidden"]
+    for name in left:
+        hdfs.put(f"{folder}/{name}", b"a part")
+    assert file_access.names(path.parent) == ["1.json"]
+    with checkpoint_lock(Checkpoint(on_hdfs)):
+        assert hdfs.files(folder) == [f"{folder}/.hidden", f"{folder}/1.json"]
+    with checkpoint_lock(Checkpoint(on_hdfs)):
+        pass
+    assert [name.rpartition("/")[0] for name in hdfs.files(f"/{on_hdfs.key}/.lock")] == [
+        f"/{on_hdfs.key}/.lock"
+    ]
 
 
 def test_a_store_that_is_not_there_is_told_in_one_line(in_a_store: StorePath) -> None:

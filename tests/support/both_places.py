@@ -1,4 +1,4 @@
-"""The same files in a folder and in a bucket, and what a server of buckets is asked for."""
+"""The same files in a folder and in a bucket or on HDFS, and what a server of buckets is asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,32 +23,69 @@ from spark_pace.io.files.places import place_of
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import Event
+from tests.support.hdfs_server import HdfsServer
 
 FOLDER = "days/of may"
 
 
 @dataclass
-class Both:
-    """A folder and a prefix in a bucket with the same files."""
+class Pair(ABC):
+    """A folder, and another place with the same files."""
 
     folder: Path
-    bucket: S3Store
     address: str
     settings: StoreSettings
+
+    @abstractmethod
+    def put_there(self, name: str, content: bytes) -> None:
+        """Write a file in the other place."""
+
+    @abstractmethod
+    def remove_there(self, name: str) -> None:
+        """Remove it."""
 
     def put(self, name: str, content: bytes) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        obstore.put(self.bucket, f"{FOLDER}/{name}", content)
+        self.put_there(name, content)
 
     def remove(self, name: str) -> None:
         (self.folder / name).unlink()
-        obstore.delete(self.bucket, f"{FOLDER}/{name}")
+        self.remove_there(name)
 
     def places(self) -> tuple[Place, Place]:
         none = StoreSettings()
         return place_of(str(self.folder), none), place_of(self.address, self.settings)
+
+
+@dataclass
+class Both(Pair):
+    """A folder and a prefix in a bucket with the same files."""
+
+    bucket: S3Store
+
+    def put_there(self, name: str, content: bytes) -> None:
+        obstore.put(self.bucket, f"{FOLDER}/{name}", content)
+
+    def remove_there(self, name: str) -> None:
+        obstore.delete(self.bucket, f"{FOLDER}/{name}")
+
+
+@dataclass
+class OnHdfs(Pair):
+    """A folder of this machine and one of HDFS with the same files."""
+
+    server: HdfsServer
+
+    def put_there(self, name: str, content: bytes) -> None:
+        self.server.put(self._path(name), content)
+
+    def remove_there(self, name: str) -> None:
+        self.server.client.delete(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return f"{self.address.removeprefix(self.server.address)}/{name}"
 
 
 @dataclass(frozen=True)

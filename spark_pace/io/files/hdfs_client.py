@@ -36,17 +36,15 @@ def client_of(address: str) -> Client:
     """The client of the name node, or of the name service, at an address such as ``hdfs://host:port``.
 
     Raises:
-        UnfitError: the library for it is not installed, or the address names none.
+        UnfitError: the library for it is not installed.
+        RuntimeError: the address names none.
     """
     try:
         from hdfs_native import Client
     except ImportError:
         must, do = "must be installed to reach HDFS", "Run `pip install 'spark-pace[hdfs]'`."
         raise UnfitError(f"hdfs-native — {must}; got no such module. {do}") from None
-    try:
-        return Client(address, _SETTINGS)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise failure(address, error) from None
+    return Client(address, _SETTINGS)
 
 
 def asked(
@@ -73,9 +71,9 @@ def asked(
     limit_s = max(2 * AT_START_S, patience_s / 2) + size / _BYTES_A_SECOND
     until_s = time.monotonic() + patience_s
     while True:
-        client = client_of(address)
         requests.count()
         try:
+            client = client_of(address)
             return _within(limit_s, lambda client=client: ask(client))  # type: ignore[misc]
         except FileNotFoundError:
             raise FileNotFoundError(2, "No such file", shown) from None

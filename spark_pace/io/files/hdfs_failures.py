@@ -8,11 +8,12 @@ from spark_pace.errors import SetupError, UnfitError, one_line
 
 # how the library tells what a name node has answered: a class of Java, a text and where it was raised
 _ANSWER = re.compile(r'RPCError\("(?:[\w$]+\.)*([\w$]+)", "((?:[^"\\]|\\.)*)')
+_OWN = re.compile(r'\w+\("((?:[^"\\\[]|\\.)*)')  # how it tells an error of its own
 _PASSING = ("SafeModeException", "StandbyException", "RetriableException", "ObserverRetryOnActiveException")
 _OF_DATA_NODES = re.compile(
     r"DataTransferError|BlocksNotFound|OperationFailed|could only be (?:written|replicated)"
 )
-_ADDRESS = "Correct the address."
+_OF_THE_ADDRESS = re.compile("InvalidArgument|UrlParseError")
 _DO = {
     "AccessControlException": "Name a user who may by HADOOP_USER_NAME, or change the rights of the folder.",
     "SafeModeException": "Wait until the name node has left its safe mode, and start the job again.",
@@ -24,24 +25,25 @@ _DO = {
 def passes(error: Exception) -> bool:
     """True if the same request may succeed some seconds later."""
     name, _ = _answer(error)
-    if name is not None and name in _PASSING:
-        return True
-    return isinstance(error, OSError) or _OF_DATA_NODES.search(str(error)) is not None
+    return name in _PASSING or isinstance(error, OSError) or _OF_DATA_NODES.search(str(error)) is not None
 
 
 def failure(address: str, error: Exception) -> SetupError:
     """The error for what the library says of a request that failed."""
     must = "must be a place on HDFS that answers and that this job may use"
     name, text = _answer(error)
-    got = one_line(f"{name}: {text}" if name else text).rstrip(". ")
-    kind: type[SetupError] = UnfitError
-    do = _DO.get(name or "", _ADDRESS)
-    if name in ("SafeModeException", "NSQuotaExceededException", "DSQuotaExceededException"):
-        kind = SetupError
+    got = one_line(f"{name}: {text}" if name else text).rstrip(". :")
+    kind: type[SetupError] = SetupError
+    if name in _DO:
+        kind, do = (UnfitError if name == "AccessControlException" else SetupError), _DO[name or ""]
     elif _OF_DATA_NODES.search(str(error)):
-        kind, do = SetupError, "Start data nodes that have room, and then the job again."
-    elif isinstance(error, OSError) or name in _PASSING:
-        kind, do = SetupError, "Start the name node, or correct the host and the port."
+        do = "Start data nodes that have room, and then the job again."
+    elif passes(error):
+        do = "Start the name node, or correct the host and the port."
+    elif _OF_THE_ADDRESS.match(str(error)):
+        kind, do = UnfitError, "Add the port, or name the service in the files of HADOOP_CONF_DIR."
+    else:
+        kind, do = UnfitError, "Correct the address."
     return kind(f"{address} — {must}; got: {got}. {do}")
 
 
@@ -49,6 +51,7 @@ def _answer(error: Exception) -> tuple[str | None, str]:
     """(the class of Java that a name node has raised or None, the first line of the text)."""
     found = _ANSWER.search(str(error))
     if found is None:
-        return None, str(error).partition("\n")[0]
+        own = _OWN.match(str(error))
+        return None, (own[1] if own else str(error)).partition("\n")[0]
     text = found[2].replace('\\"', '"').replace("\\'", "'")
     return found[1], re.split(r"\\n|\n", text)[0]
