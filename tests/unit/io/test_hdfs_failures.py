@@ -18,7 +18,7 @@ SAFE = (
 )
 NAMES = (
     'RPCError("org.apache.hadoop.hdfs.protocol.NSQuotaExceededException", "The NameSpace quota '
-    '(directories and files) of directory /q is exceeded: quota=2 file count=3\\n\\tat org.apache.hadoop.hdfs.X")'
+    '(directories and files) of directory /q is exceeded: quota=2 file count=3\\n\\tat org.apache.X")'
 )
 SPACE = (
     'RPCError("org.apache.hadoop.hdfs.protocol.DSQuotaExceededException", "The DiskSpace quota of /q is '
@@ -59,7 +59,8 @@ NODE = "Start the name node, or correct the host and the port."
             SetupError,
             False,
             "DSQuotaExceededException: The DiskSpace quota of /q is exceeded: quota = 10 B = 10 B but "
-            "diskspace consumed = 134217729 B = 128.00 MB. Make room, or raise the quota, and start the job again.",
+            "diskspace consumed = 134217729 B = 128.00 MB. Make room, or raise the quota, and start the job "
+            "again.",
         ),
         (
             RuntimeError(COLON),
