@@ -37,22 +37,27 @@ class Pair(ABC):
     settings: StoreSettings
 
     @abstractmethod
-    def put_there(self, name: str, content: bytes) -> None:
-        """Write a file in the other place."""
+    def put_at(self, path: str, content: bytes) -> None:
+        """Write a file below `base`."""
 
     @abstractmethod
-    def remove_there(self, name: str) -> None:
+    def remove_at(self, path: str) -> None:
         """Remove it."""
+
+    @property
+    def base(self) -> str:
+        """The address, without `FOLDER`."""
+        return self.address.removesuffix(f"/{FOLDER}")
 
     def put(self, name: str, content: bytes) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        self.put_there(name, content)
+        self.put_at(f"{FOLDER}/{name}", content)
 
     def remove(self, name: str) -> None:
         (self.folder / name).unlink()
-        self.remove_there(name)
+        self.remove_at(f"{FOLDER}/{name}")
 
     def places(self) -> tuple[Place, Place]:
         none = StoreSettings()
@@ -65,11 +70,11 @@ class Both(Pair):
 
     bucket: S3Store
 
-    def put_there(self, name: str, content: bytes) -> None:
-        obstore.put(self.bucket, f"{FOLDER}/{name}", content)
+    def put_at(self, path: str, content: bytes) -> None:
+        obstore.put(self.bucket, path, content)
 
-    def remove_there(self, name: str) -> None:
-        obstore.delete(self.bucket, f"{FOLDER}/{name}")
+    def remove_at(self, path: str) -> None:
+        obstore.delete(self.bucket, path)
 
 
 @dataclass
@@ -78,14 +83,14 @@ class OnHdfs(Pair):
 
     server: HdfsServer
 
-    def put_there(self, name: str, content: bytes) -> None:
-        self.server.put(self._path(name), content)
+    def put_at(self, path: str, content: bytes) -> None:
+        self.server.put(self._path(path), content)
 
-    def remove_there(self, name: str) -> None:
-        self.server.client.delete(self._path(name))
+    def remove_at(self, path: str) -> None:
+        self.server.client.delete(self._path(path))
 
-    def _path(self, name: str) -> str:
-        return f"{self.address.removeprefix(self.server.address)}/{name}"
+    def _path(self, path: str) -> str:
+        return f"{self.base.removeprefix(self.server.address)}/{path}"
 
 
 @dataclass(frozen=True)

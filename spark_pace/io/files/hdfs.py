@@ -77,7 +77,8 @@ class Hdfs:
 
         def ask(client: Client) -> list[tuple[str, int]]:
             found = client.list_status(self._root or "/", recursive=True)
-            return [(one.path[begin:], one.length) for one in found if not one.isdir]
+            # of a file this is itself, without a name below it
+            return [(one.path[begin:], one.length) for one in found if not one.isdir and one.path[begin:]]
 
         try:
             return asked(self._address, self._node, ask)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from spark_pace.errors import UnfitError
 from spark_pace.io.files import requests
-from spark_pace.io.files.hdfs_failures import failure, passes
+from spark_pace.io.files.hdfs_failures import failure, is_of_nothing, passes
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def asked(
         except FileExistsError:
             raise
         except (OSError, RuntimeError) as error:
+            if is_of_nothing(error):
+                raise FileNotFoundError(2, "No such file", shown) from None
             if isinstance(error, SilentError):
                 client_of.cache_clear()  # its connection is of no use any more
             if not passes(error) or time.monotonic() > until_s:

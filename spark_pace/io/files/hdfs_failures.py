@@ -22,6 +22,11 @@ _DO = {
 }
 
 
+def is_of_nothing(error: Exception) -> bool:
+    """True if there is nothing of that name, because what is called as its folder is a file."""
+    return "(is not a directory)" in str(error)
+
+
 def passes(error: Exception) -> bool:
     """True if the same request may succeed some seconds later."""
     name, _ = _answer(error)
