@@ -131,8 +131,8 @@ chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compa
 kills: setup  ## Kill jobs of random graphs of rules at random moments and compare them with the oracle (JOBS=20 KILLS=6 SEED=0)
 	$(BIN)/python -m tests.long.levels.kills --jobs $(or $(JOBS),20) --kills $(or $(KILLS),6) --seed $(or $(SEED),0)
 
-store-kills: setup jars/s3a/.ready jars/store/.ready  ## Kill the flights job with everything in an object store, while requests fail (KILLS=100 SHARE=0.01)
-	$(BIN)/python -m tests.long.store_kills --kills $(or $(KILLS),100) --share $(or $(SHARE),0.01) --seed $(or $(SEED),0)
+store-kills: setup jars/s3a/.ready jars/store/.ready jars/hdfs/.ready  ## Kill the flights job with everything in an object store, while requests fail (KILLS=100 SHARE=0.01), or on HDFS (HDFS=1)
+	$(BIN)/python -m tests.long.store_kills --kills $(or $(KILLS),100) --share $(or $(SHARE),0.01) --seed $(or $(SEED),0) $(if $(HDFS),--hdfs)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .

@@ -38,8 +38,10 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
     """
     if not isinstance(checkpoint, StorePath):
         return {}, {}
+    if checkpoint.is_on_hdfs:
+        return {MANAGER: RENAMING_FILE_MANAGER, **_UNCHECKED}, {}
     if not checkpoint.bucket.startswith("s3a://"):
-        return {MANAGER: RENAMING_FILE_MANAGER, **(_UNCHECKED if checkpoint.is_on_hdfs else {})}, {}
+        return {MANAGER: RENAMING_FILE_MANAGER}, {}
     reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
     if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
         reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
