@@ -15,6 +15,7 @@ from kafka import KafkaProducer
 
 from examples.cluster.store_server import StoreServer
 from examples.kafka.broker import Broker
+from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import StoreSettings
 from tests.support.both_places import FOLDER, Both, OnHdfs, Pair
 from tests.support.certificates import Certificates
@@ -106,3 +107,20 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     """A folder, and in turn a bucket and a folder of HDFS, with the same files."""
     found: Pair = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture
+def in_a_store(server: StoreServer, bucket: str) -> StorePath:
+    address = f"s3://{bucket}/jobs/of may/ck"
+    return StorePath.of(address, StoreSettings.of(address, {}, server.environment))
+
+
+@pytest.fixture
+def on_hdfs(hdfs: HdfsServer, tmp_path: Path) -> StorePath:
+    return StorePath.of(f"{hdfs.address}/{tmp_path.name}/of may/ck", StoreSettings())
+
+
+@pytest.fixture(params=["in_a_store", "on_hdfs"])
+def remote(request: pytest.FixtureRequest) -> StorePath:
+    place: StorePath = request.getfixturevalue(request.param)
+    return place

@@ -1,0 +1,152 @@
+"""The lease of a checkpoint in a store and on HDFS: it keeps other jobs out, and is found to be lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+import obstore
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from spark_pace.cli.status import status_command
+from spark_pace.core.columns import UTC_TIME
+from spark_pace.errors import SetupError
+from spark_pace.io.files import objects
+from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.metrics import METRICS_SCHEMA
+from spark_pace.spark.checkpoint import file_access, lease
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
+from spark_pace.watching.subject import Subject
+from tests.support.hdfs_server import HdfsServer
+
+MATCHES = pa.schema([("rule", pa.string()), ("matched_at", UTC_TIME)])
+
+
+def test_a_lease_keeps_others_out_until_it_is_given_back(
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lease, "_RENEWED_S", 0.1)
+    checkpoint = Checkpoint(remote)
+    assert holder(checkpoint) is None
+    told = rf"^{remote} — must be used by one job at a time; got a second while process {os.getpid()} on "
+    with checkpoint_lock(checkpoint) as held:
+        assert held is not None
+        told_by_status = holder(checkpoint)
+        assert told_by_status is not None and told_by_status.process.startswith(f"{os.getpid()} on ")
+        with pytest.raises(SetupError, match=told), checkpoint_lock(checkpoint):
+            pass
+        held.require()
+    assert "waiting up to 20 s for its lease to end" in caplog.text
+    assert holder(checkpoint) is None
+    with checkpoint_lock(checkpoint):
+        pass
+
+
+def test_status_tells_of_a_lease_only_what_it_knows(
+    remote: StorePath,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, columns in (("metrics", METRICS_SCHEMA), ("matches", MATCHES)):
+        write_deltalake(tmp_path / name, columns.empty_table())
+
+    def first_line() -> str:
+        status_command(Subject(str(tmp_path), checkpoint=remote))
+        return capfd.readouterr().out.split("\n")[0]
+
+    nobody = "does not run: nobody holds the lease of its checkpoint"
+    assert first_line() == nobody
+    with checkpoint_lock(Checkpoint(remote)):
+        runs = rf"runs as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
+        assert re.fullmatch(rf"{runs}0:00:\d\d ago", first_line())
+        monkeypatch.setattr(lease, "LEASE_S", -9.0)
+        lapsed = (
+            rf"is not known to run: process {os.getpid()} on \S+ has not renewed its lease since \S+ \S+Z"
+        )
+        assert re.fullmatch(lapsed, first_line())
+    assert first_line() == nobody
+
+
+def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "LEASE_S", 1.0)
+    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread is as if it were stopped
+    checkpoint = Checkpoint(remote)
+    with checkpoint_lock(checkpoint) as first, checkpoint_lock(checkpoint) as second:
+        assert first is not None and second is not None
+        second.require()
+        monkeypatch.setattr(lease, "_RENEWED_S", 0.0)
+        monkeypatch.setattr(lease, "LEASE_S", 0.0)
+        told = rf"^{remote} — must be held by this job as long as it runs; got it taken over by process"
+        with pytest.raises(SetupError, match=told):
+            first.require()
+        second.require()
+
+
+def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread does nothing
+    path = Checkpoint(remote).lock_file
+    assert isinstance(path, StorePath)
+    with checkpoint_lock(Checkpoint(remote)) as held:
+        assert held is not None
+        unheard = {**held.content, "renewed": held.content["renewed"] + 1}
+        objects.replace(path, lease._bytes(unheard), held.tag)
+        held.renew()
+        held.renew()
+        held.require_not_lost()
+        objects.replace(path, lease._bytes({**unheard, "owner": "another"}), held.tag)
+        held.renew()
+        with pytest.raises(SetupError, match="must be held by this job as long as it runs"):
+            held.require_not_lost()
+
+
+def test_the_lease_of_processes_that_have_ended_is_taken_at_once(remote: StorePath) -> None:
+    path = Checkpoint(remote).lock_file
+    assert isinstance(path, StorePath)
+    gone = {**lease._content(), "processes": {"1": "never started then", "99999999": "3"}}
+    objects.write_first(path, lease._bytes(gone))
+    began = time.monotonic()
+    with checkpoint_lock(Checkpoint(remote)):
+        assert time.monotonic() - began < lease.LEASE_S / 2
+
+
+def test_files_of_hdfs_that_were_never_finished_are_removed_by_the_next_owner(
+    hdfs: HdfsServer, on_hdfs: StorePath
+) -> None:
+    path = on_hdfs / "sequence" / "1.json"
+    file_access.write(path, b"1")
+    folder = f"/{path.parent.key}"
+    left = [f".2.json.{'0' * 32}", ".3.01234567-89ab-cdef-0123-456789abcdef.tmp", ".hidden"]
+    for name in left:
+        hdfs.put(f"{folder}/{name}", b"a part")
+    assert file_access.names(path.parent) == ["1.json"]
+    with checkpoint_lock(Checkpoint(on_hdfs)):
+        assert hdfs.files(folder) == [f"{folder}/.hidden", f"{folder}/1.json"]
+    with checkpoint_lock(Checkpoint(on_hdfs)):
+        pass
+    assert [name.rpartition("/")[0] for name in hdfs.files(f"/{on_hdfs.key}/.lock")] == [
+        f"/{on_hdfs.key}/.lock"
+    ]
+
+
+def test_a_store_that_is_not_there_is_told_in_one_line(in_a_store: StorePath) -> None:
+    gone = StorePath.of("s3a://no-such-bucket/ck", in_a_store.settings)
+    told = r"^s3a://no-such-bucket/ck — must be a place in a store that answers .* got: NoSuchBucket"
+    with pytest.raises(SetupError, match=told), checkpoint_lock(Checkpoint(gone)):
+        pass
+
+
+def test_the_objects_of_a_checkpoint_are_those_that_it_names(in_a_store: StorePath) -> None:
+    with checkpoint_lock(Checkpoint(in_a_store)):
+        pass
+    bucket = objects._bucket(in_a_store)
+    assert [found["path"] for page in obstore.list(bucket) for found in page] == ["jobs/of may/ck/.lock"]
