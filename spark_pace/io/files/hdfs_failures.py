@@ -8,12 +8,16 @@ from spark_pace.errors import SetupError, UnfitError, one_line
 
 # how the library tells what a name node has answered: a class of Java, a text and where it was raised
 _ANSWER = re.compile(r'RPCError\("(?:[\w$]+\.)*([\w$]+)", "((?:[^"\\]|\\.)*)')
+# how delta-rs tells it, which has the same library
+_ANSWER_IN_TABLE = re.compile(r"RPC error: (?:[\w$]+\.)*([\w$]+) (.*?)(?: at org\.apache\.|$)")
+_OF_TABLE = "HdfsObjectStore error: "
 _OWN = re.compile(r'\w+\("((?:[^"\\\[]|\\.)*)')  # how it tells an error of its own
 _PASSING = ("SafeModeException", "StandbyException", "RetriableException", "ObserverRetryOnActiveException")
 _OF_DATA_NODES = re.compile(
-    r"DataTransferError|BlocksNotFound|OperationFailed|could only be (?:written|replicated)"
+    r"DataTransferError|data transfer error|BlocksNotFound|OperationFailed"
+    r"|could only be (?:written|replicated)"
 )
-_OF_THE_ADDRESS = re.compile("InvalidArgument|UrlParseError")
+_OF_THE_ADDRESS = re.compile("InvalidArgument|UrlParseError|invalid argument")
 _DO = {
     "AccessControlException": "Name a user who may by HADOOP_USER_NAME, or change the rights of the folder.",
     "SafeModeException": "Wait until the name node has left its safe mode, and start the job again.",
@@ -52,9 +56,15 @@ def failure(address: str, error: Exception) -> SetupError:
     return kind(f"{address} — {must}; got: {got}. {do}")
 
 
+def table_failure(address: str, text: str) -> SetupError:
+    """The error for what delta-rs says, in one line, of a request that failed."""
+    cause = text.rpartition(_OF_TABLE)[2]
+    return failure(address, OSError(cause) if cause.startswith("IO error") else RuntimeError(cause))
+
+
 def _answer(error: Exception) -> tuple[str | None, str]:
     """(the class of Java that a name node has raised or None, the first line of the text)."""
-    found = _ANSWER.search(str(error))
+    found = _ANSWER.search(str(error)) or _ANSWER_IN_TABLE.match(str(error))
     if found is None:
         own = _OWN.match(str(error))
         return None, (own[1] if own else str(error)).partition("\n")[0]

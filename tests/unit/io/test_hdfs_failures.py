@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files.hdfs_failures import failure, passes
+from spark_pace.io.files.hdfs_failures import failure, passes, table_failure
 
 # as hdfs-native 0.14.7 told what Hadoop 3.5.0 had answered
 DENIED = (
@@ -95,3 +95,28 @@ def test_an_answer_is_told_in_one_line_with_what_to_do(
     must = "must be a place on HDFS that answers and that this job may use"
     assert (type(found), str(found)) == (kind, f"hdfs://host:8020/ck — {must}; got: {told}")
     assert passes(error) == may_pass
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "RPC error: org.apache.hadoop.security.AccessControlException Permission denied: user=stranger, "
+            'access=WRITE, inode="/":root:supergroup:drwxr-xr-x at org.apache.hadoop.hdfs.X(X.java:663)',
+            "AccessControlException: Permission denied: user=stranger, access=WRITE, "
+            f'inode="/":root:supergroup:drwxr-xr-x. {WHO}',
+        ),
+        (
+            "IO error occurred while communicating with HDFS: Connection refused (os error 111)",
+            f"IO error occurred while communicating with HDFS: Connection refused (os error 111). {NODE}",
+        ),
+        (
+            "invalid argument: No NameNode hosts found",
+            "invalid argument: No NameNode hosts found. Add the port, or name the service in the files of "
+            "HADOOP_CONF_DIR.",
+        ),
+    ],
+)
+def test_what_delta_rs_says_of_hdfs_is_told_in_the_same_way(text: str, told: str) -> None:
+    found = table_failure("hdfs://host:8020/out", f"Kernel error: Generic HdfsObjectStore error: {text}")
+    assert str(found).partition("got: ")[2] == told
