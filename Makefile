@@ -96,7 +96,7 @@ SPARK_TESTS := internals job delta_source detect sources_in_spark row_patterns_i
 test-spark:  ## Run the tests of Spark on another version of PySpark (VERSION=4.0.2)
 	@test -n "$(VERSION)" || { echo "VERSION — must be a version of PySpark; got none. For example: make test-spark VERSION=4.0.2" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(SPARK_VENV)/.ready
-	SPARK_PACE_JARS=$(CURDIR)/$(SPARK_VENV)/jars $(SPARK_VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m 'not in_parts and not in_store' -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning \
+	SPARK_PACE_JARS=$(CURDIR)/$(SPARK_VENV)/jars $(SPARK_VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m 'not in_parts and not in_store and not over_with' -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning \
 		$(or $(ONLY),$(addprefix tests/spark/test_,$(addsuffix .py,$(SPARK_TESTS))))
 
 $(SPARK_VENV)/.ready: requirements.txt setup.py | preflight

@@ -214,12 +214,12 @@ def _host(
         stop.require_held()
         return claim(checkpoint, batch_id, partial(planned_offsets, spark))
 
-    require = partial(_require_all, same, stop.require_held)
     return partial(
         MergerHost,
         checkpoint=checkpoint,
         on_report=heard.batch,
-        require_same=require,
+        require_same=same,
+        require_held=stop.require_held,
         claim_batch=claimed,
     )
 
@@ -248,11 +248,6 @@ def _session(
     ):
         require_store_jars(spark, place)
         yield spark
-
-
-def _require_all(*required: Callable[[], None]) -> None:
-    for require in required:
-        require()
 
 
 def _note(checkpoint: Checkpoint, heard: Heard, rules: str, keys: tuple[str, ...]) -> None:

@@ -100,7 +100,7 @@ def _compile_others() -> None:
 
 
 def _is_sequence(rule: Rule) -> bool:
-    return rule.pattern is not None and rule.pattern.order == "sequence"
+    return rule.pattern is not None and rule.pattern.order != "conjunction"
 
 
 def _rules() -> Sequence[Rule]:

@@ -20,6 +20,7 @@ from spark_pace.errors import (
     StateError,
     UnfitError,
 )
+from spark_pace.io.files.store_failures import full_store
 from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
@@ -158,7 +159,12 @@ def _of_kafka(texts: list[str]) -> SparkPaceError | None:
 
 def _of_the_store(texts: list[str], checkpoint: AnyPath) -> SparkPaceError | None:
     """The error if Spark has not reached its own files of a checkpoint in a store; else None."""
-    if not isinstance(checkpoint, StorePath) or not _OF_STORE.search("\n".join(texts)):
+    if not isinstance(checkpoint, StorePath):
+        return None
+    whole = "\n".join(texts)
+    if full := full_store(str(checkpoint), whole):
+        return full
+    if not _OF_STORE.search(whole):
         return None
     must, got = "must be a place in a store that answers while the job runs", _cause(texts).rstrip(". ")
     return SetupError(f"{checkpoint} — {must}; got: {got}. Start the job again: it goes on where it stopped.")

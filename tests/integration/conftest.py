@@ -111,6 +111,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
 
 @pytest.fixture
 def in_a_store(server: StoreServer, bucket: str) -> StorePath:
+    """The place of a checkpoint in that bucket."""
     address = f"s3://{bucket}/jobs/of may/ck"
     return StorePath.of(address, StoreSettings.of(address, {}, server.environment))
 

@@ -14,14 +14,13 @@ import pytest
 
 from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.core.frames import Sink
-from spark_pace.errors import SetupError, StateError
+from spark_pace.errors import StateError
 from spark_pace.io.files import objects
 from spark_pace.io.files.client import listed, store_of
 from spark_pace.io.files.store_path import AnyPath, StorePath, path_of, secret_of
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.claims import claim, mend_notes
 from spark_pace.spark.checkpoint.files import in_store
 from spark_pace.spark.sources.manifest import Manifest
 from tests.support.faulty_store import CUTS_ANSWER, FAULTS, FaultyStore
@@ -152,23 +151,6 @@ def test_the_text_of_a_path_has_no_secret_and_names_it_together_with_one(in_a_st
     assert SECRET not in f"{path!r} {path}"
     assert path_of(str(path), secret_of(path)) == path == pickle.loads(pickle.dumps(path))
     assert (path_of("/a/b", secret_of(Path("/a/b"))), secret_of(Path("/a/b"))) == (Path("/a/b"), "")
-
-
-def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(remote: StorePath) -> None:
-    checkpoint = Checkpoint(remote)
-    own = b'v1\n{}\n{"entries": 3}'
-    file_access.write(checkpoint.offsets_of(3), own)
-    claim(checkpoint, 3, lambda batch_id: own)
-    claim(checkpoint, 3, lambda batch_id: own)
-    with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
-        claim(checkpoint, 3, lambda batch_id: b"other")
-    file_access.write(checkpoint.offsets_of(3), b"other")
-    mend_notes(checkpoint)
-    assert file_access.read(checkpoint.offsets_of(3)) == own
-    file_access.write(checkpoint.claim_of(3), own[:5])
-    with pytest.raises(StateError, match="claims/3 — must be a note of Spark's; got another content"):
-        mend_notes(checkpoint)
-    assert file_access.read(checkpoint.offsets_of(3)) == own
 
 
 def test_a_write_whose_answer_was_lost_counts(remote: StorePath) -> None:

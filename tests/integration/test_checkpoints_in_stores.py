@@ -20,10 +20,12 @@ from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.io.query import read_table
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.java.jars import local_jars
 from spark_pace.spark.sources.files_read import read_by_batches
 from tests.long.chaos.processes import RunningJob, sessions
 from tests.long.chaos.series import Kill, Series, without_greeting
 from tests.spark.jobs import in_core, make_job, matches, random_events
+from tests.support.commands import SPARK_PACE, called
 from tests.support.hdfs_server import HdfsServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -46,19 +48,23 @@ class Where:
     sink: str | None = None
 
 
-@pytest.fixture(params=["store", "hdfs"])
-def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
-    if request.param == "hdfs":
-        server: HdfsServer = request.getfixturevalue("hdfs")
-        folder = f"/{tmp_path.name}"
-        address = f"{server.address}{folder}"
-        return Where(address, lambda name, content: server.put(f"{folder}/{name}", content), f"{address}/out")
-    store: StoreServer = request.getfixturevalue("store")
+def in_bucket(store: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    """A new bucket, which jobs reach by the environment."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     name = tmp_path.name[-40:].replace("_", "-").strip("-")
     bucket = store.bucket(name)
     return Where(f"s3a://{name}", lambda name, content: obstore.put(bucket, name, content))
+
+
+@pytest.fixture(params=["store", "hdfs"])
+def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    if request.param == "store":
+        return in_bucket(request.getfixturevalue("store"), tmp_path, monkeypatch)
+    server: HdfsServer = request.getfixturevalue("hdfs")
+    folder = f"/{tmp_path.name}"
+    address = f"{server.address}{folder}"
+    return Where(address, lambda name, content: server.put(f"{folder}/{name}", content), f"{address}/out")
 
 
 def job_there(folder: Path, where: Where) -> Path:
@@ -146,3 +152,21 @@ def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_chan
     lost = rf"{where.address}/ck\S* — must be .*(taken over by process|another job).*"
     assert re.fullmatch(lost, last), last
     assert rows(spec, tmp_path / "job") != []
+
+
+def test_a_job_without_the_jars_for_s3_says_so_whatever_writes_spark_s_files(
+    tmp_path: Path, store: StoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = in_bucket(store, tmp_path, monkeypatch)
+    job = job_there(tmp_path / "job", where)
+    with open(job, "a", encoding="utf-8") as file:
+        file.write('spark: {"spark.sql.streaming.checkpointFileManagerClass": "org.own.Manager"}\n')
+    (tmp_path / "jars").mkdir()
+    for jar in local_jars():
+        (tmp_path / "jars" / Path(jar).name).symlink_to(jar)
+    reached = {**os.environ, "SPARK_PACE_JARS": str(tmp_path / "jars")}
+    answer = called(SPARK_PACE, "run", job, env=reached)
+    assert answer.returncode == 1
+    must = "must be reached by Spark too, for a checkpoint; got no class S3AFileSystem"
+    assert f"{where.address}/ck — {must}. Fetch its jars by `python -m" in answer.stderr
+    assert "Traceback" not in answer.stderr

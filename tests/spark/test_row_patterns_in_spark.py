@@ -64,6 +64,7 @@ def test_random_clauses_give_the_rows_of_the_engine(seed: int, spark: SparkSessi
     assert sorted(plain, key=repr) == sorted(expected, key=repr)
 
 
+@pytest.mark.over_with
 def test_the_rest_of_the_query_is_sparks(spark: SparkSession) -> None:
     """Names of WITH, joins, a clause over a clause, and several clauses."""
     v_shape = V_SHAPE.replace("ORDER BY symbol, start_tstamp", "").replace("FROM ticker", "FROM {}")

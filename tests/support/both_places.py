@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,16 +16,20 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 from obstore.store import S3Store
+from pyspark.sql import SparkSession
 
 from examples.cluster.store_server import StoreServer
 from spark_pace.io.files.place import Place
 from spark_pace.io.files.places import place_of
+from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.java.store_settings import store_settings
 from tests.spark.jobs import Event
 from tests.support.hdfs_server import HdfsServer
 
 FOLDER = "days/of may"
+_OF_HADOOP = "spark.hadoop."
 
 
 @dataclass
@@ -134,6 +138,16 @@ class Kept:
         copy = Kept.in_store(self.store, job.parent.name + job.name)
         shutil.copytree(self.files, copy.files, dirs_exist_ok=True)
         return copy
+
+
+def reach(spark: SparkSession, environment: Mapping[str, str]) -> None:
+    """Tell the session of these tests how to reach a store: one that runs takes no settings of jobs."""
+    place = StorePath.of("s3a://any", StoreSettings.of("s3a://any", {}, environment))
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    for settings in store_settings(place, {}):
+        for key, value in settings.items():
+            if key.startswith(_OF_HADOOP):
+                hadoop.set(key.removeprefix(_OF_HADOOP), value)
 
 
 def asked(server: StoreServer, of: Callable[[], object]) -> list[str]:

@@ -1,6 +1,7 @@
 """A proxy between a store and its clients that fails as networks and busy stores do, by chance.
 
 What it does with a request follows from the seed and the number of the request among those it may fail for.
+It also answers as a full store does, from a moment on, until there is room again.
 """
 
 from __future__ import annotations
@@ -25,9 +26,20 @@ CUTS_ANSWER = "cut in the answer"  # the store has done it, and a part of the an
 LOSES_ANSWER = "done, answer lost"  # the store has done it, and the connection ends
 FAULTS = (DELAYS, FAILS, IS_BUSY, CUTS, CUTS_ANSWER, LOSES_ANSWER)
 _LONGEST_DELAY_S = 0.5
+# what stores answer that are full, or whose user is over a quota
+OF_CEPH = "full as Ceph"
+OF_MINIO = "full as MinIO"
+OF_MINIO_QUOTA = "over a quota of MinIO"
 _ERRORS = {
     FAILS: ("500 Internal Server Error", "InternalError", "We encountered an internal error."),
     IS_BUSY: ("503 Slow Down", "SlowDown", "Please reduce your request rate."),
+    OF_CEPH: ("403 Forbidden", "QuotaExceeded", ""),
+    OF_MINIO: (
+        "507 Insufficient Storage",
+        "XMinioStorageFull",
+        "Storage backend has reached its minimum free drive threshold.",
+    ),
+    OF_MINIO_QUOTA: ("400 Bad Request", "XMinioAdminBucketQuotaExceeded", "Bucket quota exceeded"),
 }
 _BODY = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{}</Message></Error>"
 
@@ -60,6 +72,7 @@ class FaultyStore:
         self._store = (HOST, port)
         self._share, self._seed, self._faults, self._of = share, seed, faults, re.compile(of.encode())
         self._drawn_for = 0
+        self._full, self._full_at, self._is_full = "", re.compile(""), False
         self._lock = threading.Lock()
         proxy = self
 
@@ -81,13 +94,30 @@ class FaultyStore:
         self._server.shutdown()
         self._server.server_close()
 
+    def fill(self, answer: str, at: str = "") -> None:
+        """Answer each PUT as a full store does, from the next one on whose path has `at` in it."""
+        with self._lock:
+            self._full, self._full_at, self._is_full = answer, re.compile(at), False
+
+    def make_room(self) -> bool:
+        """Hand on each PUT again; return whether the store was full."""
+        with self._lock:
+            was_full, self._full, self._is_full = self._is_full, "", False
+        return was_full
+
     def _drawn(self, head: bytes) -> tuple[str, Random]:
         """What happens to a request; empty for nothing."""
         method, path = head.split(b" ", 2)[:2]
         agent = _fields(head).get("user-agent", "")
         with self._lock:
             self.requests += 1
-            self.asked.append((method.decode(), unquote(path.decode("latin-1")), agent))
+            name = unquote(path.decode("latin-1"))
+            self.asked.append((method.decode(), name, agent))
+            if self._full and method == b"PUT":
+                self._is_full = self._is_full or self._full_at.search(name) is not None
+                if self._is_full:
+                    self.happened.update([self._full])
+                    return self._full, Random()
             may_fail = self._of.search(head.partition(b"\r\n")[0]) is not None
             self._drawn_for += may_fail
             chance = Random(f"{self._seed} {self._drawn_for}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from spark_pace.errors import ConfigError
 from spark_pace.io.files.folder import Folder
 from spark_pace.io.files.place import Place
-from spark_pace.io.files.store_settings import HDFS, PLACES, StoreSettings, names_bucket
+from spark_pace.io.files.store_settings import HDFS, StoreSettings, objection
 
 
 def place_of(address: str, settings: StoreSettings) -> Place:
@@ -36,22 +36,8 @@ def place_at(path: str | Path, spark: Mapping[str, str]) -> Place:
         ConfigError: it is an address, and none of a store, or with credentials in it.
     """
     address = str(path).removeprefix("file://")
-    scheme, is_address, _ = address.partition("://")
-    if is_address and scheme not in PLACES:
-        must = f"must be a path, or the address of a store ({', '.join(PLACES)})"
-        shown = f"{scheme}://" if "@" in address else address  # what stands before an @ may be secret
-        raise ConfigError.of(shown, must, f"{scheme}://", "Mount it, or choose another place.")
-    if is_address and not names_bucket(address):
-        must, do = (
-            "must name a bucket and no credentials",
-            "Write s3a://BUCKET/FOLDER; credentials are in the environment.",
-        )
-        if address.startswith(HDFS):
-            must, do = (
-                "must name a name node of HDFS and no user",
-                "Write hdfs://HOST:PORT/FOLDER; the user is HADOOP_USER_NAME.",
-            )
-        raise ConfigError.of("the address", must, "another one", do)
+    if "://" in address and (wrong := objection(address)):
+        raise ConfigError.of("the address", *wrong)
     return place_of(address, StoreSettings.of(address, spark, os.environ))
 
 

@@ -10,6 +10,10 @@ _TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*)</Message>)?")
 _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
 _ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
 _PASSING = re.compile("408|409|429|5")  # a busy store, or one that fails itself
+# the codes of stores that are full, or whose user is over a quota: of Ceph and versitygw, of MinIO
+_FULL = re.compile(r"\b\w*(?:QuotaExceeded|StorageFull)\b")
+_FULL_STATUS = re.compile(r"[Ss]tatus [Cc]ode: (507)\b")
+_NO_ROOM = "one that is full, or over its quota"
 _BROKEN = re.compile("HTTP error|IO error")  # the words for what fails below a store's own answers
 # where machines of a cloud are asked for their credentials; an object may have a folder of that name
 _OF_THE_MACHINE = re.compile(r"performing \w+ [a-z]+://[^/\s]+/latest/(?:api|meta-data)/")
@@ -35,6 +39,21 @@ def is_of_lost_object(text: str) -> bool:
     return _IS_GONE.search(text) is not None
 
 
+def full_store(address: str, text: str) -> SetupError | None:
+    """The error for a store that has no room, by what a client of it says; None if it says something else."""
+    found = _FULL.search(text) or _FULL_STATUS.search(text)
+    if not found:
+        return None
+    must = "must be in a store that has room for what the job writes"
+    do = "Make room there, or raise the quota, and start the job again: it goes on where it stopped."
+    return SetupError(f"{address} — {must}; got {_NO_ROOM} ({found[found.lastindex or 0]}). {do}")
+
+
+def is_of_full_store(error: SetupError) -> bool:
+    """True for an error of `full_store`."""
+    return _NO_ROOM in str(error)
+
+
 def breaks_off(text: str) -> bool:
     """True for the text of an error by which the library tells that an answer is not whole."""
     return _BROKEN.search(text) is not None and _STATUS.search(text) is None
@@ -42,6 +61,8 @@ def breaks_off(text: str) -> bool:
 
 def failure(address: str, text: str) -> SetupError:
     """The error for what the library says of a request that failed."""
+    if full := full_store(address, text):
+        return full
     must = "must be a place in a store that answers and that this job may read"
     told, status, asked = (pattern.search(text) for pattern in (_TOLD, _STATUS, _ASKED))
     got = ": ".join(filter(None, told.groups())) if told else status[1] if status else text

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_pace.errors import one_line
+
 AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 # S3 and what speaks like it, Google's and Microsoft's
 STORES = ("s3", "s3a", "gs", "abfs", "abfss")
@@ -16,6 +18,7 @@ _S3 = ("s3", "s3a")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NAME_NODE = re.compile(rf"{_BUCKET.pattern}(?::\d+)?")  # or a name service
 _CONTAINER = re.compile(rf"{_BUCKET.pattern}@{_BUCKET.pattern}")  # of an account of Microsoft's
+_SHOWN_CHARACTERS = 80
 OF_SPARK = "spark.hadoop.fs.s3a."
 # for each setting its name in `fs.s3a`, and the variables of the environment, the first one that is set
 _NAMES = {
@@ -33,6 +36,36 @@ def names_bucket(address: str) -> bool:
     scheme, _, rest = address.partition("://")
     form = _NAME_NODE if scheme == "hdfs" else _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
     return form.fullmatch(rest.partition("/")[0]) is not None
+
+
+def objection(address: str, schemes: tuple[str, ...] = PLACES) -> tuple[str, str, str] | None:
+    """Why an address leads nowhere: (what must hold, what came, what to do); None if nothing is wrong.
+
+    What came shows nothing that stands before an ``@``, for that may be secret.
+
+    Args:
+        address: with ``://`` in it.
+        schemes: those that may be before it.
+    """
+    scheme, _, rest = address.partition("://")
+    shown = f'"{one_line(address, _SHOWN_CHARACTERS)}"'
+    if scheme not in schemes:
+        must = f"must be a path, or the address of a store ({', '.join(schemes)})"
+        got = f"{scheme}:// with @" if "@" in rest else shown
+        return must, got, "Mount it, or choose another place."
+    if scheme not in PLACES or names_bucket(address):
+        return None
+    got = "one with @" if "@" in rest.partition("/")[0] else shown
+    if scheme == "hdfs":
+        do = "Write hdfs://HOST:PORT/FOLDER; the user is HADOOP_USER_NAME."
+        return "must name a name node of HDFS and no user", got, do
+    if scheme not in (*_S3, "gs"):
+        must = "must name a container, its account and no credentials"
+        form = "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
+    else:
+        must, form = "must name a bucket and no credentials", "BUCKET/FOLDER"
+    where = "in the environment or under `spark`" if scheme in _S3 else "in the environment"
+    return must, got, f"Write {scheme}://{form}; credentials are {where}."
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,9 @@ class Checkpoint:
     def forget_begin(self, batch_id: int) -> None:
         """Remove the files with what a batch began with. It is called long after the batch is done."""
         if batch_id >= 0:
-            paths = [self.sequence(batch_id), self.level_state(batch_id), self.claim_of(batch_id)]
+            paths = [self.sequence(batch_id), self.level_state(batch_id)]
+            if isinstance(self.path, StorePath):  # only there are batches claimed
+                paths.append(self.claim_of(batch_id))
             file_access.remove_all(self.path, paths)
 
     def kept_sequences(self) -> Iterator[int]:

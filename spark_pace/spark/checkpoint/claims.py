@@ -13,9 +13,10 @@ from collections.abc import Callable
 from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.spark.checkpoint import file_access
+from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE
-from spark_pace.spark.checkpoint.spark_notes import offsets_in
+from spark_pace.spark.checkpoint.file_access import RESTORE, digest
+from spark_pace.spark.checkpoint.spark_notes import began_at, offsets_in
 
 
 def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> bytes:
@@ -54,6 +55,8 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
 def mend_notes(checkpoint: Checkpoint) -> None:
     """Write Spark's notes of the last batches as they were claimed, where another job has changed them.
 
+    All notes of a query are of as many sources, and what a batch has written says which note it was of.
+
     Raises:
         StateError: what was claimed is damaged.
     """
@@ -61,11 +64,27 @@ def mend_notes(checkpoint: Checkpoint) -> None:
         return
     for batch_id in sorted(checkpoint.begun())[-2:]:
         claimed = file_access.read(checkpoint.claim_of(batch_id))
-        if claimed is None or claimed == file_access.read(checkpoint.offsets_of(batch_id)):
+        noted = file_access.read(checkpoint.offsets_of(batch_id))
+        if claimed is None or claimed == noted:
             continue
-        try:
-            offsets_in(claimed.decode())
-        except ValueError:
-            must, got = "must be a note of Spark's", "another content"
-            raise StateError(f"{checkpoint.claim_of(batch_id)} — {must}; got {got}. {RESTORE}") from None
+        before = file_access.read(checkpoint.offsets_of(batch_id - 1)) if batch_id else None
+        following = read_begin(checkpoint, batch_id + 1)
+        known = None if following is None else following.offsets
+        if known not in (None, digest(claimed)) or not _may_replace(claimed, before or noted or b""):
+            must, got = "must be the note that Spark had of this batch", "another content"
+            raise StateError(f"{checkpoint.claim_of(batch_id)} — {must}; got {got}. {RESTORE}")
         file_access.write(checkpoint.offsets_of(batch_id), claimed)
+
+
+def _may_replace(claimed: bytes, other: bytes) -> bool:
+    """True if this is a note of Spark's, of as many sources as another note of the query is."""
+    sources = _sources(claimed)
+    return sources > 0 and began_at(claimed) is not None and _sources(other) in (0, sources)
+
+
+def _sources(note: bytes) -> int:
+    """Of how many sources a note of Spark's is; 0 if it is none."""
+    try:
+        return len(offsets_in(note.decode()))
+    except ValueError:
+        return 0

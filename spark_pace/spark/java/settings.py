@@ -14,7 +14,7 @@ from pathlib import Path
 
 from spark_pace.errors import UnfitError
 from spark_pace.preflight import require_java, require_open_files
-from spark_pace.spark.internals import CATALOG, FILE_MANAGER, STATE_STORE, STORE_FILE_MANAGER
+from spark_pace.spark.internals import CATALOG, FILE_MANAGER, STATE_STORE
 from spark_pace.spark.java.class_archive import archive_options
 from spark_pace.spark.java.jars import JAR_DIRECTORY, S3A, delta_coordinate, kafka_coordinate, local_jars
 from spark_pace.spark.java.session_folder import session_folder
@@ -62,6 +62,7 @@ SETTINGS = {
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 LOCAL_CHECKPOINT = {MANAGER: FILE_MANAGER}
+OF_S3 = "spark.hadoop.fs.s3a.performance.flags"  # every job has it whose checkpoint is in S3
 
 
 def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick: bool) -> dict[str, str]:
@@ -78,7 +79,7 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
     require_open_files()
     require_java()
     found = _found_jars()
-    if found and settings.get(MANAGER) == STORE_FILE_MANAGER:
+    if found and OF_S3 in settings:
         found += local_jars(Path(found[0]).parent / S3A)
     os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
     options = [_STACK, *_quiet(), *(archive_options(Path(found[0]).parent) if found else ())]

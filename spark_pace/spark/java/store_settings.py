@@ -14,7 +14,7 @@ from spark_pace.spark.internals import (
     STORE_FILE_MANAGER,
     has_class,
 )
-from spark_pace.spark.java.settings import MANAGER
+from spark_pace.spark.java.settings import MANAGER, OF_S3
 
 _S3A = "spark.hadoop.fs.s3a."
 _NAMES = {
@@ -45,8 +45,6 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
     reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
     if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
         reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
-    # objects are made without looking for folders of their name first
-    reached["performance.flags"] = "create,mkdir"
     # the reader that asks again where an answer breaks off; the newer one that reads ahead does not
     reached["input.stream.type"] = "classic"
     own = {f"{_S3A}{name}": value for name, value in reached.items() if f"{_S3A}{name}" not in given}
@@ -54,6 +52,8 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
     plain = {key: value for key, value in own.items() if key not in secret}
     return {
         MANAGER: STORE_FILE_MANAGER,
+        # objects are made without looking for folders of their name first
+        OF_S3: "create,mkdir",
         **_UNCHECKED,
         **plain,
     }, secret
@@ -67,7 +67,8 @@ def require_store_jars(spark: SparkSession, checkpoint: AnyPath) -> None:
     """
     if not isinstance(checkpoint, StorePath) or not checkpoint.bucket.startswith("s3a://"):
         return
-    for name in (S3A_CLASS, STORE_FILE_MANAGER):
+    is_ours = spark.conf.get(MANAGER, None) == STORE_FILE_MANAGER  # a job may name another one
+    for name in (S3A_CLASS, STORE_FILE_MANAGER) if is_ours else (S3A_CLASS,):
         if not has_class(spark, name):
             must = "must be reached by Spark too, for a checkpoint"
             got = f"no class {name.rpartition('.')[2]}"

@@ -73,6 +73,8 @@ class MergerHost:
         late_in: reads the late events (`LATE_SCHEMA`) in files of the input.
         require_same: called after a batch is read and before any of it is written; raises if the input is
             no longer the same.
+        require_held: called before what the next batch begins with is written; raises if another job has
+            taken the checkpoint over.
         side_tables: the side tables to join to events; None: those of the plan's schema.
         claim_batch: called before any task of a batch runs; gives Spark's note of what the batch reads, and
             raises if another job runs it. None: the note is read.
@@ -89,6 +91,7 @@ class MergerHost:
     on_report: Callable[[BatchReport], None]
     late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
     require_same: Callable[[], None] = lambda: None
+    require_held: Callable[[], None] = lambda: None
     side_tables: SideTables | None = None
     history: RuleHistory | None = None
     claim_batch: Callable[[int], bytes] | None = None
@@ -149,9 +152,10 @@ class MergerHost:
         merged = self._merged(rows, stats, begin, frontier_us, levels)
         earlier = self._begins.kept(batch_id)  # there if the batch runs again
         kept = self._written(batch_id, begin.out_seq, earlier)
+        late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
+        self.require_held()  # what is written from here on, another job may have written already
         level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
-        late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
         # matches last: a selection that fails in one try only is perhaps in two tables, but never in none
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
         tables = {name: table for name, table in tables.items() if table.num_rows}

@@ -50,13 +50,31 @@ def test_settings_show_no_secret_and_come_back_from_their_text() -> None:
     assert StoreSettings.of_text(settings.as_text()) == settings
 
 
+OF_S3 = "BUCKET/FOLDER; credentials are in the environment or under `spark`."
+OF_GOOGLE = "BUCKET/FOLDER; credentials are in the environment."
+OF_MICROSOFT = "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER; credentials are in the environment."
+
+
 @pytest.mark.parametrize(
-    "address", ["s3a://user:s3cret@b/x", "s3://key@b", "gs://a@b/x", "abfss://x", "s3a:///x"]
+    ("address", "got", "form"),
+    [
+        ("s3a://user:s3cret@b/x", "one with @", OF_S3),
+        ("s3://s3cret@b", "one with @", OF_S3),
+        ("s3a:///x", '"s3a:///x"', OF_S3),
+        ("gs://s3cret@b/x", "one with @", OF_GOOGLE),
+        ("gs:///x", '"gs:///x"', OF_GOOGLE),
+        ("abfs://s3cret:x@b/x", "one with @", OF_MICROSOFT),
+        ("abfss://x", '"abfss://x"', OF_MICROSOFT),
+    ],
 )
-def test_an_address_with_credentials_or_without_a_bucket_is_refused_and_not_shown(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"^the address — must name a bucket and no credentials") as caught:
+def test_an_address_with_credentials_or_without_a_bucket_is_answered_in_its_own_kind(
+    address: str, got: str, form: str
+) -> None:
+    must = "a container, its account" if form is OF_MICROSOFT else "a bucket"
+    do = f"Write {address.partition('://')[0]}://{form}"
+    with pytest.raises(ConfigError) as caught:
         place_at(address, {})
-    assert address not in str(caught.value)
+    assert str(caught.value) == f"the address — must name {must} and no credentials; got {got}. {do}"
 
 
 @pytest.mark.parametrize(

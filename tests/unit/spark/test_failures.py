@@ -114,6 +114,28 @@ def test_a_request_of_sparks_that_fails_is_not_told_as_damage(trace: str, got: s
     )
 
 
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        (" (Service: S3, Status Code: 403, Request ID: null):QuotaExceeded", "QuotaExceeded"),
+        (
+            "Full. (Service: S3, Status Code: 507, Request ID: 1):XMinioStorageFull: x",
+            "XMinioStorageFull",
+        ),
+        ("x (Service: S3, Status Code: 507, Request ID: 1)", "507"),
+    ],
+)
+def test_a_full_store_is_told_as_such(told: str, code: str) -> None:
+    trace = f"Caused by: java.nio.file.AccessDeniedException: checkpoint/state: PUT object on x: {told}"
+    error = as_our_error(Raised(STATE, f"{trace}\n\tat x"), IN_A_STORE)
+    assert isinstance(error, SetupError) and error.may_pass
+    assert str(error) == (
+        "s3a://flights/checkpoint — must be in a store that has room for what the job writes; got one that "
+        f"is full, or over its quota ({code}). Make room there, or raise the quota, and start the job again: "
+        "it goes on where it stopped."
+    )
+
+
 def test_a_state_that_has_lost_a_file_is_told_as_damage() -> None:
     lost = "No such file: s3a://flights/1 (Status Code: 404)"
     trace = f"Caused by: java.io.FileNotFoundException: {lost}\n\tat org.apache.hadoop.fs.s3a.S3AFileSystem.x"

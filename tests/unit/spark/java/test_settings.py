@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
-from spark_pace.spark.java.settings import settings_here
+from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.spark.java.settings import MANAGER, settings_here
+from spark_pace.spark.java.store_settings import store_settings
 
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 
@@ -43,3 +47,18 @@ def test_an_address_in_the_environment_or_in_files_of_spark_holds(
 ) -> None:
     here.setenv(name, "10.0.0.5")
     assert HOST not in settings_here({}, {}, quick=True)
+
+
+@pytest.mark.parametrize("manager", [{}, {MANAGER: "org.own.Manager"}])
+def test_a_checkpoint_in_s3_takes_the_jars_for_it_whatever_writes_spark_s_files(
+    here: pytest.MonkeyPatch, tmp_path: Path, manager: dict[str, str]
+) -> None:
+    (tmp_path / "s3a").mkdir()
+    for name in ("delta.jar", "s3a/hadoop-aws.jar"):
+        (tmp_path / name).touch()
+    here.setenv("SPARK_PACE_JARS", str(tmp_path))
+    place = StorePath.of("s3a://bucket/ck", StoreSettings())
+    for checkpoint, jars in ((place, ["delta.jar", "hadoop-aws.jar"]), (tmp_path, ["delta.jar"])):
+        plain, _ = store_settings(checkpoint, manager)
+        found = settings_here({**plain, **manager}, {}, quick=True)["spark.driver.extraClassPath"]
+        assert [Path(jar).name for jar in found.split(os.pathsep)] == jars

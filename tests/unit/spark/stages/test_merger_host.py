@@ -20,6 +20,7 @@ from spark_pace.core.operate.python_operator import Answers, Spans, gathered
 from spark_pace.core.order.progress import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.errors import SetupError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -139,6 +140,22 @@ def test_a_selection_that_fails_in_one_try_only_is_in_some_table(
     for n in (1, 2):
         assert (n,) in stored(tmp_path, "matches", "n") or (n - 1,) in quarantined
     assert len(set(quarantined)) == len(quarantined)
+
+
+def test_a_job_that_has_lost_its_checkpoint_writes_nothing_of_a_batch(
+    plan: Plan, host: MergerHost, tmp_path: Path
+) -> None:
+    host(batch(plan, [1]), 0)
+    before = sorted(tmp_path.rglob("*"))
+
+    def lost() -> None:
+        raise SetupError("taken over")
+
+    host.require_held = lost
+    with pytest.raises(SetupError, match="taken over"):
+        host(batch(plan, [2]), 1)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert tmp_path / "sequence" / "1.json" in before
 
 
 def test_a_batch_takes_from_when_spark_began_it_in_this_run(

@@ -1,4 +1,4 @@
-"""The lease of a checkpoint in a store and on HDFS: it keeps other jobs out, and is found to be lost."""
+"""The lease of a checkpoint in an object store, and the claims of its batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from deltalake import write_deltalake
 
 from spark_pace.cli.status import status_command
 from spark_pace.core.columns import UTC_TIME
-from spark_pace.errors import SetupError
+from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files import objects
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.spark.checkpoint import file_access, lease
+from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.claims import claim, mend_notes
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.watching.subject import Subject
 from tests.support.hdfs_server import HdfsServer
@@ -117,6 +119,51 @@ def test_the_lease_of_processes_that_have_ended_is_taken_at_once(remote: StorePa
     began = time.monotonic()
     with checkpoint_lock(Checkpoint(remote)):
         assert time.monotonic() - began < lease.LEASE_S / 2
+
+
+def note_of(*entries: int) -> bytes:
+    """Spark's note of what a batch reads, of a source for each number."""
+    lines = ["v1", '{"batchTimestampMs": 1}', *(f'{{"entries": {number}}}' for number in entries)]
+    return "\n".join(lines).encode()
+
+
+def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(remote: StorePath) -> None:
+    checkpoint = Checkpoint(remote)
+    own = note_of(3)
+    file_access.write(checkpoint.offsets_of(3), own)
+    claim(checkpoint, 3, lambda batch_id: own)
+    claim(checkpoint, 3, lambda batch_id: own)
+    with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
+        claim(checkpoint, 3, lambda batch_id: b"other")
+    for changed in (b"other", note_of(4), note_of(3, 4)):
+        file_access.write(checkpoint.offsets_of(3), changed)
+        if changed != note_of(3, 4):
+            mend_notes(checkpoint)
+            assert file_access.read(checkpoint.offsets_of(3)) == own
+    with pytest.raises(StateError, match="claims/3 — must be the note that Spark had of this batch"):
+        mend_notes(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [note_of(8, 2)[:5], note_of(8, 2).replace(b"1}", b"1"), note_of(8), note_of(8, 2, 2), note_of(9, 2)],
+    ids=["cut", "without its time", "without a source", "with one more", "of other offsets"],
+)
+def test_a_claim_that_is_damaged_is_told_and_spark_s_note_stays(remote: StorePath, damaged: bytes) -> None:
+    checkpoint = Checkpoint(remote)
+    for batch_id, note in ((2, note_of(5, 1)), (3, note_of(8, 2))):
+        file_access.write(checkpoint.offsets_of(batch_id), note)
+        claim(checkpoint, batch_id, lambda batch_id, note=note: note)  # type: ignore[misc]
+    write_begin(checkpoint, 4, Begin({}, 0, offsets=file_access.digest(note_of(8, 2))))
+    file_access.write(checkpoint.claim_of(3), damaged)
+    told = "claims/3 — must be the note that Spark had of this batch; got another content. Restore"
+    with pytest.raises(StateError, match=told):
+        mend_notes(checkpoint)
+    assert file_access.read(checkpoint.offsets_of(3)) == note_of(8, 2)
+    if damaged != note_of(9, 2):  # without what the batch has written too
+        file_access.remove(checkpoint.sequence(4))
+        with pytest.raises(StateError, match=told):
+            mend_notes(checkpoint)
 
 
 def test_files_of_hdfs_that_were_never_finished_are_removed_by_the_next_owner(
