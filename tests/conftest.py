@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from examples.cluster.store_server import StoreServer
+    from tests.support.hdfs_server import HdfsServer
 
 # one worker runs these, with one broker of Kafka for all of them
 OF_ONE_BROKER = (
@@ -107,3 +108,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
 
     with StoreServer(tmp_path_factory.mktemp("store")) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """A server of HDFS."""
+    from tests.support.hdfs_server import HdfsServer
+
+    server = HdfsServer(tmp_path_factory.mktemp("hdfs"))
+    yield server
+    server.kill()

@@ -58,7 +58,7 @@ def read_alerts(
         fields.report.add(node.place, "must be a list of targets", got, f"Write for example {_EXAMPLE}.")
         return ()
     if sink is not None and "://" in sink.removeprefix("file://") and not in_store(sink):
-        must = "must go with tables on a file system that is mounted, or in an object store"
+        must = "must go with tables on a file system that is mounted, in an object store or at hdfs://"
         do = "Mount it, or leave alerts out."
         fields.report.add(fields.key_place("alerts"), must, quote(sink), do)
     found: dict[str, AlertTarget] = {}

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from spark_pace.errors import UnfitError
-from spark_pace.io.files.store_settings import STORES
+from spark_pace.io.files.store_settings import PLACES
 
-SINKS = (*STORES, "hdfs", "viewfs")  # which the writer of tables reaches
+SINKS = (*PLACES, "viewfs")  # which the writer of tables reaches
 
 
 def resolve(text: str, folder: Path) -> str:
@@ -34,5 +34,5 @@ def local_path(path: str, key: str) -> Path:
 
 
 def in_store(path: str) -> bool:
-    """True if a path is the address of something in an object store whose files jobs can read."""
-    return path.startswith(tuple(f"{scheme}://" for scheme in STORES))
+    """True if a path is the address of something in an object store or on HDFS, whose files jobs can read."""
+    return path.startswith(tuple(f"{scheme}://" for scheme in PLACES))

@@ -17,8 +17,9 @@ from examples.cluster.store_server import StoreServer
 from examples.kafka.broker import Broker
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import StoreSettings
-from tests.support.both_places import FOLDER, Both
+from tests.support.both_places import FOLDER, Both, OnHdfs, Pair
 from tests.support.certificates import Certificates
+from tests.support.hdfs_server import HdfsServer
 
 USER, PASSWORD = "reader", "correct-horse-battery"
 NUMBERS = count()
@@ -91,7 +92,21 @@ def both(server: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     address = f"s3a://{name}/{FOLDER}"
     (tmp_path / "in").mkdir()
     settings = StoreSettings.of(address, {}, server.environment)
-    return Both(tmp_path / "in", server.bucket(name), address, settings)
+    return Both(tmp_path / "in", address, settings, server.bucket(name))
+
+
+@pytest.fixture
+def both_hdfs(hdfs: HdfsServer, tmp_path: Path) -> OnHdfs:
+    (tmp_path / "in").mkdir()
+    hdfs.client.mkdirs(f"/{tmp_path.name}/{FOLDER}", create_parent=True)
+    return OnHdfs(tmp_path / "in", f"{hdfs.address}/{tmp_path.name}/{FOLDER}", StoreSettings(), hdfs)
+
+
+@pytest.fixture(params=["both", "both_hdfs"])
+def pair(request: pytest.FixtureRequest) -> Pair:
+    """A folder, and in turn a bucket and a folder of HDFS, with the same files."""
+    found: Pair = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture
@@ -99,3 +114,14 @@ def in_a_store(server: StoreServer, bucket: str) -> StorePath:
     """The place of a checkpoint in that bucket."""
     address = f"s3://{bucket}/jobs/of may/ck"
     return StorePath.of(address, StoreSettings.of(address, {}, server.environment))
+
+
+@pytest.fixture
+def on_hdfs(hdfs: HdfsServer, tmp_path: Path) -> StorePath:
+    return StorePath.of(f"{hdfs.address}/{tmp_path.name}/of may/ck", StoreSettings())
+
+
+@pytest.fixture(params=["in_a_store", "on_hdfs"])
+def remote(request: pytest.FixtureRequest) -> StorePath:
+    place: StorePath = request.getfixturevalue(request.param)
+    return place

@@ -1,4 +1,4 @@
-"""Files of a checkpoint on a disk and in an object store: the same functions do the same on both."""
+"""Files of a checkpoint on a disk, in an object store and on HDFS: the same functions do the same on all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.core.frames import Sink
-from spark_pace.errors import SetupError, StateError
+from spark_pace.errors import StateError
 from spark_pace.io.files import objects
 from spark_pace.io.files.client import listed, store_of
 from spark_pace.io.files.store_path import AnyPath, StorePath, path_of, secret_of
@@ -22,17 +22,16 @@ from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import in_store
-from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.sources.manifest import Manifest
 from tests.support.faulty_store import CUTS_ANSWER, FAULTS, FaultyStore
 
 
-@pytest.fixture(params=["disk", "store"])
+@pytest.fixture(params=["disk", "in_a_store", "on_hdfs"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
     if request.param == "disk":
         (tmp_path / "ck").mkdir()
         return tmp_path / "ck"
-    place: StorePath = request.getfixturevalue("in_a_store")
+    place: StorePath = request.getfixturevalue(request.param)
     return place
 
 
@@ -106,9 +105,9 @@ def test_a_manifest_grows_and_is_read_again(folder: AnyPath) -> None:
     assert Manifest(path).entries == []
 
 
-def test_a_manifest_of_many_parts_is_joined(in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_of_many_parts_is_joined(remote: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_store, "_MANY_PARTS", 3)
-    path = in_a_store / "manifest.jsonl"
+    path = remote / "manifest.jsonl"
     manifest = Manifest(path)
     for number in range(9):
         manifest.add([str(number)])
@@ -133,8 +132,8 @@ def test_parts_behind_a_lost_one_are_left_as_they_are(
     assert Manifest(path).entries == ["0", "1"]
 
 
-def test_of_two_who_add_to_one_manifest_one_is_refused(in_a_store: StorePath) -> None:
-    first, second = Manifest(in_a_store / "m"), Manifest(in_a_store / "m")
+def test_of_two_who_add_to_one_manifest_one_is_refused(remote: StorePath) -> None:
+    first, second = Manifest(remote / "m"), Manifest(remote / "m")
     first.add(["a"])
     second.add(["a"])  # the same entry: an answer may have been lost
     first.add(["b"])
@@ -142,7 +141,7 @@ def test_of_two_who_add_to_one_manifest_one_is_refused(in_a_store: StorePath) ->
         StateError, match=r"/m/\d+ — must be written by one job at a time; got what another job"
     ):
         second.add(["c"])
-    assert Manifest(in_a_store / "m").entries == ["a", "b"]
+    assert Manifest(remote / "m").entries == ["a", "b"]
 
 
 def test_the_text_of_a_path_has_no_secret_and_names_it_together_with_one(in_a_store: StorePath) -> None:
@@ -154,15 +153,24 @@ def test_the_text_of_a_path_has_no_secret_and_names_it_together_with_one(in_a_st
     assert (path_of("/a/b", secret_of(Path("/a/b"))), secret_of(Path("/a/b"))) == (Path("/a/b"), "")
 
 
-def test_a_write_whose_answer_was_lost_counts(in_a_store: StorePath) -> None:
-    path = in_a_store / "x"
-    tag = objects.write_new(path, b"1")
-    assert objects.write_new(path, b"1") == tag
+def test_a_write_whose_answer_was_lost_counts(remote: StorePath) -> None:
+    path = remote / "x"
+    tag = objects.write_first(path, b"1")
+    assert objects.write_first(path, b"1") == tag
     following = objects.replace(path, b"2", tag)
     assert objects.replace(path, b"2", tag) == following
-    for write in (lambda: objects.write_new(path, b"3"), lambda: objects.replace(path, b"3", tag)):
+    objects.replace(path, b"3", following)
+    objects.write_new(path.parent / "y", b"1")
+    objects.write_new(path.parent / "y", b"1")
+    for write in (
+        lambda: objects.write_first(path, b"4"),
+        lambda: objects.replace(path, b"4", tag),
+        lambda: objects.replace(path, b"4", following),
+        lambda: objects.write_new(path.parent / "y", b"4"),
+    ):
         with pytest.raises(objects.OtherObjectError):
             write()
+    assert (objects.read(path) or (b"",))[0] == b"3" and objects.listed(path.parent)[0][-1:] == ["y"]
 
 
 def through(proxy: FaultyStore, path: StorePath) -> StorePath:
@@ -201,17 +209,3 @@ def test_a_list_whose_pages_break_off_is_whole(server: StoreServer, in_a_store: 
     proxy.close()
     assert names == [f"{number:04d}" for number in range(10, 2_100)]
     assert proxy.happened[CUTS_ANSWER] > 1
-
-
-def test_a_store_that_is_not_there_is_told_in_one_line(in_a_store: StorePath) -> None:
-    gone = StorePath.of("s3a://no-such-bucket/ck", in_a_store.settings)
-    told = r"^s3a://no-such-bucket/ck — must be a place in a store that answers .* got: NoSuchBucket"
-    with pytest.raises(SetupError, match=told), checkpoint_lock(Checkpoint(gone)):
-        pass
-
-
-def test_the_objects_of_a_checkpoint_are_those_that_it_names(in_a_store: StorePath) -> None:
-    with checkpoint_lock(Checkpoint(in_a_store)):
-        pass
-    bucket = objects._bucket(in_a_store)
-    assert [found["path"] for page in obstore.list(bucket) for found in page] == ["jobs/of may/ck/.lock"]

@@ -1,4 +1,4 @@
-"""A job whose source and checkpoint are in a store: it is stopped in its tracks, and another goes on."""
+"""A job whose files are in a store or on HDFS: it is stopped in its tracks, and another goes on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +26,66 @@ from tests.long.chaos.processes import RunningJob, sessions
 from tests.long.chaos.series import Kill, Series, without_greeting
 from tests.spark.jobs import in_core, make_job, matches, random_events
 from tests.support.commands import SPARK_PACE, called
+from tests.support.hdfs_server import HdfsServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 FILES = 6
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[StoreServer]:
-    started = StoreServer(tmp_path / "store")
-    yield started
-    started.kill()
+@dataclass(frozen=True)
+class Where:
+    """Where a job has its source and its checkpoint.
+
+    Attributes:
+        address: what lies below it.
+        put: writes a file there.
+        sink: the address of the tables; None for a folder.
+    """
+
+    address: str
+    put: Callable[[str, bytes], object]
+    sink: str | None = None
 
 
-def job_in_a_store(folder: Path, server: StoreServer) -> Path:
-    """A job that reads one object a batch; its sink is a folder."""
+def in_bucket(store: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    """A new bucket, which jobs reach by the environment."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    name = tmp_path.name[-40:].replace("_", "-").strip("-")
+    bucket = store.bucket(name)
+    return Where(f"s3a://{name}", lambda name, content: obstore.put(bucket, name, content))
+
+
+@pytest.fixture(params=["store", "hdfs"])
+def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    if request.param == "store":
+        return in_bucket(request.getfixturevalue("store"), tmp_path, monkeypatch)
+    server: HdfsServer = request.getfixturevalue("hdfs")
+    folder = f"/{tmp_path.name}"
+    address = f"{server.address}{folder}"
+    return Where(address, lambda name, content: server.put(f"{folder}/{name}", content), f"{address}/out")
+
+
+def job_there(folder: Path, where: Where) -> Path:
+    """A job that reads one file a batch."""
     folder.mkdir()
     job = make_job(folder, slots=2, buckets=2)
-    bucket = server.bucket("bucket-one")
     for number in range(FILES):
         content = "\n".join(map(json.dumps, random_events(number))).encode()
         (folder / "in" / f"{number}.json").write_bytes(content)
-        obstore.put(bucket, f"in/{number}.json", content)
-    text = job.read_text(encoding="utf-8").replace("path: in,", "path: s3a://bucket-one/in,")
-    job.write_text(
-        text.replace("checkpoint: checkpoint", "checkpoint: s3a://bucket-one/ck"), encoding="utf-8"
-    )
+        where.put(f"in/{number}.json", content)
+    text = job.read_text(encoding="utf-8").replace("path: in,", f"path: {where.address}/in,")
+    text = text.replace("checkpoint: checkpoint", f"checkpoint: {where.address}/ck")
+    if where.sink is not None:
+        text = text.replace("sink: {kind: delta, path: out}", f"sink: {{kind: delta, path: {where.sink}}}")
+    job.write_text(text, encoding="utf-8")
     return job
 
 
 @pytest.mark.long
-def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(
-    tmp_path: Path, server: StoreServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    job = job_in_a_store(tmp_path / "job", server)
+def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(tmp_path: Path, where: Where) -> None:
+    job = job_there(tmp_path / "job", where)
     spec = read_job(job)
     kills = [
         Kill("driver", "layout written"),
@@ -70,7 +94,7 @@ def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(
         Kill("all", "metrics written"),
         Kill("jvm", "state committed"),
     ]
-    outcome = Series(job, tmp_path / "logs", 1, told=("s3a://bucket-one/ck — it is held by",)).run(kills)
+    outcome = Series(job, tmp_path / "logs", 1, told=(f"{where.address}/ck — it is held by",)).run(kills)
     assert (outcome.complaints, outcome.unspent, len(outcome.survived)) == ([], [], len(kills))
     assert rows(spec, tmp_path / "job") != []
 
@@ -103,11 +127,9 @@ def command_lines(job: RunningJob) -> str:
 
 
 def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_changes_no_row(
-    tmp_path: Path, server: StoreServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, where: Where
 ) -> None:
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    job = job_in_a_store(tmp_path / "job", server)
+    job = job_there(tmp_path / "job", where)
     spec = read_job(job)
     with sessions("tests.long.chaos.driver") as start:
         first = start(job, tmp_path / "first.err")
@@ -125,26 +147,26 @@ def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_chan
         assert first.code() == 1
     told = without_greeting(second.said())
     waits = r"waiting up to 20 s for its lease to end"
-    assert told.startswith("s3a://bucket-one/ck — it is held by process ") and waits in told, told
+    assert told.startswith(f"{where.address}/ck — it is held by process ") and waits in told, told
     last = without_greeting(first.said())
-    assert re.fullmatch(r"s3a://bucket-one/ck\S* — must be .*(taken over by process|another job).*", last), (
-        last
-    )
+    lost = rf"{where.address}/ck\S* — must be .*(taken over by process|another job).*"
+    assert re.fullmatch(lost, last), last
     assert rows(spec, tmp_path / "job") != []
 
 
 def test_a_job_without_the_jars_for_s3_says_so_whatever_writes_spark_s_files(
-    tmp_path: Path, server: StoreServer
+    tmp_path: Path, store: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_in_a_store(tmp_path / "job", server)
+    where = in_bucket(store, tmp_path, monkeypatch)
+    job = job_there(tmp_path / "job", where)
     with open(job, "a", encoding="utf-8") as file:
         file.write('spark: {"spark.sql.streaming.checkpointFileManagerClass": "org.own.Manager"}\n')
     (tmp_path / "jars").mkdir()
     for jar in local_jars():
         (tmp_path / "jars" / Path(jar).name).symlink_to(jar)
-    reached = {**os.environ, **server.environment, "SPARK_PACE_JARS": str(tmp_path / "jars")}
+    reached = {**os.environ, "SPARK_PACE_JARS": str(tmp_path / "jars")}
     answer = called(SPARK_PACE, "run", job, env=reached)
     assert answer.returncode == 1
     must = "must be reached by Spark too, for a checkpoint; got no class S3AFileSystem"
-    assert f"s3a://bucket-one/ck — {must}. Fetch its jars by `python -m" in answer.stderr
+    assert f"{where.address}/ck — {must}. Fetch its jars by `python -m" in answer.stderr
     assert "Traceback" not in answer.stderr

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
-import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
 import spark_pace
-from examples.cluster.store_server import NAME, SECRET, StoreServer
+from examples.cluster.store_server import NAME, SECRET
 from spark_pace.cli.main import commands
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.errors import ConfigError, SetupError
 from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.side_tables import read_side_table, stamp_of
-from tests.support.both_places import FOLDER, Both
+from tests.support.both_places import Both, Pair
 
 JOB = """
 name: doors
@@ -48,21 +48,19 @@ LINES = {
 }
 
 
-def jobs(both: Both, folder: Path, server: StoreServer) -> tuple[Path, Path]:
-    """The same job over the folder and over the store, which its file alone names how to reach."""
+def jobs(pair: Pair, folder: Path, access: dict[str, str]) -> tuple[Path, Path]:
+    """The same job over the folder and over the other place, which its file alone names how to reach."""
     for name, text in LINES.items():
-        both.put(name, gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        pair.put(name, gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     owners = b"k,owner\na,ann\nb,bob\n"
     (folder / "owners.csv").write_bytes(owners)
-    obstore.put(both.bucket, "side/owners.csv", owners)
+    pair.put_at("side/owners.csv", owners)
     (folder / "rules.yaml").write_text(RULES)
-    access = {"endpoint": server.endpoint, "access.key": NAME, "secret.key": SECRET}
-    bucket = both.address.removesuffix(FOLDER)
     settings = {
-        "local": JOB.format(path=both.folder, owners="owners.csv", access="{}"),
+        "local": JOB.format(path=pair.folder, owners="owners.csv", access="{}"),
         "far": JOB.format(
-            path=f'"{both.address}"',
-            owners=f"{bucket}side/owners.csv",
+            path=f'"{pair.address}"',
+            owners=f"{pair.base}/side/owners.csv",
             access=json.dumps({f"spark.hadoop.fs.s3a.{key}": value for key, value in access.items()}),
         ),
     }
@@ -77,29 +75,32 @@ def said(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[str, str]:
 
 
 def test_replay_why_and_check_say_of_a_store_what_they_say_of_a_folder(
-    server: StoreServer,
-    both: Both,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    local, far = jobs(both, tmp_path, server)
-    for name in server.environment:
-        monkeypatch.delenv(name)
+    access = {}
+    if isinstance(pair, Both):
+        access = {
+            "endpoint": os.environ["AWS_ENDPOINT_URL"],
+            "access.key": NAME,
+            "secret.key": SECRET,
+        }
+        for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+    local, far = jobs(pair, tmp_path, access)
     assert said(capfd, "check", far) == ("1 file: no problems\n", "")
-    replayed = said(capfd, "replay", far, f"{both.address}/", "--list", 9)
-    assert replayed == said(capfd, "replay", local, both.folder, "--list", 9)
+    replayed = said(capfd, "replay", far, f"{pair.address}/", "--list", 9)
+    assert replayed == said(capfd, "replay", local, pair.folder, "--list", 9)
     assert "matches: rise 2; 4 selections" in replayed[1] and "late: 3.log:L1 " in replayed[1]
     for place in ("2/b.log.gz:L1", "1.log:L2", "3.log:L1"):
         asked = ["--rule", "rise", "--at", place]
-        answer = said(capfd, "why", far, both.address, *asked)
-        assert answer == said(capfd, "why", local, both.folder, *asked)
+        answer = said(capfd, "why", far, pair.address, *asked)
+        assert answer == said(capfd, "why", local, pair.folder, *asked)
         assert ("noise" in answer[0] or "ignored" in answer[0]) == (place == "1.log:L2")
-    one = spark_pace.replay(far, f"{both.address}/2/b.log.gz")
-    assert repr(one) == repr(spark_pace.replay(local, both.folder / "2" / "b.log.gz"))
+    one = spark_pace.replay(far, f"{pair.address}/2/b.log.gz")
+    assert repr(one) == repr(spark_pace.replay(local, pair.folder / "2" / "b.log.gz"))
     asked_of = {"rule": "rise", "at": "1.log:0"}
     here, there = (
-        spark_pace.why(*given, **asked_of) for given in ((local, both.folder), (far, both.address))
+        spark_pace.why(*given, **asked_of) for given in ((local, pair.folder), (far, pair.address))
     )
     assert here == there
     rows = [{"t": "2024-01-01T00:00:00Z", "k": "a", "x": 1}, {"t": "2024-01-01T00:00:01Z", "k": "a", "x": 2}]
@@ -120,9 +121,9 @@ def test_what_cannot_be_read_at_an_address_is_told_in_one_line(both: Both, tmp_p
         with pytest.raises((ConfigError, SetupError), match=f"^{address} — {words}") as caught:
             spark_pace.replay(rules, address)
         assert "\n" not in str(caught.value)
-    told = r'^the address — must be a path, or the address of a store \(s3, .*\); got "hdfs://host/x"\.'
+    told = r'^the address — must be a path, or the address of a store \(s3, .*\); got "ftp://host/x"\.'
     with pytest.raises(ConfigError, match=told):
-        spark_pace.replay(rules, "hdfs://host/x")
+        spark_pace.replay(rules, "ftp://host/x")
     for words in (["check", "s3a://x/rules.yaml"], ["replay", "s3a://x/rules.yaml", str(tmp_path)]):
         with pytest.raises(
             ConfigError, match=r"^s3a://x/rules\.yaml — must be a path of this machine; got an"
@@ -135,11 +136,10 @@ OWNER = (Field("owner", "STRING"),)
 
 
 @pytest.mark.parametrize("kind", ["csv.gz", "parquet", "delta"])
-def test_a_side_table_in_a_store_is_that_in_a_folder_and_is_seen_to_change(both: Both, kind: str) -> None:
-    name, of_bucket = f"owners.{kind}", both.address.removesuffix(FOLDER)
-    sides = [
-        SideTable("hosts", f"{at}/{name}", (("host", "host"),), OWNER) for at in (both.folder, both.address)
-    ]
+def test_a_side_table_in_a_store_is_that_in_a_folder_and_is_seen_to_change(pair: Pair, kind: str) -> None:
+    name, of_bucket = f"owners.{kind}", pair.base
+    far = of_bucket if kind == "delta" else pair.address  # delta-rs takes no address of HDFS with a space
+    sides = [SideTable("hosts", f"{at}/{name}", (("host", "host"),), OWNER) for at in (pair.folder, far)]
     schema = EventSchema((Field("t", "TIMESTAMP"), Field("host", "STRING"), *OWNER), "t")
     stamps = []
     for owner in ("ann", "barbara"):
@@ -149,16 +149,16 @@ def test_a_side_table_in_a_store_is_that_in_a_folder_and_is_seen_to_change(both:
                 place = TablePlace.of(side.path)
                 write_deltalake(place.address, rows, mode="overwrite", storage_options=place.options)
         elif kind == "parquet":
-            pq.write_table(rows, both.folder / "rows.parquet")
-            both.put(name, (both.folder / "rows.parquet").read_bytes())
+            pq.write_table(rows, pair.folder / "rows.parquet")
+            pair.put(name, (pair.folder / "rows.parquet").read_bytes())
         else:
-            both.put(name, gzip.compress(f"host,owner\na,{owner}\n".encode()))
+            pair.put(name, gzip.compress(f"host,owner\na,{owner}\n".encode()))
         here, there = (read_side_table(side, schema) for side in sides)
         assert here.equals(there) and there.to_pydict() == {"host": ["a"], "hosts.owner": [owner]}
         stamps.append(stamp_of(sides[1]))
         assert stamp_of(sides[1]) == stamps[-1]
     assert stamps[0] != stamps[1]
-    gone = SideTable("hosts", f"{of_bucket}gone.{kind}", (("host", "host"),), OWNER)
+    gone = SideTable("hosts", f"{of_bucket}/gone.{kind}", (("host", "host"),), OWNER)
     for of_it in (lambda: read_side_table(gone, schema), lambda: stamp_of(gone)):
         with pytest.raises(
             SetupError, match=rf"lookup\.hosts: {gone.path} — must be a .*; got .*(nothing|No such)"

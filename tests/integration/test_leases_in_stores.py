@@ -7,6 +7,7 @@ import re
 import time
 from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
@@ -23,17 +24,18 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.claims import claim, mend_notes
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.watching.subject import Subject
+from tests.support.hdfs_server import HdfsServer
 
 MATCHES = pa.schema([("rule", pa.string()), ("matched_at", UTC_TIME)])
 
 
 def test_a_lease_keeps_others_out_until_it_is_given_back(
-    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lease, "_RENEWED_S", 0.1)
-    checkpoint = Checkpoint(in_a_store)
+    checkpoint = Checkpoint(remote)
     assert holder(checkpoint) is None
-    told = rf"^{in_a_store} — must be used by one job at a time; got a second while process {os.getpid()} on "
+    told = rf"^{remote} — must be used by one job at a time; got a second while process {os.getpid()} on "
     with checkpoint_lock(checkpoint) as held:
         assert held is not None
         told_by_status = holder(checkpoint)
@@ -48,7 +50,7 @@ def test_a_lease_keeps_others_out_until_it_is_given_back(
 
 
 def test_status_tells_of_a_lease_only_what_it_knows(
-    in_a_store: StorePath,
+    remote: StorePath,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -57,12 +59,12 @@ def test_status_tells_of_a_lease_only_what_it_knows(
         write_deltalake(tmp_path / name, columns.empty_table())
 
     def first_line() -> str:
-        status_command(Subject(str(tmp_path), checkpoint=in_a_store))
+        status_command(Subject(str(tmp_path), checkpoint=remote))
         return capfd.readouterr().out.split("\n")[0]
 
     nobody = "does not run: nobody holds the lease of its checkpoint"
     assert first_line() == nobody
-    with checkpoint_lock(Checkpoint(in_a_store)):
+    with checkpoint_lock(Checkpoint(remote)):
         runs = rf"runs as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
         assert re.fullmatch(rf"{runs}0:00:\d\d ago", first_line())
         monkeypatch.setattr(lease, "LEASE_S", -9.0)
@@ -74,48 +76,48 @@ def test_status_tells_of_a_lease_only_what_it_knows(
 
 
 def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
-    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "LEASE_S", 1.0)
     monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread is as if it were stopped
-    checkpoint = Checkpoint(in_a_store)
+    checkpoint = Checkpoint(remote)
     with checkpoint_lock(checkpoint) as first, checkpoint_lock(checkpoint) as second:
         assert first is not None and second is not None
         second.require()
         monkeypatch.setattr(lease, "_RENEWED_S", 0.0)
         monkeypatch.setattr(lease, "LEASE_S", 0.0)
-        told = rf"^{in_a_store} — must be held by this job as long as it runs; got it taken over by process"
+        told = rf"^{remote} — must be held by this job as long as it runs; got it taken over by process"
         with pytest.raises(SetupError, match=told):
             first.require()
         second.require()
 
 
 def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
-    in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
+    remote: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread does nothing
-    path = Checkpoint(in_a_store).lock_file
+    path = Checkpoint(remote).lock_file
     assert isinstance(path, StorePath)
-    with checkpoint_lock(Checkpoint(in_a_store)) as held:
+    with checkpoint_lock(Checkpoint(remote)) as held:
         assert held is not None
         unheard = {**held.content, "renewed": held.content["renewed"] + 1}
         objects.replace(path, lease._bytes(unheard), held.tag)
         held.renew()
         held.renew()
         held.require_not_lost()
-        objects.write(path, lease._bytes({**unheard, "owner": "another"}))
+        objects.replace(path, lease._bytes({**unheard, "owner": "another"}), held.tag)
         held.renew()
         with pytest.raises(SetupError, match="must be held by this job as long as it runs"):
             held.require_not_lost()
 
 
-def test_the_lease_of_processes_that_have_ended_is_taken_at_once(in_a_store: StorePath) -> None:
-    path = Checkpoint(in_a_store).lock_file
+def test_the_lease_of_processes_that_have_ended_is_taken_at_once(remote: StorePath) -> None:
+    path = Checkpoint(remote).lock_file
     assert isinstance(path, StorePath)
     gone = {**lease._content(), "processes": {"1": "never started then", "99999999": "3"}}
-    objects.write(path, lease._bytes(gone))
+    objects.write_first(path, lease._bytes(gone))
     began = time.monotonic()
-    with checkpoint_lock(Checkpoint(in_a_store)):
+    with checkpoint_lock(Checkpoint(remote)):
         assert time.monotonic() - began < lease.LEASE_S / 2
 
 
@@ -125,8 +127,8 @@ def note_of(*entries: int) -> bytes:
     return "\n".join(lines).encode()
 
 
-def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePath) -> None:
-    checkpoint = Checkpoint(in_a_store)
+def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(remote: StorePath) -> None:
+    checkpoint = Checkpoint(remote)
     own = note_of(3)
     file_access.write(checkpoint.offsets_of(3), own)
     claim(checkpoint, 3, lambda batch_id: own)
@@ -147,10 +149,8 @@ def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(in_a_store: StorePat
     [note_of(8, 2)[:5], note_of(8, 2).replace(b"1}", b"1"), note_of(8), note_of(8, 2, 2), note_of(9, 2)],
     ids=["cut", "without its time", "without a source", "with one more", "of other offsets"],
 )
-def test_a_claim_that_is_damaged_is_told_and_spark_s_note_stays(
-    in_a_store: StorePath, damaged: bytes
-) -> None:
-    checkpoint = Checkpoint(in_a_store)
+def test_a_claim_that_is_damaged_is_told_and_spark_s_note_stays(remote: StorePath, damaged: bytes) -> None:
+    checkpoint = Checkpoint(remote)
     for batch_id, note in ((2, note_of(5, 1)), (3, note_of(8, 2))):
         file_access.write(checkpoint.offsets_of(batch_id), note)
         claim(checkpoint, batch_id, lambda batch_id, note=note: note)  # type: ignore[misc]
@@ -164,3 +164,36 @@ def test_a_claim_that_is_damaged_is_told_and_spark_s_note_stays(
         file_access.remove(checkpoint.sequence(4))
         with pytest.raises(StateError, match=told):
             mend_notes(checkpoint)
+
+
+def test_files_of_hdfs_that_were_never_finished_are_removed_by_the_next_owner(
+    hdfs: HdfsServer, on_hdfs: StorePath
+) -> None:
+    path = on_hdfs / "sequence" / "1.json"
+    file_access.write(path, b"1")
+    folder = f"/{path.parent.key}"
+    left = [f".2.json.{'0' * 32}", ".3.01234567-89ab-cdef-0123-456789abcdef.tmp", ".hidden"]
+    for name in left:
+        hdfs.put(f"{folder}/{name}", b"a part")
+    assert file_access.names(path.parent) == ["1.json"]
+    with checkpoint_lock(Checkpoint(on_hdfs)):
+        assert hdfs.files(folder) == [f"{folder}/.hidden", f"{folder}/1.json"]
+    with checkpoint_lock(Checkpoint(on_hdfs)):
+        pass
+    assert [name.rpartition("/")[0] for name in hdfs.files(f"/{on_hdfs.key}/.lock")] == [
+        f"/{on_hdfs.key}/.lock"
+    ]
+
+
+def test_a_store_that_is_not_there_is_told_in_one_line(in_a_store: StorePath) -> None:
+    gone = StorePath.of("s3a://no-such-bucket/ck", in_a_store.settings)
+    told = r"^s3a://no-such-bucket/ck — must be a place in a store that answers .* got: NoSuchBucket"
+    with pytest.raises(SetupError, match=told), checkpoint_lock(Checkpoint(gone)):
+        pass
+
+
+def test_the_objects_of_a_checkpoint_are_those_that_it_names(in_a_store: StorePath) -> None:
+    with checkpoint_lock(Checkpoint(in_a_store)):
+        pass
+    bucket = objects._bucket(in_a_store)
+    assert [found["path"] for page in obstore.list(bucket) for found in page] == ["jobs/of may/ck/.lock"]

@@ -1,4 +1,4 @@
-"""Files in an object store: the same as in a folder, by a server that speaks S3."""
+"""Files in a store and on HDFS: the same as in a folder, by a server that speaks S3, and one of HDFS."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from spark_pace.io.files.store import Store, StoreFile
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.job_file import read_job
 from tests.spark.jobs import make_job, random_events
-from tests.support.both_places import FOLDER, Both, asked, in_form
+from tests.support.both_places import FOLDER, Both, Pair, asked, in_form
 
 FORMS = ("json", "json.gz", "csv", "csv.zst", "parquet")
 
 
-def test_both_list_the_same_names_and_read_the_same_bytes(both: Both) -> None:
+def test_both_list_the_same_names_and_read_the_same_bytes(pair: Pair) -> None:
     for name in ("b", "a", ".hidden", "_temporary/x", "sub/c", "sub/.d", "ü 20%25", "_SUCCESS"):
-        both.put(name, name.encode())
-    for place in pickle.loads(pickle.dumps(both.places())):
+        pair.put(name, name.encode())
+    for place in pickle.loads(pickle.dumps(pair.places())):
         assert sorted(place.look("")) == ["a", "b", "sub/c", "ü 20%25"]
         assert [place.size(name) for name in ("a", "ü 20%25", "gone")] == [1, 8, 0]
         assert place.objection("a") is None
@@ -42,20 +42,20 @@ def test_both_list_the_same_names_and_read_the_same_bytes(both: Both) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_both_give_the_same_events(both: Both, form: str, tmp_path: Path) -> None:
+def test_both_give_the_same_events(pair: Pair, form: str, tmp_path: Path) -> None:
     spec = read_job(make_job(tmp_path))
-    both.put(f"x.{form}", in_form(random_events(3), form, tmp_path))
+    pair.put(f"x.{form}", in_form(random_events(3), form, tmp_path))
     folder, store = (
         read_source_file(place, f"x.{form}", form.split(".")[0], spec.events.schema)
-        for place in both.places()
+        for place in pair.places()
     )
     assert folder.read_rows == store.read_rows == 200
     assert folder.events.equals(store.events) and folder.bad.equals(store.bad)
 
 
-def test_a_file_that_is_gone_is_told_in_the_same_words(both: Both, tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_told_in_the_same_words(pair: Pair, tmp_path: Path) -> None:
     schema = read_job(make_job(tmp_path)).events.schema
-    for place in both.places():
+    for place in pair.places():
         told = rf"{place}/x\.json — must be a readable json file; got: \[Errno 2\] No such .*Put it back"
         with pytest.raises(EventError, match=told):
             read_source_file(place, "x.json", "json", schema)

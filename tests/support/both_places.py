@@ -1,4 +1,4 @@
-"""The same files in a folder and in a bucket, and what a server of buckets is asked for."""
+"""The same files in a folder and in a bucket or on HDFS, and what a server of buckets is asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,33 +26,75 @@ from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.java.store_settings import store_settings
 from tests.spark.jobs import Event
+from tests.support.hdfs_server import HdfsServer
 
 FOLDER = "days/of may"
 _OF_HADOOP = "spark.hadoop."
 
 
 @dataclass
-class Both:
-    """A folder and a prefix in a bucket with the same files."""
+class Pair(ABC):
+    """A folder, and another place with the same files."""
 
     folder: Path
-    bucket: S3Store
     address: str
     settings: StoreSettings
+
+    @abstractmethod
+    def put_at(self, path: str, content: bytes) -> None:
+        """Write a file below `base`."""
+
+    @abstractmethod
+    def remove_at(self, path: str) -> None:
+        """Remove it."""
+
+    @property
+    def base(self) -> str:
+        """The address, without `FOLDER`."""
+        return self.address.removesuffix(f"/{FOLDER}")
 
     def put(self, name: str, content: bytes) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        obstore.put(self.bucket, f"{FOLDER}/{name}", content)
+        self.put_at(f"{FOLDER}/{name}", content)
 
     def remove(self, name: str) -> None:
         (self.folder / name).unlink()
-        obstore.delete(self.bucket, f"{FOLDER}/{name}")
+        self.remove_at(f"{FOLDER}/{name}")
 
     def places(self) -> tuple[Place, Place]:
         none = StoreSettings()
         return place_of(str(self.folder), none), place_of(self.address, self.settings)
+
+
+@dataclass
+class Both(Pair):
+    """A folder and a prefix in a bucket with the same files."""
+
+    bucket: S3Store
+
+    def put_at(self, path: str, content: bytes) -> None:
+        obstore.put(self.bucket, path, content)
+
+    def remove_at(self, path: str) -> None:
+        obstore.delete(self.bucket, path)
+
+
+@dataclass
+class OnHdfs(Pair):
+    """A folder of this machine and one of HDFS with the same files."""
+
+    server: HdfsServer
+
+    def put_at(self, path: str, content: bytes) -> None:
+        self.server.put(self._path(path), content)
+
+    def remove_at(self, path: str) -> None:
+        self.server.client.delete(self._path(path))
+
+    def _path(self, path: str) -> str:
+        return f"{self.base.removeprefix(self.server.address)}/{path}"
 
 
 @dataclass(frozen=True)

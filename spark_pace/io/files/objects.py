@@ -1,19 +1,22 @@
 """Single objects of a store, by their `StorePath`: read, written, listed and removed.
 
-An object is there whole or not at all. Errors are those of `spark_pace.io.files.client`.
+An object is there whole or not at all. Errors are those of `spark_pace.io.files.client`. Files of HDFS are
+objects too: what they need is done in `spark_pace.io.files.hdfs_objects`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 
 from spark_pace.io.files import requests
 from spark_pace.io.files.client import asked, store_of, told
+from spark_pace.io.files.store import Store
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 
@@ -22,12 +25,38 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _PIECE_BYTES = 4 << 20
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class OtherObjectError(Exception):
     """An object is there that was not to be there, or another one than was to be replaced."""
 
 
+def _or_on_hdfs(
+    in_store: Callable[Concatenate[StorePath, _P], _T],
+) -> Callable[Concatenate[StorePath, _P], _T]:
+    """Let the function of the same name in `hdfs_objects` do it where the path is one of HDFS."""
+
+    @wraps(in_store)
+    def of_either(path: StorePath, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if not path.is_on_hdfs:
+            return in_store(path, *args, **kwargs)
+        from spark_pace.io.files import hdfs_objects  # few jobs need it
+
+        found: _T = getattr(hdfs_objects, in_store.__name__)(path, *args, **kwargs)
+        return found
+
+    return of_either
+
+
+@_or_on_hdfs
+def reach(folder: StorePath) -> None:
+    """Ask for one name below a prefix, so that what is wrong with the place is told at once."""
+    Store(str(folder), folder.settings).require()
+
+
+@_or_on_hdfs
 def read(path: StorePath, patience_s: int = WHILE_RUNNING_S) -> tuple[bytes, str] | None:
     """(the content of an object, the tag of this version of it); None if it is not there."""
 
@@ -40,6 +69,7 @@ def read(path: StorePath, patience_s: int = WHILE_RUNNING_S) -> tuple[bytes, str
     return None
 
 
+@_or_on_hdfs
 def pieces(path: StorePath) -> Iterator[bytes]:
     """Yield the content of an object, piece by piece.
 
@@ -52,11 +82,13 @@ def pieces(path: StorePath) -> Iterator[bytes]:
             yield bytes(piece)
 
 
+@_or_on_hdfs
 def write(path: StorePath, content: bytes) -> None:
     """Write an object, in place of one that is there."""
     asked(str(path), lambda: obstore.put(_bucket(path), path.key, content))
 
 
+@_or_on_hdfs
 def write_new(path: StorePath, content: bytes, patience_s: int = WHILE_RUNNING_S) -> str:
     """Write an object where none is, and return its tag. One with the same content counts as this one.
 
@@ -68,6 +100,13 @@ def write_new(path: StorePath, content: bytes, patience_s: int = WHILE_RUNNING_S
     return _put_if(path, content, "create", patience_s)
 
 
+@_or_on_hdfs
+def write_first(path: StorePath, content: bytes, patience_s: int = WHILE_RUNNING_S) -> str:
+    """Write an object that `replace` is to replace, where none is, as `write_new` does."""
+    return write_new(path, content, patience_s)
+
+
+@_or_on_hdfs
 def replace(path: StorePath, content: bytes, tag: str, patience_s: int = WHILE_RUNNING_S) -> str:
     """Write an object in place of the version with a tag, and return its new tag.
 
@@ -77,6 +116,7 @@ def replace(path: StorePath, content: bytes, tag: str, patience_s: int = WHILE_R
     return _put_if(path, content, {"e_tag": tag}, patience_s)
 
 
+@_or_on_hdfs
 def written_at(path: StorePath) -> float | None:
     """When an object was written, in seconds since 1970 by the store's clock; None if it is not there."""
     with suppress(FileNotFoundError):
@@ -84,6 +124,7 @@ def written_at(path: StorePath) -> float | None:
     return None
 
 
+@_or_on_hdfs
 def listed(folder: StorePath) -> tuple[list[str], list[str]]:
     """(the names of the objects right below a prefix, those of the prefixes there)."""
     found = asked(str(folder), lambda: obstore.list_with_delimiter(_bucket(folder), folder.key))
@@ -93,16 +134,23 @@ def listed(folder: StorePath) -> tuple[list[str], list[str]]:
     return [name for name in names if name], [key[begin:] for key in found["common_prefixes"]]
 
 
+@_or_on_hdfs
 def remove(path: StorePath) -> None:
     """Remove an object if it is there."""
     with suppress(FileNotFoundError):
         asked(str(path), lambda: obstore.delete(_bucket(path), path.key))
 
 
+@_or_on_hdfs
 def remove_all(bucket: StorePath, paths: list[StorePath]) -> None:
     """Remove those of the objects of a bucket that are there, by one request where a store allows that."""
     with suppress(FileNotFoundError):
         asked(str(bucket), lambda: obstore.delete(_bucket(bucket), [path.key for path in paths]))
+
+
+@_or_on_hdfs
+def remove_unfinished(folder: StorePath) -> None:
+    """Do nothing: a store has no object that was not written to its end."""
 
 
 def _put_if(

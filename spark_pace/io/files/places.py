@@ -9,13 +9,17 @@ from pathlib import Path
 from spark_pace.errors import ConfigError
 from spark_pace.io.files.folder import Folder
 from spark_pace.io.files.place import Place
-from spark_pace.io.files.store_settings import StoreSettings, objection
+from spark_pace.io.files.store_settings import HDFS, StoreSettings, objection
 
 
 def place_of(address: str, settings: StoreSettings) -> Place:
     """The folder of this machine, or the prefix in a store, that an address names."""
     if "://" not in address:
         return Folder(address)
+    if address.startswith(HDFS):
+        from spark_pace.io.files.hdfs import Hdfs  # its library is not loaded where nobody needs it
+
+        return Hdfs(address)
     from spark_pace.io.files.store import Store  # its library is not loaded where nobody needs it
 
     return Store(address, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.store_settings import HDFS, StoreSettings
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class StorePath:
     """An address, with what is needed to reach it. Its text is the address alone, so it shows no secret.
 
     Attributes:
-        bucket: the address of the bucket or container, such as ``s3a://bucket``.
+        bucket: the address of the bucket or container, such as ``s3a://bucket``, or of a name node of HDFS.
         key: the name in it; its parts stand between ``/``.
         settings: endpoint, region and credentials.
     """
@@ -36,6 +36,11 @@ class StorePath:
     def __truediv__(self, name: str) -> StorePath:
         """What lies under a name below this prefix."""
         return replace(self, key=f"{self.key}/{name}" if self.key else name)
+
+    @property
+    def is_on_hdfs(self) -> bool:
+        """True for a path of HDFS, whose bucket is a name node."""
+        return self.bucket.startswith(HDFS)
 
     @property
     def name(self) -> str:

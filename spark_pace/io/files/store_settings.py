@@ -12,8 +12,11 @@ from spark_pace.errors import one_line
 AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 # S3 and what speaks like it, Google's and Microsoft's
 STORES = ("s3", "s3a", "gs", "abfs", "abfss")
+HDFS = "hdfs://"
+PLACES = (*STORES, "hdfs")  # whose files jobs read and write
 _S3 = ("s3", "s3a")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME_NODE = re.compile(rf"{_BUCKET.pattern}(?::\d+)?")  # or a name service
 _CONTAINER = re.compile(rf"{_BUCKET.pattern}@{_BUCKET.pattern}")  # of an account of Microsoft's
 _SHOWN_CHARACTERS = 80
 OF_SPARK = "spark.hadoop.fs.s3a."
@@ -29,13 +32,13 @@ _NAMES = {
 
 
 def names_bucket(address: str) -> bool:
-    """True if the address of a store names a bucket, or a container, and nothing secret beside it."""
+    """True if an address names a bucket, a container or a name node, and nothing secret beside it."""
     scheme, _, rest = address.partition("://")
-    form = _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
+    form = _NAME_NODE if scheme == "hdfs" else _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
     return form.fullmatch(rest.partition("/")[0]) is not None
 
 
-def objection(address: str, schemes: tuple[str, ...] = STORES) -> tuple[str, str, str] | None:
+def objection(address: str, schemes: tuple[str, ...] = PLACES) -> tuple[str, str, str] | None:
     """Why an address leads nowhere: (what must hold, what came, what to do); None if nothing is wrong.
 
     What came shows nothing that stands before an ``@``, for that may be secret.
@@ -50,9 +53,12 @@ def objection(address: str, schemes: tuple[str, ...] = STORES) -> tuple[str, str
         must = f"must be a path, or the address of a store ({', '.join(schemes)})"
         got = f"{scheme}:// with @" if "@" in rest else shown
         return must, got, "Mount it, or choose another place."
-    if scheme not in STORES or names_bucket(address):
+    if scheme not in PLACES or names_bucket(address):
         return None
     got = "one with @" if "@" in rest.partition("/")[0] else shown
+    if scheme == "hdfs":
+        do = "Write hdfs://HOST:PORT/FOLDER; the user is HADOOP_USER_NAME."
+        return "must name a name node of HDFS and no user", got, do
     if scheme not in (*_S3, "gs"):
         must = "must name a container, its account and no credentials"
         form = "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"

@@ -13,6 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from spark_pace.io.files.hdfs_failures import table_failure
 from spark_pace.io.files.store_failures import failure, is_of_a_store, is_of_lost_object, told_by
 from spark_pace.io.files.store_settings import AT_START_S, StoreSettings
 from spark_pace.io.files.tree import Tree, tree_of
@@ -129,4 +130,4 @@ class TablePlace:
                 raise
             if is_of_lost_object(text):  # the table is not whole
                 raise
-            raise failure(self.address, text) from None
+            raise (table_failure if self.is_in_hadoop else failure)(self.address, text) from None

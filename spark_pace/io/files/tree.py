@@ -1,4 +1,4 @@
-"""All files below a folder or a prefix in a store, whatever their names: those of a Delta table.
+"""All files below a folder, or a prefix in a store, whatever their names: those of a Delta table.
 
 Spark's process for sources runs this, so it imports little.
 """
@@ -10,7 +10,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Protocol
 
-from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
+from spark_pace.io.files.store_settings import HDFS, WHILE_RUNNING_S, StoreSettings
 
 Stamp = tuple[int, int]
 
@@ -95,6 +95,10 @@ def tree_of(address: str, settings: StoreSettings, patience_s: int = WHILE_RUNNI
     """
     if "://" not in address:
         return FolderTree(address)
+    if address.startswith(HDFS):
+        from spark_pace.io.files.hdfs_tree import HdfsTree  # its library is not loaded where nobody needs it
+
+        return HdfsTree(address, patience_s)
     from spark_pace.io.files.store_tree import StoreTree  # its library is not loaded where nobody needs it
 
     return StoreTree(address, settings, patience_s)

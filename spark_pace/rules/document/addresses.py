@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from spark_pace.io.files.store_settings import STORES, objection
+from spark_pace.io.files.store_settings import PLACES, objection
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Report, quote
 
 
-def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = STORES) -> None:
+def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = PLACES) -> None:
     """Report an address that is none of a store, or that tells more than where something is."""
     address = path.text.removeprefix("file://")
     _, is_address, rest = address.partition("://")

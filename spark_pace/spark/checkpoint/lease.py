@@ -26,7 +26,6 @@ from typing import Any
 from spark_pace.errors import SetupError
 from spark_pace.io.files import objects
 from spark_pace.io.files.objects import OtherObjectError
-from spark_pace.io.files.store import Store
 from spark_pace.io.files.store_failures import is_of_full_store
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
@@ -150,8 +149,9 @@ def leased(path: StorePath) -> Iterator[Lease]:
     Raises:
         SetupError: another process holds it.
     """
-    Store(str(path.parent), path.settings).require()  # what is wrong with the place is told first
+    objects.reach(path.parent)  # what is wrong with the place is told first
     lease = _take(path)
+    objects.remove_unfinished(path.parent)
     thread = threading.Thread(target=lease.keep, name="lease", daemon=True)
     thread.start()
     try:
@@ -180,7 +180,7 @@ def _take(path: StorePath) -> Lease:
         mine = _content()
         with suppress(OtherObjectError):  # another process was faster
             if there is None:
-                return Lease(path, mine, objects.write_new(path, _bytes(mine)))
+                return Lease(path, mine, objects.write_first(path, _bytes(mine)))
             if _is_over(there[0]):
                 return Lease(path, mine, objects.replace(path, _bytes(mine), there[1]))
             if seen is not None and seen != there[1]:

@@ -3,7 +3,7 @@
 A session uses the jars in `JAR_DIRECTORY` alone, so a job starts without a network too. Ivy, which comes with
 PySpark, fetches them from the repositories that it is configured for. On a machine without a network, copy
 the directory. Folders below it have other jars: of Spark's own client of S3, for checkpoints in a store; of a
-Kafka broker, for the demo and the tests; and of a server that speaks S3, for the tests.
+Kafka broker, for the demo and the tests; of a server that speaks S3, and of one of HDFS, for the tests.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterable, Sequence
 from importlib.metadata import requires, version
 from pathlib import Path
@@ -24,6 +25,7 @@ from spark_pace.preflight import java_command, require_java
 JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
 BROKER_JARS = JAR_DIRECTORY / "kafka"
 STORE_JARS = JAR_DIRECTORY / "store"
+HDFS_JARS = JAR_DIRECTORY / "hdfs"
 S3A = "s3a"  # the folder of jars with which Spark reaches S3, beside those of a job
 SCALA = "2.13"
 KAFKA_VERSION = "4.1.1"  # the broker's version; the connector brings its own client
@@ -62,6 +64,16 @@ _S3A = (
 _OF_OTHER_CLOUDS = (
     *("bundle", "hadoop-azure", "hadoop-azure-datalake", "hadoop-cloud-storage", "hadoop-common"),
     *("hadoop-client", "gcs-connector", "jetty-util", "jetty-util-ajax"),
+)
+
+# a name node and a data node in one process, of the Hadoop that PySpark brings, whose client it needs too
+_HDFS = "org.apache.hadoop:hadoop-client-minicluster:3.5.0"
+# folders that the web server of a name node looks for when it starts, by reading the jar to its end
+_OF_ITS_WEB_SERVER = re.compile(r"org/apache/hadoop/hdfs/(?:.*/)?web/resources/")
+
+_OF_HADOOP = (
+    *("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl", "log4j-api"),
+    *("log4j-core", "jcl-over-slf4j"),
 )
 
 _IVY_FILE = """<ivy-module version="2.0">
@@ -135,6 +147,33 @@ def fetch_s3a(directory: Path = JAR_DIRECTORY) -> list[str]:
     return _fetch(_S3A, directory / S3A, ("jar", "bundle"), (*_of_pyspark(), *_OF_OTHER_CLOUDS))
 
 
+def fetch_hdfs() -> list[str]:
+    """Fetch the jars of a server of HDFS, beside PySpark's; return their paths.
+
+    Raises:
+        SetupError: Java is missing, or Ivy could not reach a repository.
+    """
+    jars = _fetch((_HDFS,), HDFS_JARS, ("jar", "bundle"), _of_pyspark())
+    for jar in jars:
+        _let_load_quickly(Path(jar))
+    return jars
+
+
+def hadoop_jars() -> list[str]:
+    """The jars of PySpark that a server of HDFS needs: Hadoop's client, and what it logs by."""
+    return [str(jar) for name in _OF_HADOOP for jar in _pyspark_jars().glob(f"{name}-[0-9]*.jar")]
+
+
+def _let_load_quickly(jar: Path) -> None:
+    """Write a jar anew, without compression and without what a server would look for in all of it."""
+    quick = jar.with_suffix(".quick")
+    with zipfile.ZipFile(jar) as packed, zipfile.ZipFile(quick, "w") as unpacked:
+        for entry in packed.infolist():
+            if not _OF_ITS_WEB_SERVER.fullmatch(entry.filename):
+                unpacked.writestr(entry.filename, packed.read(entry))
+    quick.replace(jar)
+
+
 def _fetch(
     coordinates: Sequence[str], directory: Path, types: Iterable[str] = ("jar",), excluded: Iterable[str] = ()
 ) -> list[str]:
@@ -191,7 +230,7 @@ def _first_failure(log: str) -> str:
     return lines[-1] if lines else "no answer"
 
 
-_OTHERS = {"broker": fetch_broker, "store": fetch_store, "s3a": fetch_s3a}
+_OTHERS = {"broker": fetch_broker, "store": fetch_store, "s3a": fetch_s3a, "hdfs": fetch_hdfs}
 
 
 def main() -> int:

@@ -24,6 +24,8 @@ _NAMES = {
     "secret_access_key": "secret.key",
     "session_token": "session.token",
 }
+# the store itself checks what is written, and each checksum would be a file more
+_UNCHECKED = {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}
 _SECRET = {"access.key", "secret.key", "session.token"}
 
 
@@ -36,6 +38,8 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
     """
     if not isinstance(checkpoint, StorePath):
         return {}, {}
+    if checkpoint.is_on_hdfs:
+        return {MANAGER: RENAMING_FILE_MANAGER, **_UNCHECKED}, {}
     if not checkpoint.bucket.startswith("s3a://"):
         return {MANAGER: RENAMING_FILE_MANAGER}, {}
     reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
@@ -50,8 +54,7 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
         MANAGER: STORE_FILE_MANAGER,
         # objects are made without looking for folders of their name first
         OF_S3: "create,mkdir",
-        # the store itself checks what is written, and each checksum would be a file more
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        **_UNCHECKED,
         **plain,
     }, secret
 

@@ -1,0 +1,115 @@
+"""What is told, and done again, where HDFS is not there, does not answer or does not let somebody in."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from spark_pace.errors import SetupError, UnfitError
+from spark_pace.io.files import objects
+from spark_pace.io.files.hdfs import Hdfs, HdfsFile
+from spark_pace.io.files.hdfs_client import client_of
+from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import checkpoint_lock
+from tests.support.hdfs_server import HdfsServer
+
+MUST = "must be a place on HDFS that answers and that this job may use; got:"
+NODE = r"Start the name node, or correct the host and the port\.$"
+
+
+@pytest.fixture
+def folder(hdfs: HdfsServer, tmp_path: Path) -> StorePath:
+    return StorePath.of(f"{hdfs.address}/{tmp_path.name}", StoreSettings())
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
+    client_of.cache_clear()
+    yield
+    client_of.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("address", "got", "kind"),
+    [
+        ("hdfs://127.0.0.1:1/ck", rf"Connection refused \(os error 111\)\. {NODE}", SetupError),
+        (
+            "hdfs://no-such-host.invalid:8020/ck",
+            rf"failed to lookup address information.* {NODE}",
+            SetupError,
+        ),
+        ("hdfs://service/ck", r"No NameNode hosts found\. Add the port, or name the service", UnfitError),
+    ],
+)
+def test_an_address_without_a_name_node_is_told_in_one_line(
+    address: str, got: str, kind: type[SetupError]
+) -> None:
+    path = StorePath.of(address, StoreSettings())
+    for ask in (Hdfs(address).require, checkpoint_lock(Checkpoint(path)).__enter__):
+        with pytest.raises(SetupError, match=rf"^{address} — {MUST} {got}") as caught:
+            ask()
+        assert type(caught.value) is kind
+
+
+def test_a_folder_that_is_not_there_is_refused_for_a_source_alone(folder: StorePath) -> None:
+    with pytest.raises(
+        UnfitError, match=rf"^{folder} — must be a folder or a file on HDFS; got no such folder"
+    ):
+        Hdfs(str(folder)).require()
+    objects.reach(folder)
+
+
+@pytest.mark.usefixtures("stranger")
+def test_a_user_who_may_not_write_is_told_so(folder: StorePath) -> None:
+    told = (
+        rf"{folder}/.lock/0+ — {MUST} AccessControlException: Permission denied: user=stranger, access=WRITE"
+    )
+    with pytest.raises(UnfitError, match=told), checkpoint_lock(Checkpoint(folder)):
+        pass
+
+
+def test_a_server_that_falls_silent_is_not_waited_for_without_end(
+    hdfs: HdfsServer, folder: StorePath
+) -> None:
+    path = folder / "x"
+    objects.write(path, b"1")
+    hdfs.send(signal.SIGSTOP)
+    try:
+        with pytest.raises(SetupError, match=rf"^{path} — {MUST} no answer for 10 s\. {NODE}"):
+            objects.read(path, patience_s=1)
+        with ThreadPoolExecutor() as threads:
+            written = threads.submit(objects.write, path, b"2")
+            hdfs.send(signal.SIGCONT)
+            written.result(60)
+    finally:
+        hdfs.send(signal.SIGCONT)
+    assert objects.read(path) == (b"2", "")
+
+
+def test_a_server_that_is_killed_is_asked_again_until_it_is_back(hdfs: HdfsServer, folder: StorePath) -> None:
+    large = bytes(range(256)) * 40_000
+    objects.write(folder / "large", large)
+    file = HdfsFile(str(folder / "large"))
+    assert file.read(10) == large[:10]
+    hdfs.kill()
+    with ThreadPoolExecutor() as threads:
+        written = threads.submit(objects.write_new, folder / "new", b"1")
+        read = threads.submit(file.readall)
+        hdfs.start()
+        assert (written.result(60), read.result(60)) == ("", large[10:])
+    assert objects.read(folder / "new") == (b"1", "")
+    assert [name.rpartition("/")[2] for name in hdfs.files(f"/{folder.key}")] == ["large", "new"]
+    objects.write(folder / "large", large[:-1])
+    assert file.seek(0) == 0
+    file._reader = None  # as if it had found nothing where the blocks were
+    with pytest.raises(
+        SetupError, match="must stay as it is while it is read; got another file of that name"
+    ):
+        file.readall()
