@@ -141,6 +141,10 @@ class SetupError(SparkPaceError):
     """Something outside the program is missing or in the way."""
 
 
+class FullStoreError(SetupError):
+    """A store, or HDFS, has no room for what is to be written, or a quota allows no more of it."""
+
+
 class UnfitError(SetupError):
     """The machine, its environment or an option is not fit for the job, which only a person can mend."""
 

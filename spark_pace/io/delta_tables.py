@@ -27,10 +27,9 @@ from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
-from spark_pace.errors import ConfigError, SetupError, one_line
+from spark_pace.errors import ConfigError, FullStoreError, SetupError, one_line
 from spark_pace.io.delta_check import missing_columns, require_columns, require_own_tables
 from spark_pace.io.delta_file import write_file
-from spark_pace.io.files.store_failures import is_of_full_store
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.metrics import METRICS_SCHEMA
@@ -263,7 +262,7 @@ class DeltaTables:
                 if conflicts > _MOST_CONFLICTS:
                     raise
             except SetupError as error:
-                if not error.may_pass or is_of_full_store(error) or time.monotonic() > until_s:
+                if not error.may_pass or isinstance(error, FullStoreError) or time.monotonic() > until_s:
                     raise
                 threading.Event().wait(_PAUSE_S)
 

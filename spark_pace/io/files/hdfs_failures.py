@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spark_pace.errors import SetupError, UnfitError, one_line
+from spark_pace.errors import FullStoreError, SetupError, UnfitError, one_line
 
 # how the library tells what a name node has answered: a class of Java, a text and where it was raised
 _ANSWER = re.compile(r'RPCError\("(?:[\w$]+\.)*([\w$]+)", "((?:[^"\\]|\\.)*)')
@@ -20,9 +20,14 @@ _OF_DATA_NODES = re.compile(
 _OF_THE_ADDRESS = re.compile("InvalidArgument|UrlParseError|invalid argument")
 _DO = {
     "AccessControlException": "Name a user who may by HADOOP_USER_NAME, or change the rights of the folder.",
-    "SafeModeException": "Wait until the name node has left its safe mode, and start the job again.",
     "NSQuotaExceededException": "Remove files, or raise the quota, and start the job again.",
     "DSQuotaExceededException": "Make room, or raise the quota, and start the job again.",
+    "SafeModeException": "Wait until the name node has left its safe mode, and start the job again.",
+}
+_KINDS: dict[str, type[SetupError]] = {
+    "AccessControlException": UnfitError,
+    "NSQuotaExceededException": FullStoreError,
+    "DSQuotaExceededException": FullStoreError,
 }
 
 
@@ -43,8 +48,8 @@ def failure(address: str, error: Exception) -> SetupError:
     name, text = _answer(error)
     got = one_line(f"{name}: {text}" if name else text).rstrip(". :")
     kind: type[SetupError] = SetupError
-    if name in _DO:
-        kind, do = (UnfitError if name == "AccessControlException" else SetupError), _DO[name or ""]
+    if name and name in _DO:
+        kind, do = _KINDS.get(name, SetupError), _DO[name]
     elif _OF_DATA_NODES.search(str(error)):
         do = "Start data nodes that have room, and then the job again."
     elif passes(error):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 
-from spark_pace.errors import SetupError, UnfitError, one_line
+from spark_pace.errors import FullStoreError, SetupError, UnfitError, one_line
 
 _TOLD = re.compile(r"<Code>([^<]*)</Code>(?:\s*<Message>([^<]*?)(?:\s+RequestId:[^<]*)?</Message>)?")
 _STATUS = re.compile(r"status code: (\d{3}[^:<]*)")
 _ASKED = re.compile(r"performing \w+ ([a-z]+://[^/\s]+)")
 _PASSING = re.compile("408|409|429|5")  # a busy store, or one that fails itself
-# the codes of stores that are full, or whose user is over a quota: of Ceph and versitygw, of MinIO
-_FULL = re.compile(r"\b\w*(?:QuotaExceeded|StorageFull)\b")
+# how those tell it that are full, or whose user is over a quota: Ceph and versitygw, MinIO, HDFS
+_FULL = re.compile(r"\b\w*(?:QuotaExceeded|StorageFull)(?:Exception)?\b")
 _FULL_STATUS = re.compile(r"[Ss]tatus [Cc]ode: (507)\b")
-_NO_ROOM = "one that is full, or over its quota"
 _BROKEN = re.compile("HTTP error|IO error")  # the words for what fails below a store's own answers
 # where machines of a cloud are asked for their credentials; an object may have a folder of that name
 _OF_THE_MACHINE = re.compile(r"performing \w+ [a-z]+://[^/\s]+/latest/(?:api|meta-data)/")
@@ -39,19 +38,15 @@ def is_of_lost_object(text: str) -> bool:
     return _IS_GONE.search(text) is not None
 
 
-def full_store(address: str, text: str) -> SetupError | None:
+def full_store(address: str, text: str) -> FullStoreError | None:
     """The error for a store that has no room, by what a client of it says; None if it says something else."""
     found = _FULL.search(text) or _FULL_STATUS.search(text)
     if not found:
         return None
     must = "must be in a store that has room for what the job writes"
     do = "Make room there, or raise the quota, and start the job again: it goes on where it stopped."
-    return SetupError(f"{address} — {must}; got {_NO_ROOM} ({found[found.lastindex or 0]}). {do}")
-
-
-def is_of_full_store(error: SetupError) -> bool:
-    """True for an error of `full_store`."""
-    return _NO_ROOM in str(error)
+    got = f"one that is full, or over its quota ({found[found.lastindex or 0]})"
+    return FullStoreError(f"{address} — {must}; got {got}. {do}")
 
 
 def breaks_off(text: str) -> bool:

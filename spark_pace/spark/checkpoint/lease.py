@@ -23,10 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spark_pace.errors import SetupError
+from spark_pace.errors import FullStoreError, SetupError
 from spark_pace.io.files import objects
 from spark_pace.io.files.objects import OtherObjectError
-from spark_pace.io.files.store_failures import is_of_full_store
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
@@ -102,7 +101,7 @@ class Lease:
             try:
                 self.renew()
             except SetupError as error:
-                if is_of_full_store(error):  # Spark asks a full one again for minutes
+                if isinstance(error, FullStoreError):  # Spark asks a full one again for minutes
                     self._lost = str(error)
                     return
                 _LOG.warning("%s The lease of the checkpoint is not renewed meanwhile.", error)

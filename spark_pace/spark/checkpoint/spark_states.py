@@ -1,4 +1,4 @@
-"""Looks whether a store has what Spark keeps of a batch.
+"""Looks whether S3 has what Spark keeps of a batch.
 
 The class of Spark that writes its files to S3 (`AbortableStreamBasedCheckpointFileManager`) only logs that a
 file was refused, and goes on as if it were there. Notes are written again (`claims.mend_notes`); a state
@@ -15,9 +15,9 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
 def require_states(checkpoint: Checkpoint, batch_id: int, slots: int) -> None:
-    """Refuse to go on behind a batch whose states have not reached a store; on a disk Spark itself does.
+    """Refuse to go on behind a batch whose states have not reached S3; on others Spark itself does.
 
-    A store is asked for one list of a thousand files.
+    S3 is asked for one list of a thousand files.
 
     Args:
         checkpoint: the checkpoint.
@@ -28,7 +28,7 @@ def require_states(checkpoint: Checkpoint, batch_id: int, slots: int) -> None:
         SetupError: one is not there.
     """
     path = checkpoint.path / "state" / "0"
-    if not isinstance(path, StorePath):
+    if not isinstance(path, StorePath) or not path.bucket.startswith("s3a://"):
         return
     from spark_pace.io.files.store import Store
 

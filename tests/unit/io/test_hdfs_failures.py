@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_pace.errors import SetupError, UnfitError
+from spark_pace.errors import FullStoreError, SetupError, UnfitError
 from spark_pace.io.files.hdfs_failures import failure, passes, table_failure
 
 # as hdfs-native 0.14.7 told what Hadoop 3.5.0 had answered
@@ -49,14 +49,14 @@ NODE = "Start the name node, or correct the host and the port."
         ),
         (
             RuntimeError(NAMES),
-            SetupError,
+            FullStoreError,
             False,
             "NSQuotaExceededException: The NameSpace quota (directories and files) of directory /q is "
             "exceeded: quota=2 file count=3. Remove files, or raise the quota, and start the job again.",
         ),
         (
             RuntimeError(SPACE),
-            SetupError,
+            FullStoreError,
             False,
             "DSQuotaExceededException: The DiskSpace quota of /q is exceeded: quota = 10 B = 10 B but "
             "diskspace consumed = 134217729 B = 128.00 MB. Make room, or raise the quota, and start the job "

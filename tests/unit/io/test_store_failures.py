@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files.store_failures import failure, is_of_full_store
+from spark_pace.errors import FullStoreError, SetupError, UnfitError
+from spark_pace.io.files.store_failures import failure
 
 ASKED = "Generic S3 error: Error performing"
 BUSY = "in 60s, after 9 retries - Server returned non-2xx status code: 503 Slow Down"
@@ -54,5 +54,5 @@ def test_of_what_microsoft_s_store_says_the_number_of_the_request_is_left_out(be
 )
 def test_a_full_store_is_not_told_as_wrong_credentials(status: str, body: str, code: str) -> None:
     told = failure("s3a://b/x", f"{ASKED} PUT x - Server returned non-2xx status code: {status}: {body}")
-    assert type(told) is SetupError and is_of_full_store(told)
+    assert isinstance(told, FullStoreError)
     assert f"; got one that is full, or over its quota ({code}). Make room there, or raise" in str(told)
