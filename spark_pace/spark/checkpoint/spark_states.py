@@ -15,9 +15,9 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
 def require_states(checkpoint: Checkpoint, batch_id: int, slots: int) -> None:
-    """Refuse to go on behind a batch whose states have not reached S3; on others Spark itself does.
+    """Refuse to go on behind a batch whose states have not reached S3; elsewhere Spark itself does.
 
-    S3 is asked for one list of a thousand files.
+    S3 is asked for a list, by one request for each thousand files.
 
     Args:
         checkpoint: the checkpoint.
