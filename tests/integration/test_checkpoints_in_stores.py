@@ -30,7 +30,7 @@ from tests.support.hdfs_server import HdfsServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-FILES = 6
+FEW, MANY = 4, 6  # files, each a batch
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return Where(address, lambda name, content: server.put(f"{folder}/{name}", content), f"{address}/out")
 
 
-def job_there(folder: Path, where: Where) -> Path:
+def job_there(folder: Path, where: Where, files: int) -> Path:
     """A job that reads one file a batch."""
     folder.mkdir()
     job = make_job(folder, slots=2, buckets=2)
-    for number in range(FILES):
+    for number in range(files):
         content = "\n".join(map(json.dumps, random_events(number))).encode()
         (folder / "in" / f"{number}.json").write_bytes(content)
         where.put(f"in/{number}.json", content)
@@ -85,7 +85,7 @@ def job_there(folder: Path, where: Where) -> Path:
 
 @pytest.mark.long
 def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(tmp_path: Path, where: Where) -> None:
-    job = job_there(tmp_path / "job", where)
+    job = job_there(tmp_path / "job", where, MANY)
     spec = read_job(job)
     kills = [
         Kill("driver", "layout written"),
@@ -96,10 +96,10 @@ def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(tmp_path: P
     ]
     outcome = Series(job, tmp_path / "logs", 1, told=(f"{where.address}/ck — it is held by",)).run(kills)
     assert (outcome.complaints, outcome.unspent, len(outcome.survived)) == ([], [], len(kills))
-    assert rows(spec, tmp_path / "job") != []
+    assert rows(spec, tmp_path / "job", MANY) != []
 
 
-def rows(spec: JobSpec, folder: Path) -> list[dict[str, Any]]:
+def rows(spec: JobSpec, folder: Path, files: int) -> list[dict[str, Any]]:
     """The matches, which are those of the same files in the folder, and of the replay of what was read."""
     local = replace(spec, source=replace(spec.files, path=str(folder / "in")))
     found = matches(spec)
@@ -109,7 +109,7 @@ def rows(spec: JobSpec, folder: Path) -> list[dict[str, Any]]:
         replay_files(spec.rules, spec.files.path, as_read=read, **spec.reading).matches.to_pylist() == found
     )
     batches = read_table(spec.sink_path, "metrics", ["batch_id"])["batch_id"].to_pylist()
-    assert sorted(batches) == list(range(FILES))
+    assert sorted(batches) == list(range(files))
     return found
 
 
@@ -129,7 +129,7 @@ def command_lines(job: RunningJob) -> str:
 def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_changes_no_row(
     tmp_path: Path, where: Where
 ) -> None:
-    job = job_there(tmp_path / "job", where)
+    job = job_there(tmp_path / "job", where, FEW)
     spec = read_job(job)
     with sessions("tests.long.chaos.driver") as start:
         first = start(job, tmp_path / "first.err")
@@ -151,14 +151,14 @@ def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_chan
     last = without_greeting(first.said())
     lost = rf"{where.address}/ck\S* — must be .*(taken over by process|another job).*"
     assert re.fullmatch(lost, last), last
-    assert rows(spec, tmp_path / "job") != []
+    assert rows(spec, tmp_path / "job", FEW) != []
 
 
 def test_a_job_without_the_jars_for_s3_says_so_whatever_writes_spark_s_files(
     tmp_path: Path, store: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = in_bucket(store, tmp_path, monkeypatch)
-    job = job_there(tmp_path / "job", where)
+    job = job_there(tmp_path / "job", where, FEW)
     with open(job, "a", encoding="utf-8") as file:
         file.write('spark: {"spark.sql.streaming.checkpointFileManagerClass": "org.own.Manager"}\n')
     (tmp_path / "jars").mkdir()
