@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files.hdfs_client import asked
+from spark_pace.io.files.hdfs_client import all_below, asked
 from spark_pace.io.files.place import Opened
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
@@ -74,16 +74,12 @@ class Hdfs:
 
     def _listed(self) -> list[tuple[str, int]]:
         begin = len(self._root) + 1
-
-        def ask(client: Client) -> list[tuple[str, int]]:
-            found = client.list_status(self._root or "/", recursive=True)
-            # of a file this is itself, without a name below it
-            return [(one.path[begin:], one.length) for one in found if not one.isdir and one.path[begin:]]
-
         try:
-            return asked(self._address, self._node, ask)
+            found = all_below(self._address, self._node, self._root or "/")
         except FileNotFoundError:  # it was there when the job began
             return []
+        # of a file this is itself, without a name below it
+        return [(one.path[begin:], one.length) for one in found if not one.isdir and one.path[begin:]]
 
     def _asked_for(self, name: str) -> FileStatus:
         path = f"{self._root}/{name}"

@@ -8,17 +8,19 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from spark_pace.errors import UnfitError
 from spark_pace.io.files import requests
 from spark_pace.io.files.hdfs_failures import failure, is_of_nothing, passes
+from spark_pace.io.files.requests import PAGE
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
 if TYPE_CHECKING:
-    from hdfs_native import Client
+    from hdfs_native import Client, FileStatus
 
 _T = TypeVar("_T")
 _PAUSE_S = 0.5  # before a request is made again
@@ -87,6 +89,39 @@ def asked(
             if not passes(error) or time.monotonic() > until_s:
                 raise failure(shown, error) from None
         threading.Event().wait(_PAUSE_S)
+
+
+def all_below(shown: str, address: str, path: str, patience_s: int = WHILE_RUNNING_S) -> list[FileStatus]:
+    """All that lies below a folder, itself if it is a file.
+
+    It is asked for piece by piece, so that a large folder is not taken for a name node that is silent; where
+    an answer is lost, from the beginning.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    found: list[FileStatus] = []
+    rest: Iterator[FileStatus] | None = None
+    while True:
+        is_next, piece, rest = asked(shown, address, _piece_of(path, rest), patience_s)
+        found = found if is_next else []
+        found += piece
+        if len(piece) < PAGE:
+            return found
+
+
+def _piece_of(
+    path: str, rest: Iterator[FileStatus] | None
+) -> Callable[[Client], tuple[bool, list[FileStatus], Iterator[FileStatus]]]:
+    """Asks for (whether it is the next piece, or again the first one; the piece; what gives those behind)."""
+    going_on = [] if rest is None else [rest]
+
+    def ask(client: Client) -> tuple[bool, list[FileStatus], Iterator[FileStatus]]:
+        is_next = bool(going_on)
+        pieces = going_on.pop() if is_next else iter(client.list_status(path, recursive=True))
+        return is_next, list(islice(pieces, PAGE)), pieces
+
+    return ask
 
 
 def _within(limit_s: float, ask: Callable[[], _T]) -> _T:
