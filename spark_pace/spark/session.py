@@ -83,10 +83,10 @@ def job_session(
 def _runs() -> bool:
     """True if this process has a session. `getActiveSession` sees none that another thread has started."""
     try:
-        SparkSession.active()
+        session = SparkSession.active()
     except PySparkException:
         return False
-    return True
+    return session.sparkContext._jsc is not None  # one that was stopped by its context is still named
 
 
 def build_session(
