@@ -119,6 +119,23 @@ def test_a_try_without_an_answer_writes_nothing_when_it_goes_on_later(
     assert objects.read(path) == (b"new", "6")
 
 
+def test_a_file_that_is_being_written_is_waited_for(hdfs: HdfsServer, folder: StorePath) -> None:
+    place = Hdfs(str(folder))
+    with hdfs.client.create(f"/{folder.key}/x") as file:
+        file.write(b"ab")
+        assert list(place.look("")) == []
+        file.hsync()
+        assert list(place.look("")) == ["x"]
+        told = rf"^{folder}/x — {MUST} a file that is still being written\. Write it under a name that begins"
+        with pytest.raises(SetupError, match=told):
+            HdfsFile(f"{folder}/x", patience_s=1)
+        with ThreadPoolExecutor() as threads:
+            read = threads.submit(lambda: place.open("x").content.read())  # type: ignore[union-attr]
+            file.write(b"cd")
+            file.close()
+            assert read.result(60) == b"abcd"
+
+
 def test_a_folder_of_many_files_is_listed_piece_by_piece(
     hdfs: HdfsServer, folder: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 _PAUSE_S = 0.5  # before a request is made again
 _BYTES_A_SECOND = 1 << 20  # a write that is slower counts as one without an answer
 _SETTINGS = {"dfs.client.failover.max.attempts": "0"}  # else a name node that is gone is asked for minutes
-_Answer = tuple[_T | None, BaseException | None]
+_Answer = tuple[_T | None, Exception | None]
 
 
 class SilentError(OSError):
@@ -135,8 +135,10 @@ def _within(limit_s: float, ask: Callable[[], _T]) -> _T:
     def run() -> None:
         try:
             answers.put((ask(), None))
-        except BaseException as error:
+        except Exception as error:
             answers.put((None, error))
+        except BaseException as error:  # the library is of Rust, whose panic is no exception
+            answers.put((None, RuntimeError(str(error))))
 
     threading.Thread(
         target=run, name="hdfs", daemon=True
