@@ -22,6 +22,7 @@ from spark_pace.spark.internals import (
     has_jvm,
     hush_ends,
     hush_updates,
+    is_stopped,
     make_active,
     require_known,
 )
@@ -86,7 +87,7 @@ def _runs() -> bool:
         session = SparkSession.active()
     except PySparkException:
         return False
-    return session.sparkContext._jsc is not None  # one that was stopped by its context is still named
+    return not is_stopped(session)
 
 
 def build_session(
