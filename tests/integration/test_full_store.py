@@ -111,7 +111,9 @@ def test_a_full_store_ends_the_job_in_one_line_and_room_lets_it_go_on(
     goes_on(spec, tmp_path)
 
 
-@pytest.mark.parametrize(("first", "refused"), REFUSED, ids=["offsets", "commits", "commits of the batch before", "state"])
+@pytest.mark.parametrize(
+    ("first", "refused"), REFUSED, ids=["offsets", "commits", "commits of the batch before", "state"]
+)
 def test_a_file_of_spark_s_that_a_store_has_refused_without_a_word_is_not_missed(
     store: StoreServer,
     proxy: FaultyStore,

@@ -119,6 +119,27 @@ def test_a_try_without_an_answer_writes_nothing_when_it_goes_on_later(
     assert objects.read(path) == (b"new", "6")
 
 
+def test_a_name_service_is_asked_at_its_next_name_node(
+    hdfs: HdfsServer, folder: StorePath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {
+        "dfs.nameservices": "cluster",
+        "dfs.ha.namenodes.cluster": "gone,there",
+        "dfs.namenode.rpc-address.cluster.gone": "127.0.0.1:1",
+        "dfs.namenode.rpc-address.cluster.there": hdfs.address.removeprefix("hdfs://"),
+    }
+    told = [
+        f"<property><name>{key}</name><value>{value}</value></property>" for key, value in settings.items()
+    ]
+    (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{''.join(told)}</configuration>")
+    (tmp_path / "core-site.xml").write_text("<configuration></configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    client_of.cache_clear()
+    path = StorePath.of(f"hdfs://cluster/{folder.key}/x", StoreSettings())
+    objects.write_new(path, b"1")
+    assert objects.read(folder / "x") == objects.read(path) == (b"1", "")
+
+
 def test_a_file_that_is_being_written_is_waited_for(hdfs: HdfsServer, folder: StorePath) -> None:
     place = Hdfs(str(folder))
     with hdfs.client.create(f"/{folder.key}/x") as file:

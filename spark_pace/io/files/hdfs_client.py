@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _PAUSE_S = 0.5  # before a request is made again
 _BYTES_A_SECOND = 1 << 20  # a write that is slower counts as one without an answer
-_SETTINGS = {"dfs.client.failover.max.attempts": "0"}  # else a name node that is gone is asked for minutes
+# how often the library itself asks again, else for minutes where nobody is: a name service its next name node
+_ATTEMPTS = "dfs.client.failover.max.attempts"
+_OF_ONE, _OF_SERVICE = "0", "4"
 _Answer = tuple[_T | None, Exception | None]
 
 
@@ -46,7 +48,8 @@ def client_of(address: str) -> Client:
     except ImportError:
         must, do = "must be installed to reach HDFS", "Run `pip install 'spark-pace[hdfs]'`."
         raise UnfitError(f"hdfs-native — {must}; got no such module. {do}") from None
-    return Client(address, _SETTINGS)
+    is_one = ":" in address.partition("://")[2]
+    return Client(address, {_ATTEMPTS: _OF_ONE if is_one else _OF_SERVICE})
 
 
 def asked(
