@@ -13,6 +13,7 @@ from spark_pace.errors import (
     SEE_TRACE,
     ConfigError,
     EventError,
+    FullStoreError,
     OperatorError,
     RuleError,
     SetupError,
@@ -65,7 +66,7 @@ _SILENT = re.compile(
 _GONE = re.compile(r"UnknownTopicOrPartitionException: ([^.\n]+)")
 _LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$", re.MULTILINE | re.DOTALL)
 _GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
-_CLASSES = (EventError, OperatorError, SetupError, StateError, UnfitError)
+_CLASSES = (EventError, FullStoreError, OperatorError, SetupError, StateError, UnfitError)
 
 
 def as_our_error(

@@ -148,6 +148,11 @@ def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """True if the context of a session was stopped, which is named as the session that runs still."""
+    return spark.sparkContext._jsc is None
+
+
 def make_active(spark: SparkSession) -> None:
     """Make a session the active one; `createDataFrame` makes its own so, whose sources others cannot have."""
     jvm_of(spark).org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)

@@ -22,6 +22,7 @@ from spark_pace.spark.internals import (
     has_jvm,
     hush_ends,
     hush_updates,
+    is_stopped,
     make_active,
     require_known,
 )
@@ -83,10 +84,10 @@ def job_session(
 def _runs() -> bool:
     """True if this process has a session. `getActiveSession` sees none that another thread has started."""
     try:
-        SparkSession.active()
+        session = SparkSession.active()
     except PySparkException:
         return False
-    return True
+    return not is_stopped(session)
 
 
 def build_session(

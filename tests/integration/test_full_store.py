@@ -42,6 +42,7 @@ CODES = {
 REFUSED = [  # PUTs of Spark, and what ends the job behind them
     (r"checkpoint/offsets/1", r"offsets/1|sequence/2"),
     (r"checkpoint/commits/0", r"commits/0|sequence/2"),
+    (r"checkpoint/commits/0", r"commits/0|sequence/3"),
     (r"checkpoint/state/0/1/\d+\.", r"state/0/1/\d+\."),
 ]
 # the first PUT that there is no room for, what it and all others are answered, and the place that is named
@@ -111,7 +112,9 @@ def test_a_full_store_ends_the_job_in_one_line_and_room_lets_it_go_on(
     goes_on(spec, tmp_path)
 
 
-@pytest.mark.parametrize(("first", "refused"), REFUSED, ids=["offsets", "commits", "state"])
+@pytest.mark.parametrize(
+    ("first", "refused"), REFUSED, ids=["offsets", "commits", "commits of the batch before", "state"]
+)
 def test_a_file_of_spark_s_that_a_store_has_refused_without_a_word_is_not_missed(
     store: StoreServer,
     proxy: FaultyStore,

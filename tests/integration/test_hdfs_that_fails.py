@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hdfs_native import Client, FileStatus, FileWriter
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files import objects
+from spark_pace.io.files import hdfs_client, objects
 from spark_pace.io.files.hdfs import Hdfs, HdfsFile
 from spark_pace.io.files.hdfs_client import client_of
 from spark_pace.io.files.store_path import StorePath
@@ -91,6 +93,90 @@ def test_a_server_that_falls_silent_is_not_waited_for_without_end(
     finally:
         hdfs.send(signal.SIGCONT)
     assert objects.read(path) == (b"2", "")
+
+
+def test_a_try_without_an_answer_writes_nothing_when_it_goes_on_later(
+    hdfs: HdfsServer, folder: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, late = folder / "x", threading.Event()
+    first, create = [True], Client.create
+
+    def create_late(client: Client, name: str) -> FileWriter:
+        if first and first.pop():
+            late.wait(60)
+        return create(client, name)
+
+    monkeypatch.setattr(Client, "create", create_late)
+    monkeypatch.setattr(hdfs_client, "AT_START_S", 0.2)
+    objects.replace(path, b"old", "4", patience_s=2)
+    assert not first
+    objects.replace(path, b"new", "5")
+    late.set()
+    for thread in threading.enumerate():
+        if thread.name == "hdfs":
+            thread.join(60)
+    assert [name.rpartition("/")[2] for name in hdfs.files(f"/{path.key}")] == [f"{6:020d}"]
+    assert objects.read(path) == (b"new", "6")
+
+
+def test_a_name_service_is_asked_at_its_next_name_node(
+    hdfs: HdfsServer, folder: StorePath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {
+        "dfs.nameservices": "cluster",
+        "dfs.ha.namenodes.cluster": "gone,there",
+        "dfs.namenode.rpc-address.cluster.gone": "127.0.0.1:1",
+        "dfs.namenode.rpc-address.cluster.there": hdfs.address.removeprefix("hdfs://"),
+    }
+    told = [
+        f"<property><name>{key}</name><value>{value}</value></property>" for key, value in settings.items()
+    ]
+    (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{''.join(told)}</configuration>")
+    (tmp_path / "core-site.xml").write_text("<configuration></configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    client_of.cache_clear()
+    path = StorePath.of(f"hdfs://cluster/{folder.key}/x", StoreSettings())
+    objects.write_new(path, b"1")
+    assert objects.read(folder / "x") == objects.read(path) == (b"1", "")
+
+
+def test_a_file_that_is_being_written_is_waited_for(hdfs: HdfsServer, folder: StorePath) -> None:
+    place = Hdfs(str(folder))
+    with hdfs.client.create(f"/{folder.key}/x") as file:
+        file.write(b"ab")
+        assert list(place.look("")) == []
+        file.hsync()
+        assert list(place.look("")) == ["x"]
+        told = rf"^{folder}/x — {MUST} a file that is still being written\. Write it under a name that begins"
+        with pytest.raises(SetupError, match=told):
+            HdfsFile(f"{folder}/x", patience_s=1)
+        with ThreadPoolExecutor() as threads:
+            read = threads.submit(lambda: place.open("x").content.read())  # type: ignore[union-attr]
+            file.write(b"cd")
+            file.close()
+            assert read.result(60) == b"abcd"
+
+
+def test_a_folder_of_many_files_is_listed_piece_by_piece(
+    hdfs: HdfsServer, folder: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{day}/{hour}" for day in range(3) for hour in range(4)]
+    for name in names:
+        hdfs.put(f"/{folder.key}/{name}", b"1")
+    monkeypatch.setattr(hdfs_client, "PAGE", 4)
+    asked_for: list[str] = []
+    list_status = Client.list_status
+
+    def lost_once(client: Client, path: str, recursive: bool = False) -> Iterator[FileStatus]:
+        asked_for.append(path)
+        for number, one in enumerate(list_status(client, path, recursive)):
+            if number == 6 and len(asked_for) == 1:
+                raise OSError("Connection reset by peer")
+            yield one
+
+    monkeypatch.setattr(Client, "list_status", lost_once)
+    assert sorted(Hdfs(str(folder)).look("")) == names
+    assert asked_for == [f"/{folder.key}"] * 2
 
 
 def test_a_server_that_is_killed_is_asked_again_until_it_is_back(hdfs: HdfsServer, folder: StorePath) -> None:

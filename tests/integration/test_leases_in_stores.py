@@ -23,6 +23,7 @@ from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.claims import claim, mend_notes
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
+from spark_pace.spark.checkpoint.spark_notes import COMMIT
 from spark_pace.watching.subject import Subject
 from tests.support.hdfs_server import HdfsServer
 
@@ -164,6 +165,24 @@ def test_a_claim_that_is_damaged_is_told_and_spark_s_note_stays(remote: StorePat
         file_access.remove(checkpoint.sequence(4))
         with pytest.raises(StateError, match=told):
             mend_notes(checkpoint)
+
+
+@pytest.mark.parametrize(("claimed", "refused"), [(4, 1), (4, 2), (3, 1), (3, 2)])
+def test_a_note_that_a_batch_is_done_is_written_anew_where_the_next_one_has_begun(
+    remote: StorePath, claimed: int, refused: int
+) -> None:
+    checkpoint = Checkpoint(remote)
+    for batch_id in range(4):
+        note = note_of(batch_id)
+        file_access.write(checkpoint.offsets_of(batch_id), note)
+        if batch_id < claimed:
+            claim(checkpoint, batch_id, lambda batch_id, note=note: note)  # type: ignore[misc]
+        if batch_id not in (refused, 3):
+            file_access.write(checkpoint.commit_of(batch_id), COMMIT)
+    mend_notes(checkpoint)
+    assert sorted(file_access.names(checkpoint.commits)) == ["0", "1", "2"]
+    assert file_access.read(checkpoint.commit_of(refused)) == COMMIT
+    assert (checkpoint.last_begun(), checkpoint.last_done()) == (3, 2)
 
 
 def test_files_of_hdfs_that_were_never_finished_are_removed_by_the_next_owner(

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.spark import internals
-from spark_pace.spark.checkpoint.spark_notes import is_commit, is_query
+from spark_pace.spark.checkpoint.spark_notes import COMMIT, is_commit, is_query
 from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, planned_offsets, require_known
 from spark_pace.spark.java.settings import LOCAL_CHECKPOINT, MANAGER
-from spark_pace.spark.session import job_session
+from spark_pace.spark.session import _runs, job_session
 
 pytestmark = pytest.mark.spark
 
@@ -108,6 +108,15 @@ def test_what_a_batch_reads_is_told_from_memory_whatever_its_file_says(spark: Sp
     query.awaitTermination()
     assert len(told) == 1 and told[0][0] == told[0][1]
     assert planned_offsets(spark, 0) is None  # no query runs
+    assert (tmp_path / "checkpoint" / "commits" / "0").read_bytes() == COMMIT
+
+
+def test_a_session_that_was_stopped_by_its_context_does_not_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+):
+    assert _runs()
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)  # as `SparkContext.stop` leaves it
+    assert not _runs()
 
 
 def _start_two(named: dict[str, str]) -> None:

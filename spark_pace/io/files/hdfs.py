@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files.hdfs_client import asked
+from spark_pace.io.files.hdfs_client import all_below, asked
+from spark_pace.io.files.hdfs_failures import OpenFileError
 from spark_pace.io.files.place import Opened
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
@@ -22,7 +23,8 @@ _COPIED = "._COPYING_"  # Hadoop's commands give a file its own name once it is 
 class Hdfs:
     """Implements `Place` for a folder of HDFS.
 
-    Each look lists all, a thousand names by one request.
+    Each look lists all, a thousand names by one request. Files of 0 bytes are left out: one that is being
+    written has no more until its first block is full, or its writer syncs it.
     """
 
     def __init__(self, address: str) -> None:
@@ -47,7 +49,7 @@ class Hdfs:
 
     def look(self, greatest: str) -> Iterator[str]:
         """Yield the names of all files."""
-        self._sizes = {name: size for name, size in self._listed() if is_read(name)}
+        self._sizes = {name: size for name, size in self._listed() if size and is_read(name)}
         yield from self._sizes
 
     def size(self, name: str) -> int:
@@ -74,16 +76,12 @@ class Hdfs:
 
     def _listed(self) -> list[tuple[str, int]]:
         begin = len(self._root) + 1
-
-        def ask(client: Client) -> list[tuple[str, int]]:
-            found = client.list_status(self._root or "/", recursive=True)
-            # of a file this is itself, without a name below it
-            return [(one.path[begin:], one.length) for one in found if not one.isdir and one.path[begin:]]
-
         try:
-            return asked(self._address, self._node, ask)
+            found = all_below(self._address, self._node, self._root or "/")
         except FileNotFoundError:  # it was there when the job began
             return []
+        # of a file this is itself, without a name below it
+        return [(one.path[begin:], one.length) for one in found if not one.isdir and one.path[begin:]]
 
     def _asked_for(self, name: str) -> FileStatus:
         path = f"{self._root}/{name}"
@@ -164,8 +162,10 @@ class HdfsFile(io.RawIOBase):
         self._piece_at = at
 
     def _opened(self, client: Client) -> tuple[tuple[int, int], FileReader]:
-        told = client.get_file_info(self._path)
-        return (told.length, told.modification_time * 1_000_000), client.read(self._path)
+        told, reader = client.get_file_info(self._path), client.read(self._path)
+        if len(reader) != told.length:  # of what was synced the name node tells another length
+            raise OpenFileError("a file that is still being written")
+        return (told.length, told.modification_time * 1_000_000), reader
 
     def _opened_again(self, client: Client) -> FileReader:
         found, reader = self._opened(client)

@@ -8,23 +8,27 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from spark_pace.errors import UnfitError
 from spark_pace.io.files import requests
 from spark_pace.io.files.hdfs_failures import failure, is_of_nothing, passes
+from spark_pace.io.files.requests import PAGE
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
 if TYPE_CHECKING:
-    from hdfs_native import Client
+    from hdfs_native import Client, FileStatus
 
 _T = TypeVar("_T")
 _PAUSE_S = 0.5  # before a request is made again
 _BYTES_A_SECOND = 1 << 20  # a write that is slower counts as one without an answer
-_SETTINGS = {"dfs.client.failover.max.attempts": "0"}  # else a name node that is gone is asked for minutes
-_Answer = tuple[_T | None, BaseException | None]
+# how often the library itself asks again, else for minutes where nobody is: a name service its next name node
+_ATTEMPTS = "dfs.client.failover.max.attempts"
+_OF_ONE, _OF_SERVICE = "0", "4"
+_Answer = tuple[_T | None, Exception | None]
 
 
 class SilentError(OSError):
@@ -44,7 +48,8 @@ def client_of(address: str) -> Client:
     except ImportError:
         must, do = "must be installed to reach HDFS", "Run `pip install 'spark-pace[hdfs]'`."
         raise UnfitError(f"hdfs-native — {must}; got no such module. {do}") from None
-    return Client(address, _SETTINGS)
+    is_one = ":" in address.partition("://")[2]
+    return Client(address, {_ATTEMPTS: _OF_ONE if is_one else _OF_SERVICE})
 
 
 def asked(
@@ -89,6 +94,39 @@ def asked(
         threading.Event().wait(_PAUSE_S)
 
 
+def all_below(shown: str, address: str, path: str, patience_s: int = WHILE_RUNNING_S) -> list[FileStatus]:
+    """All that lies below a folder, itself if it is a file.
+
+    It is asked for piece by piece, so that a large folder is not taken for a name node that is silent; where
+    an answer is lost, from the beginning.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    found: list[FileStatus] = []
+    rest: Iterator[FileStatus] | None = None
+    while True:
+        is_next, piece, rest = asked(shown, address, _piece_of(path, rest), patience_s)
+        found = found if is_next else []
+        found += piece
+        if len(piece) < PAGE:
+            return found
+
+
+def _piece_of(
+    path: str, rest: Iterator[FileStatus] | None
+) -> Callable[[Client], tuple[bool, list[FileStatus], Iterator[FileStatus]]]:
+    """Asks for (whether it is the next piece, or again the first one; the piece; what gives those behind)."""
+    going_on = [] if rest is None else [rest]
+
+    def ask(client: Client) -> tuple[bool, list[FileStatus], Iterator[FileStatus]]:
+        is_next = bool(going_on)
+        pieces = going_on.pop() if is_next else iter(client.list_status(path, recursive=True))
+        return is_next, list(islice(pieces, PAGE)), pieces
+
+    return ask
+
+
 def _within(limit_s: float, ask: Callable[[], _T]) -> _T:
     """What a request gives, if it gives that in time.
 
@@ -100,8 +138,10 @@ def _within(limit_s: float, ask: Callable[[], _T]) -> _T:
     def run() -> None:
         try:
             answers.put((ask(), None))
-        except BaseException as error:
+        except Exception as error:
             answers.put((None, error))
+        except BaseException as error:  # the library is of Rust, whose panic is no exception
+            answers.put((None, RuntimeError(str(error))))
 
     threading.Thread(
         target=run, name="hdfs", daemon=True

@@ -31,6 +31,10 @@ _KINDS: dict[str, type[SetupError]] = {
 }
 
 
+class OpenFileError(OSError):
+    """A file is being written, so that not all of it can be read."""
+
+
 def is_of_nothing(error: Exception) -> bool:
     """True if there is nothing of that name, because what is called as its folder is a file."""
     return "(is not a directory)" in str(error)
@@ -50,6 +54,8 @@ def failure(address: str, error: Exception) -> SetupError:
     kind: type[SetupError] = SetupError
     if name and name in _DO:
         kind, do = _KINDS.get(name, SetupError), _DO[name]
+    elif isinstance(error, OpenFileError):
+        do = "Write it under a name that begins with a dot, rename it then, and start the job again."
     elif _OF_DATA_NODES.search(str(error)):
         do = "Start data nodes that have room, and then the job again."
     elif passes(error):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from spark_pace.io.files.hdfs import PIECE_BYTES, HdfsFile
-from spark_pace.io.files.hdfs_client import asked
+from spark_pace.io.files.hdfs_client import all_below, asked
 from spark_pace.io.files.objects import OtherObjectError
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
@@ -142,29 +142,31 @@ def remove_all(bucket: StorePath, paths: list[StorePath]) -> None:
 
 def remove_unfinished(folder: StorePath) -> None:
     """Remove the files below a folder that were never finished. A writer that was stopped writes anew."""
-
-    def ask(client: Client) -> None:
-        found = [one.path for one in client.list_status(_name(folder), recursive=True) if not one.isdir]
-        for path in found:
-            if _UNFINISHED.fullmatch(path.rpartition("/")[2]):
-                client.delete(path)
-
     with suppress(FileNotFoundError):
-        _asked(folder, ask)
+        for one in all_below(str(folder), folder.bucket, _name(folder)):
+            if not one.isdir and _UNFINISHED.fullmatch(one.path.rpartition("/")[2]):
+                remove(StorePath(folder.bucket, one.path[1:], folder.settings))
 
 
 def _put(path: StorePath, content: bytes, patience_s: int, overwrite: bool) -> None:
-    """Write a file under a hidden name, and rename it."""
+    """Write a file under a hidden name, and rename it.
+
+    A try that had no answer may go on at any time, and must then put nothing in place of what came later. So
+    each try renames only while it is the last one, and a later one removes the hidden files of those before.
+    """
     tried: list[str] = []
 
     def ask(client: Client) -> None:
-        for earlier in tried:  # its renaming may come yet, and must not be done any more
-            client.delete(earlier)
         hidden = _name(path.parent / f".{path.name}.{uuid.uuid4().hex}")
         tried.append(hidden)
+        for earlier in tried[:-1]:
+            client.delete(earlier)
         try:
             with client.create(hidden) as file:
                 file.write(content)
+            if hidden != tried[-1]:
+                client.delete(hidden)
+                return
             client.rename(hidden, _name(path), overwrite)
         except (FileNotFoundError, FileExistsError) as error:
             # another try was done whose answer was lost, or another process was faster
@@ -180,6 +182,8 @@ def _put(path: StorePath, content: bytes, patience_s: int, overwrite: bool) -> N
         _asked(path, ask, patience_s, len(content))
     except FileExistsError:
         raise OtherObjectError from None
+    finally:
+        tried.append("")  # no try may be done from now on
 
 
 def _last(client: Client, path: StorePath) -> tuple[bytes, str] | None:

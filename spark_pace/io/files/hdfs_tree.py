@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from spark_pace.io.files.hdfs import HdfsFile, parted
-from spark_pace.io.files.hdfs_client import asked
+from spark_pace.io.files.hdfs_client import all_below, asked
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 from spark_pace.io.files.tree import Stamp
 
@@ -45,12 +45,8 @@ class HdfsTree:
     def sizes(self, names: list[str]) -> dict[str, int]:
         """The sizes of all files, a thousand by one request."""
         begin = len(self._root) + 1
-
-        def ask(client: Client) -> dict[str, int]:
-            found = client.list_status(self._root or "/", recursive=True)
-            return {one.path[begin:]: one.length for one in found if not one.isdir}
-
-        return self._asked("", ask) if names else {}
+        found = all_below(self._address, self._node, self._root or "/", self._patience_s) if names else []
+        return {one.path[begin:]: one.length for one in found if not one.isdir}
 
     def stamp(self, name: str) -> Stamp | None:
         """The time of change, in nanoseconds, and the size of a file."""

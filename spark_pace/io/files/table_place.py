@@ -90,7 +90,7 @@ class TablePlace:
         }
 
     def files(self) -> Tree:
-        """The files of the table that is there. HDFS is reached by delta-rs alone."""
+        """The files of the table that is there. What is at `viewfs` is reached by delta-rs alone."""
         return tree_of(self.address, self.settings, self.patience_s)
 
     def found(self, version: int | None = None) -> DeltaTable | None:

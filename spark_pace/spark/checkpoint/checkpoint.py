@@ -214,7 +214,7 @@ class Checkpoint:
 
     def claimed(self) -> list[int]:
         """In a store: the batches that are claimed, without those that are long done; in any order."""
-        return [int(name) for name in file_access.names(self.claim_of(0).parent)]
+        return [int(name) for name in file_access.names(self.claim_of(0).parent) if name.isdigit()]
 
     def offsets_digest(self, batch_id: int) -> str:
         """A checksum of Spark's note of what a batch reads; in a store, of the note as it was claimed."""

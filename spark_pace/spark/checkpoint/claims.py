@@ -55,20 +55,21 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
 def mend_notes(checkpoint: Checkpoint) -> None:
     """Write Spark's notes of the last batches anew, where another job has changed them or they are missing.
 
-    Where a store refuses one, Spark goes on as if it were there (`spark_states`). A batch is only claimed
-    once the batch before it is done.
+    Where a store refuses one, Spark goes on as if it were there (`spark_states`). A batch only begins once
+    the batch before it is done. The notes of the last two that are done are needed; a third may be under way.
 
     Raises:
         StateError: what was claimed is damaged.
     """
     if not isinstance(checkpoint.path, StorePath):
         return
-    claimed = checkpoint.claimed()
-    last = sorted({*checkpoint.begun(), *claimed})[-2:]
-    for batch_id in last:
+    last = sorted({*checkpoint.begun(), *checkpoint.claimed()})[-3:]
+    for batch_id in last[-2:]:
         _mend_offsets(checkpoint, batch_id)
-    if len(last) == 2 and last[1] in claimed and file_access.read(checkpoint.commit_of(last[0])) is None:
-        file_access.write(checkpoint.commit_of(last[0]), COMMIT)
+    done = file_access.names(checkpoint.commits)
+    for batch_id in last[:-1]:
+        if str(batch_id) not in done:
+            file_access.write(checkpoint.commit_of(batch_id), COMMIT)
 
 
 def _mend_offsets(checkpoint: Checkpoint, batch_id: int) -> None:

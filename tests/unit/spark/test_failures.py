@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_pace.errors import SetupError, StateError, UnfitError
+from spark_pace.errors import FullStoreError, SetupError, StateError, UnfitError
 from spark_pace.io.files.store_path import StorePath
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.spark.failures import as_our_error
@@ -134,6 +134,12 @@ def test_a_full_store_is_told_as_such(told: str, code: str) -> None:
         f"is full, or over its quota ({code}). Make room there, or raise the quota, and start the job again: "
         "it goes on where it stopped."
     )
+
+
+def test_a_full_store_that_a_task_tells_of_is_told_as_such() -> None:
+    told = "s3a://flights/x — must be in a store that has room; got one that is full. Make room."
+    error = as_our_error(Raised(f"{STREAM}spark_pace.errors.FullStoreError: {told}"), IN_A_STORE)
+    assert isinstance(error, FullStoreError) and error.may_pass and str(error) == told
 
 
 def test_a_state_that_has_lost_a_file_is_told_as_damage() -> None:
