@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spark_pace.errors import SetupError, UnfitError
 from spark_pace.io.files.hdfs_client import all_below, asked
 from spark_pace.io.files.hdfs_failures import OpenFileError
-from spark_pace.io.files.place import Opened
+from spark_pace.io.files.place import Opened, SoughtFile
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
 if TYPE_CHECKING:
@@ -76,19 +75,29 @@ class Hdfs:
 
     def _listed(self) -> list[tuple[str, int]]:
         begin = len(self._root) + 1
-        try:
-            found = all_below(self._address, self._node, self._root or "/")
-        except FileNotFoundError:  # it was there when the job began
-            return []
+        while True:
+            try:
+                found = all_below(self._address, self._node, self._root or "/")
+                break
+            except FileNotFoundError:  # the folder, or one below it, was there a moment ago
+                if not self._is_there():
+                    return []
         # of a file this is itself, without a name below it
         return [(one.path[begin:], one.length) for one in found if not one.isdir and one.path[begin:]]
+
+    def _is_there(self) -> bool:
+        try:
+            asked(self._address, self._node, lambda client: client.get_file_info(self._root or "/"))
+        except FileNotFoundError:
+            return False
+        return True
 
     def _asked_for(self, name: str) -> FileStatus:
         path = f"{self._root}/{name}"
         return asked(self.shown(name), self._node, lambda client: client.get_file_info(path))
 
 
-class HdfsFile(io.RawIOBase):
+class HdfsFile(SoughtFile):
     """A file of HDFS; a small one is read whole at once, and another one in pieces.
 
     All bytes are of the file that was there when it was opened.
@@ -107,24 +116,6 @@ class HdfsFile(io.RawIOBase):
         self.size, self.changed_ns = found[0]
         self._reader: FileReader | None = found[1]
         self._piece, self._piece_at = b"", 0
-        self._at = 0
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always true."""
-        return True
-
-    def tell(self) -> int:
-        """Where the next byte is read."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Read on at another place."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
-        return self._at
 
     def readinto(self, buffer: Buffer) -> int:
         """Read as many bytes as fit, or as there are."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import RawIOBase
+from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from typing import Protocol
 
 LOOKED_AT_ALL_S = 60  # a place may leave out what is known or seems unchanged, for so long
@@ -27,6 +27,30 @@ class Opened:
     content: str | RawIOBase
     size: int
     changed_ns: int
+
+
+class SoughtFile(RawIOBase):
+    """A file of `size` bytes, of which any part may be read next: its `readinto` reads on at `_at`."""
+
+    size: int
+    _at = 0
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always true."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        """Read on at another place."""
+        self._at = offset + {SEEK_SET: 0, SEEK_CUR: self._at, SEEK_END: self.size}[whence]
+        return self._at
 
 
 class Place(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import obstore
 
 from spark_pace.io.files.client import asked, listed, store_of, told
-from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened
+from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened, SoughtFile
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S, StoreSettings
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Store:
         return store_of(self._address, self._settings, WHILE_RUNNING_S)
 
 
-class StoreFile(io.RawIOBase):
+class StoreFile(SoughtFile):
     """An object that is read from its begin by one request; what is read elsewhere, by a request each time.
 
     A small object is read whole by the first one. All bytes are of the object that was there when it was
@@ -111,24 +110,6 @@ class StoreFile(io.RawIOBase):
         self._pieces: Iterator[bytes] | None = None
         self._piece = memoryview(b"")  # came by the first request, and begins at `_came`
         self._came = 0
-        self._at = 0
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always true."""
-        return True
-
-    def tell(self) -> int:
-        """Where the next byte is read."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Read on at another place."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
-        return self._at
 
     def readinto(self, buffer: Buffer) -> int:
         """Read as many bytes as fit, or as there are."""
