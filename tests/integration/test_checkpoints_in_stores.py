@@ -15,8 +15,10 @@ from typing import Any
 import obstore
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from examples.cluster.store_server import SECRET, StoreServer
+from jobs import run
 from spark_pace.io.query import read_table
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
@@ -57,11 +59,15 @@ def in_bucket(store: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return Where(f"s3a://{name}", lambda name, content: obstore.put(bucket, name, content))
 
 
-@pytest.fixture(params=["store", "hdfs"])
+@pytest.fixture(params=["store", pytest.param("hdfs", marks=pytest.mark.long)])
 def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
     if request.param == "store":
         return in_bucket(request.getfixturevalue("store"), tmp_path, monkeypatch)
-    server: HdfsServer = request.getfixturevalue("hdfs")
+    return on_hdfs(request.getfixturevalue("hdfs"), tmp_path)
+
+
+def on_hdfs(server: HdfsServer, tmp_path: Path) -> Where:
+    """A new folder."""
     folder = f"/{tmp_path.name}"
     address = f"{server.address}{folder}"
     return Where(address, lambda name, content: server.put(f"{folder}/{name}", content), f"{address}/out")
@@ -152,6 +158,15 @@ def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_chan
     lost = rf"{where.address}/ck\S* — must be .*(taken over by process|another job).*"
     assert re.fullmatch(lost, last), last
     assert rows(spec, tmp_path / "job", FEW) != []
+
+
+@pytest.mark.spark
+def test_a_job_on_hdfs_writes_the_rows_of_a_local_one(
+    tmp_path: Path, spark: SparkSession, hdfs: HdfsServer
+) -> None:
+    job = job_there(tmp_path / "job", on_hdfs(hdfs, tmp_path), FEW)
+    assert run.main([os.fspath(job)]) == 0
+    assert rows(read_job(job), tmp_path / "job", FEW) != []
 
 
 def test_a_job_without_the_jars_for_s3_says_so_whatever_writes_spark_s_files(

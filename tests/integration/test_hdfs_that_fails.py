@@ -12,7 +12,7 @@ import pytest
 from hdfs_native import Client, FileStatus, FileWriter
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files import hdfs_client, objects
+from spark_pace.io.files import hdfs, hdfs_client, hdfs_objects, objects
 from spark_pace.io.files.hdfs import Hdfs, HdfsFile
 from spark_pace.io.files.hdfs_client import client_of
 from spark_pace.io.files.store_path import StorePath
@@ -51,8 +51,10 @@ def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_an_address_without_a_name_node_is_told_in_one_line(
-    address: str, got: str, kind: type[SetupError]
+    address: str, got: str, kind: type[SetupError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for module in (hdfs, hdfs_objects):
+        monkeypatch.setattr(module, "AT_START_S", 1)
     path = StorePath.of(address, StoreSettings())
     for ask in (Hdfs(address).require, checkpoint_lock(Checkpoint(path)).__enter__):
         with pytest.raises(SetupError, match=rf"^{address} — {MUST} {got}") as caught:
