@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spark_pace.errors import SetupError, UnfitError
 from spark_pace.io.files.hdfs_client import all_below, asked
 from spark_pace.io.files.hdfs_failures import OpenFileError
-from spark_pace.io.files.place import Opened, SoughtFile
+from spark_pace.io.files.place import Opened, SoughtFile, is_read
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
 
 if TYPE_CHECKING:
@@ -38,17 +38,13 @@ class Hdfs:
 
     def require(self) -> None:
         """Ask for the folder."""
-        try:
-            asked(
-                self._address, self._node, lambda client: client.get_file_info(self._root or "/"), AT_START_S
-            )
-        except FileNotFoundError:
+        if not self._is_there(AT_START_S):
             must, got = "must be a folder or a file on HDFS", "no such folder"
-            raise UnfitError(f"{self._address} — {must}; got {got}. Make it, or correct the path.") from None
+            raise UnfitError(f"{self._address} — {must}; got {got}. Make it, or correct the path.")
 
     def look(self, greatest: str) -> Iterator[str]:
         """Yield the names of all files."""
-        self._sizes = {name: size for name, size in self._listed() if size and is_read(name)}
+        self._sizes = {name: size for name, size in self._listed() if size and _is_whole(name)}
         yield from self._sizes
 
     def size(self, name: str) -> int:
@@ -80,14 +76,15 @@ class Hdfs:
                 found = all_below(self._address, self._node, self._root or "/")
                 break
             except FileNotFoundError:  # the folder, or one below it, was there a moment ago
-                if not self._is_there():
+                if not self._is_there(WHILE_RUNNING_S):
                     return []
         # of a file this is itself, without a name below it
         return [(one.path[begin:], one.length) for one in found if not one.isdir and one.path[begin:]]
 
-    def _is_there(self) -> bool:
+    def _is_there(self, patience_s: int) -> bool:
+        folder = self._root or "/"
         try:
-            asked(self._address, self._node, lambda client: client.get_file_info(self._root or "/"))
+            asked(self._address, self._node, lambda client: client.get_file_info(folder), patience_s)
         except FileNotFoundError:
             return False
         return True
@@ -173,6 +170,6 @@ def parted(address: str) -> tuple[str, str]:
     return f"{scheme}://{host}", f"/{path}" if path else ""
 
 
-def is_read(name: str) -> bool:
-    """False for names of which a part begins with . or _, and for a file that is being copied there."""
-    return not name.endswith(_COPIED) and not any(part[:1] in (".", "_") for part in name.split("/"))
+def _is_whole(name: str) -> bool:
+    """False for names that are left out, and for a file that is being copied there."""
+    return is_read(name) and not name.endswith(_COPIED)

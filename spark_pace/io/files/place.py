@@ -53,6 +53,11 @@ class SoughtFile(RawIOBase):
         return self._at
 
 
+def is_read(name: str) -> bool:
+    """False for names of which a part begins with . or _, as Spark's own files do."""
+    return not any(part[:1] in (".", "_") for part in name.split("/"))
+
+
 class Place(Protocol):
     """The files below a folder or a prefix. Each has a name: its path below there, with ``/`` in it.
 

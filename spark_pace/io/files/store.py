@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import obstore
 
 from spark_pace.io.files.client import asked, listed, store_of, told
-from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened, SoughtFile
+from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened, SoughtFile, is_read
 from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S, StoreSettings
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Store:
         objects = 0
         for found in listed(self._address, self._store, behind=behind):
             objects += 1
-            if found["size"] and _is_read(found["path"]):
+            if found["size"] and found["path"] and is_read(found["path"]):
                 self._sizes[found["path"]] = found["size"]
                 yield found["path"]
         if not behind:
@@ -146,8 +146,3 @@ class StoreFile(SoughtFile):
         return asked(
             self._shown, lambda: memoryview(obstore.get(self._store, self._name, options=options).bytes())
         )
-
-
-def _is_read(name: str) -> bool:
-    """False for names of which a part begins with . or _, as Spark's own files do; and for no name."""
-    return bool(name) and not any(part[:1] in (".", "_") for part in name.split("/"))

@@ -38,6 +38,11 @@ class StorePath:
         return replace(self, key=f"{self.key}/{name}" if self.key else name)
 
     @property
+    def is_in_s3(self) -> bool:
+        """True for a path in S3, or in what speaks like it."""
+        return self.bucket.startswith("s3a://")
+
+    @property
     def is_on_hdfs(self) -> bool:
         """True for a path of HDFS, whose bucket is a name node."""
         return self.bucket.startswith(HDFS)

@@ -28,7 +28,7 @@ def require_states(checkpoint: Checkpoint, batch_id: int, slots: int) -> None:
         SetupError: one is not there.
     """
     path = checkpoint.path / "state" / "0"
-    if not isinstance(path, StorePath) or not path.bucket.startswith("s3a://"):
+    if not isinstance(path, StorePath) or not path.is_in_s3:
         return
     from spark_pace.io.files.store import Store
 

@@ -40,7 +40,7 @@ def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[
         return {}, {}
     if checkpoint.is_on_hdfs:
         return {MANAGER: RENAMING_FILE_MANAGER, **_UNCHECKED}, {}
-    if not checkpoint.bucket.startswith("s3a://"):
+    if not checkpoint.is_in_s3:
         return {MANAGER: RENAMING_FILE_MANAGER}, {}
     reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
     if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
@@ -65,7 +65,7 @@ def require_store_jars(spark: SparkSession, checkpoint: AnyPath) -> None:
     Raises:
         UnfitError: it lacks jars.
     """
-    if not isinstance(checkpoint, StorePath) or not checkpoint.bucket.startswith("s3a://"):
+    if not isinstance(checkpoint, StorePath) or not checkpoint.is_in_s3:
         return
     is_ours = spark.conf.get(MANAGER, None) == STORE_FILE_MANAGER  # a job may name another one
     for name in (S3A_CLASS, STORE_FILE_MANAGER) if is_ours else (S3A_CLASS,):
