@@ -10,6 +10,7 @@ import pytest
 from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.rule import Rule
 from tests.support.golden_cases import GoldenCase, golden_cases
 from tests.support.results import from_core, table_of
 
@@ -19,14 +20,13 @@ def test_the_core_gives_the_golden_matches(case: GoldenCase, tmp_path: Path) -> 
     rule = case.load_rule(tmp_path)
     result = run(build_plan([rule], order=OrderSpec(3_600_000_000)), [table_of(rule, case.events)])
     assert case.said_of(from_core(rule, result.matches)) == case.expected()
+    assert case.said_of(from_core(rule, found_event_by_event(case, rule))) == case.expected()
 
 
-@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
-def test_the_core_gives_them_event_by_event(case: GoldenCase, tmp_path: Path) -> None:
-    rule = case.load_rule(tmp_path)
+def found_event_by_event(case: GoldenCase, rule: Rule) -> pa.Table:
+    """The matches of a run whose every batch is one event, in the order of event time."""
     local = LocalRun(build_plan([rule], order=OrderSpec(), slots=2, buckets=2, lanes=3, least_lane_rows=1))
     in_order = sorted(case.events, key=lambda event: event.time)
     steps = [local.step(table_of(rule, [event])) for event in in_order]
     steps.append(local.step(None, finish=True))
-    matches = pa.concat_tables([step.matches for step in steps])
-    assert case.said_of(from_core(rule, matches)) == case.expected()
+    return pa.concat_tables([step.matches for step in steps])
