@@ -31,10 +31,12 @@ OF_ONE_BROKER = (
 # the slowest files, slowest first: one that began last would keep a worker busy while others have nothing
 FIRST = (
     *OF_ONE_BROKER,
-    *("test_cluster", "test_kills", "test_soak", "test_ended_processes", "test_shared_sinks"),
+    *("test_checkpoints_in_stores", "test_cluster", "test_kills", "test_soak", "test_ended_processes"),
+    *("test_full_store", "test_changed_settings", "test_delta_source", "test_golden_cases", "test_wheel"),
     *("test_interrupted_jobs", "test_table", "test_full_disk", "test_clock", "test_costly_rules"),
-    "test_bench_command",
+    *("test_bench_command", "test_alerts_in_spark", "test_damaged_checkpoints", "test_hdfs_that_fails"),
     *("test_house", "test_job", "test_changed_rules_in_spark", "test_poison", "test_forgetting_at_random"),
+    *("test_row_patterns_at_random", "test_shared_sinks", "test_levels_in_spark", "test_leases_in_stores"),
     *("test_levels_at_random_in_spark", "test_tutorial_with_jobs"),
 )
 
@@ -96,6 +98,7 @@ def spark() -> Iterator[SparkSession]:
                 "spark.sql.shuffle.partitions": "2",
                 "spark.default.parallelism": "2",
             },
+            quick=True,
         )
     yield session
     session.stop()

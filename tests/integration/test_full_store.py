@@ -39,12 +39,14 @@ CODES = {
     OF_MINIO: "XMinioStorageFull",
     OF_MINIO_QUOTA: "XMinioAdminBucketQuotaExceeded",
 }
-REFUSED = [  # PUTs of Spark, and what ends the job behind them
-    (r"checkpoint/offsets/1", r"offsets/1|sequence/2"),
-    (r"checkpoint/commits/0", r"commits/0|sequence/2"),
-    (r"checkpoint/commits/0", r"commits/0|sequence/3"),
-    (r"checkpoint/state/0/1/\d+\.", r"state/0/1/\d+\."),
-]
+# by what is missing: PUTs of Spark, and what ends the job behind them
+REFUSED = {
+    "offsets": (r"checkpoint/offsets/1", r"offsets/1|sequence/2"),
+    "commits": (r"checkpoint/commits/0", r"commits/0|sequence/2"),
+    "commits of the batch before": (r"checkpoint/commits/0", r"commits/0|sequence/3"),
+    "state": (r"checkpoint/state/0/1/\d+\.", r"state/0/1/\d+\."),
+}
+LONG = ("offsets", "commits")
 # the first PUT that there is no room for, what it and all others are answered, and the place that is named
 MOMENTS = [
     ("checkpoint/.lock", OF_CEPH, "checkpoint/.lock"),
@@ -113,7 +115,11 @@ def test_a_full_store_ends_the_job_in_one_line_and_room_lets_it_go_on(
 
 
 @pytest.mark.parametrize(
-    ("first", "refused"), REFUSED, ids=["offsets", "commits", "commits of the batch before", "state"]
+    ("first", "refused"),
+    [
+        pytest.param(*puts, id=name, marks=pytest.mark.long if name in LONG else ())
+        for name, puts in REFUSED.items()
+    ],
 )
 def test_a_file_of_spark_s_that_a_store_has_refused_without_a_word_is_not_missed(
     store: StoreServer,

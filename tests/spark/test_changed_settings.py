@@ -133,7 +133,7 @@ class Unfinished:
         return folder / "job", self.kept.copied(folder / "job")
 
 
-@pytest.fixture(scope="module", params=[*CASES, IN_STORE])
+@pytest.fixture(scope="module", params=[*CASES, pytest.param(IN_STORE, marks=pytest.mark.long)])
 def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unfinished:
     folder = tmp_path_factory.mktemp("job")
     case, kept = request.param, Kept(folder)
