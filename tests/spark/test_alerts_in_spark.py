@@ -98,6 +98,11 @@ def only_events(spec: JobSpec) -> JobSpec:
     return spec
 
 
+@pytest.mark.parametrize(
+    "kept",
+    ["folder", pytest.param("store", marks=[pytest.mark.in_store, pytest.mark.long])],
+    indirect=True,
+)
 def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_marks_it(
     tmp_path: Path, server: Server, kept: Kept
 ) -> None:
