@@ -22,12 +22,14 @@ _DO = {
     "AccessControlException": "Name a user who may by HADOOP_USER_NAME, or change the rights of the folder.",
     "NSQuotaExceededException": "Remove files, or raise the quota, and start the job again.",
     "DSQuotaExceededException": "Make room, or raise the quota, and start the job again.",
+    "InvalidPathException": "Correct the address.",
     "SafeModeException": "Wait until the name node has left its safe mode, and start the job again.",
 }
 _KINDS: dict[str, type[SetupError]] = {
     "AccessControlException": UnfitError,
     "NSQuotaExceededException": FullStoreError,
     "DSQuotaExceededException": FullStoreError,
+    "InvalidPathException": UnfitError,
 }
 
 
@@ -62,6 +64,8 @@ def failure(address: str, error: Exception) -> SetupError:
         do = "Start the name node, or correct the host and the port."
     elif _OF_THE_ADDRESS.match(str(error)):
         kind, do = UnfitError, "Add the port, or name the service in the files of HADOOP_CONF_DIR."
+    elif name:
+        kind, do = UnfitError, "Correct the address, or the cause, which the name node's log may tell."
     else:
         kind, do = UnfitError, "Correct the address."
     return kind(f"{address} — {must}; got: {got}. {do}")

@@ -25,6 +25,7 @@ SPACE = (
     'exceeded: quota = 10 B = 10 B but diskspace consumed = 134217729 B = 128.00 MB\\n\\tat org.apache.X")'
 )
 COLON = 'RPCError("org.apache.hadoop.fs.InvalidPathException", "Invalid path name /a/b/x:y\\n\\tat org.X")'
+BUG = 'RPCError("java.lang.NullPointerException", "null\\n\\tat org.apache.hadoop.hdfs.X")'
 DATA = 'DataTransferError("All DataNodes failed: [DatanodeInfoProto { ip_addr: \\"127.0.0.1\\" }]")'
 WHO = "Name a user who may by HADOOP_USER_NAME, or change the rights of the folder."
 NODE = "Start the name node, or correct the host and the port."
@@ -67,6 +68,13 @@ NODE = "Start the name node, or correct the host and the port."
             UnfitError,
             False,
             "InvalidPathException: Invalid path name /a/b/x:y. Correct the address.",
+        ),
+        (
+            RuntimeError(BUG),
+            UnfitError,
+            False,
+            "NullPointerException: null. Correct the address, or the cause, which the name node's log may "
+            "tell.",
         ),
         (
             RuntimeError(DATA),
