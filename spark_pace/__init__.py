@@ -189,8 +189,8 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
         Its rows, in no order. `matches` has the columns of `Matches`. `late` has `event_time`
         (timestamp[us, UTC]), `lateness_us` and `offset` (int64), `source`, `reason` and `event` (string, the
         last as JSON). `quarantine` has `kind`, `reason`, `source`, `rule` and `key` (string), `offset`,
-        `selection_id` and `batch_id` (int64), and `raw` (binary). `metrics` has a row for each batch, `rule_changes`
-        one for each change of the rules, see docs/operations.md.
+        `selection_id` and `batch_id` (int64), and `raw` (binary). `metrics` has a row for each batch,
+        `rule_changes` one for each change of the rules, see docs/operations.md.
 
     Raises:
         ConfigError: there is no such table or column, or an argument is of another kind.
