@@ -188,9 +188,9 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
     Returns:
         Its rows, in no order. `matches` has the columns of `Matches`. `late` has `event_time`
         (timestamp[us, UTC]), `lateness_us` and `offset` (int64), `source`, `reason` and `event` (string, the
-        last as JSON). `quarantine` has `kind`, `reason`, `source`, `rule` and `key` (string), `offset` and
-        `selection_id` (int64), and `raw` (binary). `metrics` has a row for each batch, `rule_changes`
-        one for each change of the rules, see docs/operations.md.
+        last as JSON). `quarantine` has `kind`, `reason`, `source`, `rule` and `key` (string), `offset`,
+        `selection_id` and `batch_id` (int64), and `raw` (binary). `metrics` has a row for each batch,
+        `rule_changes` one for each change of the rules, see docs/operations.md.
 
     Raises:
         ConfigError: there is no such table or column, or an argument is of another kind.
@@ -247,8 +247,8 @@ def create_views(spark: SparkSession, out: str | Path, rules: Rules = ()) -> tup
         rules: as of `replay`; each gets a view of its matches under its own name, with its own fields.
 
     Returns:
-        The names of the views: `matches`, `late`, `quarantine` and `metrics`, with the columns that
-        `read_table` tells of, then those of the rules.
+        The names of the views: `matches`, `late`, `quarantine`, `metrics` and `rule_changes`, with the
+        columns that `read_table` tells of, then those of the rules.
 
     Raises:
         ConfigError: `out` has no tables of a job, or an argument is of another kind.

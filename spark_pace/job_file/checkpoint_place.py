@@ -1,4 +1,4 @@
-"""Where the checkpoint of a job lies: a folder of this machine, or a prefix in an object store."""
+"""Where the checkpoint of a job lies: a folder of this machine, or in a store or on HDFS."""
 
 from __future__ import annotations
 

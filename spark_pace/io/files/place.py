@@ -1,4 +1,4 @@
-"""The one face of files, whether they lie in a folder or in an object store.
+"""The one face of files, whether they lie in a folder, in an object store or on HDFS.
 
 Spark's process for sources lists files by it, so this folder imports neither pyarrow nor the core.
 """

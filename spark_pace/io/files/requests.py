@@ -1,6 +1,6 @@
-"""Counts the requests to object stores that this process asks obstore for.
+"""Counts the requests to object stores and HDFS that this process asks the libraries for them to make.
 
-Where the library repeats one that has failed, that is not known here.
+Where a library itself repeats one that has failed, that is not known here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads, writes, lists and removes the files of a checkpoint; no other module does.
 
-They lie on a disk or in an object store: the two modules in `files` have the same functions. A file is
-complete or absent, whenever the process or the machine stops; only `append` may leave a part of what it adds
-on a disk. Locks are elsewhere (`spark_pace.spark.checkpoint.lock` and `lease`).
+They lie on a disk, or in an object store or on HDFS: the two modules in `files` have the same functions. A
+file is complete or absent, whenever the process or the machine stops; only `append` may leave a part of what
+it adds on a disk. Locks are elsewhere (`spark_pace.spark.checkpoint.lock` and `lease`).
 
 Small files hold a JSON object with a checksum of itself, because a changed digit would otherwise go
 unnoticed. This module imports little, because Spark's process for sources imports it.

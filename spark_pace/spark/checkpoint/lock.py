@@ -28,7 +28,7 @@ _TRIES = 5
 def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> Iterator[Lease | None]:
     """Hold the checkpoint's lock inside the block; the kernel releases it however the process ends.
 
-    In an object store there is a lease instead, which is given to the block.
+    In an object store and on HDFS there is a lease instead, which is given to the block.
 
     A job whose process was killed leaves a JVM behind, which holds a second lock until it ends (see
     `spark_pace.spark.java.jvm`). The next job waits for that.

@@ -1,4 +1,4 @@
-"""The input from the files of a folder, or of a prefix in an object store."""
+"""The input from the files of a folder, on a disk or on HDFS, or of a prefix in an object store."""
 
 from __future__ import annotations
 

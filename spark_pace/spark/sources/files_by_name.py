@@ -111,7 +111,7 @@ def late_rows(
         files: (index in the order of files, name, frontier before it) of each file.
         read: reads a file, in a task; it must be picklable.
     """
-    # from tuples: a driver on a worker of a standalone cluster may not use Arrow (`docs/cluster.md`)
+    # from tuples: without `conf/spark-defaults.conf` a driver on a worker may make no frame from Arrow
     names = spark.createDataFrame(list(files), "entry long, name string, frontier_us long")
     rows = names.mapInArrow(partial(_late_rows, plan, read), SLOT_ROWS).toArrow()
     return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
