@@ -230,17 +230,23 @@ def _first_failure(log: str) -> str:
     return lines[-1] if lines else "no answer"
 
 
-_OTHERS = {"broker": fetch_broker, "store": fetch_store, "s3a": fetch_s3a, "hdfs": fetch_hdfs}
+_OF_JOBS = {"job": fetch, S3A: fetch_s3a}
+_OF_SERVERS = {"broker": fetch_broker, "store": fetch_store, "hdfs": fetch_hdfs}
 
 
 def main() -> int:
     """Fetch a job's jars, or those of what the argument names; print a failure as one line."""
     parser = argparse.ArgumentParser(description="Fetch jars that a job or its tests need.")
-    parser.add_argument("whose", nargs="?", choices=list(_OTHERS))
-    parser.add_argument("--into", type=Path, default=JAR_DIRECTORY, help="the directory of a job's jars")
+    parser.add_argument("whose", nargs="?", choices=[*_OF_JOBS, *_OF_SERVERS], default="job")
+    parser.add_argument("--into", type=Path, help="the directory of a job's jars")
     given = parser.parse_args()
+    if given.into and given.whose in _OF_SERVERS:
+        parser.error(f"--into is for the jars of jobs: {' and '.join(_OF_JOBS)}")
     try:
-        jars = fetch(given.into) if given.whose is None else _OTHERS[given.whose]()
+        if given.whose in _OF_SERVERS:
+            jars = _OF_SERVERS[given.whose]()
+        else:
+            jars = _OF_JOBS[given.whose](given.into or JAR_DIRECTORY)
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1

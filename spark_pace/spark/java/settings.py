@@ -79,11 +79,10 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
     require_open_files()
     require_java()
     found = _found_jars()
-    if found and OF_S3 in settings:
-        found += local_jars(Path(found[0]).parent / S3A)
+    of_s3 = local_jars(_directory() / S3A) if OF_S3 in settings else []
     os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
-    options = [_STACK, *_quiet(), *(archive_options(Path(found[0]).parent) if found else ())]
-    here = {"spark.master": "local[*]", **_jar_settings(found, {**settings, **secret})}
+    options = [_STACK, *_quiet(), *(archive_options(_directory()) if found else ())]
+    here = {"spark.master": "local[*]", **_jar_settings(found, of_s3, {**settings, **secret})}
     here |= _reached_from_here({**settings, **secret})
     if settings.get("spark.master", "local").startswith("local"):
         folder = session_folder() / "tmp"
@@ -143,29 +142,32 @@ def _quick(settings: Mapping[str, str]) -> list[str]:
     return ["-XX:TieredStopAtLevel=1", *collector]
 
 
+def _directory() -> Path:
+    return Path(os.environ.get(JARS_VARIABLE) or JAR_DIRECTORY).resolve()
+
+
 def _found_jars() -> list[str]:
-    named = os.environ.get(JARS_VARIABLE)
-    directory = Path(named or JAR_DIRECTORY).resolve()
-    found = local_jars(directory)
-    if named and not found:
+    found = local_jars(_directory())
+    if os.environ.get(JARS_VARIABLE) and not found:
         do = "Run `make setup` and name its jars/, or unset it."
-        raise UnfitError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {directory}. {do}")
+        raise UnfitError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {_directory()}. {do}")
     return found
 
 
-def _jar_settings(found: list[str], settings: Mapping[str, str]) -> dict[str, str]:
+def _jar_settings(found: list[str], of_s3: list[str], settings: Mapping[str, str]) -> dict[str, str]:
     """The settings that give Spark the jars.
 
     A JVM that runs all tasks itself gets them on its class path, so that the archive of classes can contain
     theirs. Otherwise Spark copies them to its executors.
 
     Args:
-        found: the jars; none: Spark downloads them.
+        found: the jars of every job; none: Spark downloads them.
+        of_s3: the jars of Spark's client of S3 that this job needs.
         settings: the user's settings.
     """
+    jars = [*found, *of_s3]
     alone = _ALONE.fullmatch(settings.get("spark.master", "local"))
-    if not found:
-        return {"spark.jars.packages": f"{delta_coordinate()},{kafka_coordinate()}"}
-    if alone and not {"spark.jars", _CLASS_PATH} & set(settings):
-        return {_CLASS_PATH: os.pathsep.join(found)}
-    return {"spark.jars": ",".join(found)}
+    if found and alone and not {"spark.jars", _CLASS_PATH} & set(settings):
+        return {_CLASS_PATH: os.pathsep.join(jars)}
+    downloaded = {} if found else {"spark.jars.packages": f"{delta_coordinate()},{kafka_coordinate()}"}
+    return downloaded | ({"spark.jars": ",".join(jars)} if jars else {})

@@ -112,7 +112,7 @@ def test_a_folder_without_jars_is_refused_where_it_is_named(tmp_path: Path, monk
 
 @pytest.mark.parametrize("settings", [{}, {"spark.master": "local"}, {"spark.master": "local[2]"}])
 def test_a_jvm_that_runs_all_tasks_has_the_jars_on_its_class_path(settings: dict[str, str]):
-    assert _jar_settings(["/a.jar", "/b.jar"], settings) == {"spark.driver.extraClassPath": "/a.jar:/b.jar"}
+    assert _jar_settings(["/a.jar"], ["/b.jar"], settings) == {"spark.driver.extraClassPath": "/a.jar:/b.jar"}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,22 @@ def test_a_jvm_that_runs_all_tasks_has_the_jars_on_its_class_path(settings: dict
 def test_other_jvms_get_copies_of_the_jars_and_settings_of_the_user_keep_their_meaning(
     settings: dict[str, str],
 ):
-    assert _jar_settings(["/a.jar", "/b.jar"], settings) == {"spark.jars": "/a.jar,/b.jar"}
+    assert _jar_settings(["/a.jar"], ["/b.jar"], settings) == {"spark.jars": "/a.jar,/b.jar"}
+
+
+def test_jars_of_s3_go_with_those_that_spark_downloads():
+    downloaded = _jar_settings([], [], {})
+    assert list(downloaded) == ["spark.jars.packages"]
+    assert _jar_settings([], ["/a.jar", "/b.jar"], {}) == {**downloaded, "spark.jars": "/a.jar,/b.jar"}
+
+
+def test_jars_of_a_server_have_their_own_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    monkeypatch.setattr("sys.argv", ["jars", "hdfs", "--into", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        jars.main()
+    assert "--into is for the jars of jobs: job and s3a" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("installed", "jar"), [("4.1.4", "4.1"), ("4.2.1", "4.2"), ("4.3.0", "4.2")])
