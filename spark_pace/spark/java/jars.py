@@ -63,7 +63,8 @@ _S3A = (
 )
 _OF_OTHER_CLOUDS = (
     *("bundle", "hadoop-azure", "hadoop-azure-datalake", "hadoop-cloud-storage", "hadoop-common"),
-    *("hadoop-client", "gcs-connector", "jetty-util", "jetty-util-ajax"),
+    *("hadoop-client", "hadoop-huaweicloud", "okhttp", "okio", "gcs-connector"),
+    *("jetty-util", "jetty-util-ajax"),
 )
 
 # a name node and a data node in one process, of the Hadoop that PySpark brings, whose client it needs too
