@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,29 @@ WORKERS = (
     "Spark's Python workers — must run as long as the job; got the end of one (killed, or out of memory). If "
     "it lacked memory, use fewer cores; start the job again: it goes on where it stopped."
 )
+
+KILLS_ITS_JVM = """
+import sys
+
+import psutil
+
+from jobs import run
+from spark_pace.spark.sources import kinds, throttle
+
+set_limits = throttle.set_limits
+
+
+def set_in_a_killed_jvm(*given):
+    for child in psutil.Process().children():
+        child.kill()
+        child.wait()
+    set_limits(*given)
+
+
+throttle.set_limits = set_in_a_killed_jvm
+kinds._FIRST_CAPS["files"] = 1
+sys.exit(run.main(sys.argv[1:]))
+"""
 
 
 @contextmanager
@@ -70,6 +94,18 @@ def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
     assert (process.returncode, output) == (1, "")
     (told,) = message_of(errors).splitlines()
     assert told.startswith(NOT_STARTED)
+
+
+def test_a_jvm_that_is_killed_while_it_is_told_how_much_to_read_is_told_in_one_line(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    job.write_text(job.read_text().replace(", max_files_per_trigger: 1", ""))
+    write_files(tmp_path, random_events(18), 4)
+    with running([sys.executable, "-c", KILLS_ITS_JVM, job]) as process:
+        output, errors = process.communicate(timeout=LONG_S)
+    assert process.returncode == 1
+    assert "Z batch 0: " in output
+    (told,) = message_of(errors).splitlines()
+    assert told.startswith("Spark's JVM — must run as long as the job; got its end")
 
 
 @pytest.mark.usefixtures("spark")

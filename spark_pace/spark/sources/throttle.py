@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec, KafkaSource
 from spark_pace.job_file.pace import Admission, Batch
-from spark_pace.spark.internals import GatewayError, has_limits, set_limits
+from spark_pace.spark.internals import GatewayError, has_limits, is_ending, set_limits
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.read_limits import TELLS_LIMITS
 from spark_pace.spark.stages.merger import MergerHost
@@ -70,6 +70,8 @@ class Throttle:
             set_limits(self._query, self._input.bounded(self._pace.cap))
         except (AttributeError, GatewayError, TypeError, ValueError) as error:
             self._pace = before
+            if is_ending():  # the job ends with a line about that
+                return
             got = (str(error).strip().splitlines() or [type(error).__name__])[0]
             _LOG.warning(
                 "admission — must set how much Spark reads; got: %s. What it reads stays as it is.", got
