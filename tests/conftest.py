@@ -84,13 +84,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one local session of a test run: two task slots, as few partitions as will do."""
-    from spark_pace.spark.java.jars import JAR_DIRECTORY, S3A
-    from spark_pace.spark.java.settings import JARS_VARIABLE
+    from spark_pace.spark.java.jars import S3A
+    from spark_pace.spark.java.settings import jar_directory
     from spark_pace.spark.session import build_session
 
-    jars = PurePath(os.environ.get(JARS_VARIABLE, JAR_DIRECTORY))
     with pytest.MonkeyPatch.context() as patch:  # behind the other jars, so that the archive of classes fits
-        patch.setenv("SPARK_DIST_CLASSPATH", f"{jars / S3A}/*")
+        patch.setenv("SPARK_DIST_CLASSPATH", f"{jar_directory() / S3A}/*")
         session = build_session(
             "tests",
             {

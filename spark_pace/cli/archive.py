@@ -18,8 +18,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from spark_pace.spark.internals import end_jvm
 from spark_pace.spark.java.class_archive import archives, keep
-from spark_pace.spark.java.jars import JAR_DIRECTORY
-from spark_pace.spark.java.settings import JARS_VARIABLE
+from spark_pace.spark.java.settings import JARS_VARIABLE, jar_directory
 
 _JOB = """
 name: archive
@@ -76,7 +75,7 @@ def _run_twice(folder: Path, options: str) -> None:
 def main() -> None:
     """Make the archive of classes; print a failure as one line."""
     try:
-        archive = make(Path(os.environ.get(JARS_VARIABLE) or JAR_DIRECTORY).resolve())
+        archive = make(jar_directory())
     except (SparkPaceError, OSError) as error:
         print(f"the archive of classes — must be made for quick starts; got: {shown(error)}", file=sys.stderr)
         sys.exit(1)

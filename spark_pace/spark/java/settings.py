@@ -79,9 +79,9 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
     require_open_files()
     require_java()
     found = _found_jars()
-    of_s3 = local_jars(_directory() / S3A) if OF_S3 in settings else []
+    of_s3 = local_jars(jar_directory() / S3A) if OF_S3 in settings else []
     os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
-    options = [_STACK, *_quiet(), *(archive_options(_directory()) if found else ())]
+    options = [_STACK, *_quiet(), *(archive_options(jar_directory()) if found else ())]
     here = {"spark.master": "local[*]", **_jar_settings(found, of_s3, {**settings, **secret})}
     here |= _reached_from_here({**settings, **secret})
     if settings.get("spark.master", "local").startswith("local"):
@@ -142,15 +142,16 @@ def _quick(settings: Mapping[str, str]) -> list[str]:
     return ["-XX:TieredStopAtLevel=1", *collector]
 
 
-def _directory() -> Path:
+def jar_directory() -> Path:
+    """The folder from which a Spark that is started here takes its jars."""
     return Path(os.environ.get(JARS_VARIABLE) or JAR_DIRECTORY).resolve()
 
 
 def _found_jars() -> list[str]:
-    found = local_jars(_directory())
+    found = local_jars(jar_directory())
     if os.environ.get(JARS_VARIABLE) and not found:
         do = "Run `make setup` and name its jars/, or unset it."
-        raise UnfitError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {_directory()}. {do}")
+        raise UnfitError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {jar_directory()}. {do}")
     return found
 
 
