@@ -12,7 +12,7 @@ COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/compiled_reader.py spar
 MAKEFLAGS += --jobs=3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo kafka kafka-stop test test-long test-spark site browser chaos kills store-kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo cluster-store-demo
+.PHONY: help setup preflight demo kafka kafka-stop test test-stores test-long test-spark site browser chaos kills store-kills differential levels row-patterns fuzz lint bench bench-full worst ordering compared pairs soak catchup clean distclean demo-kafka cluster-demo cluster-store-demo
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,8 +82,11 @@ cluster-store-demo: setup jars/s3a/.ready jars/store/.ready  ## The same with ev
 
 TESTING = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 
-test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run all tests but the long ones, lint and types included
-	$(BIN)/python -m pytest -m 'not long' $(TESTING)
+test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run all tests but those of the next two, lint and types included
+	$(BIN)/python -m pytest -m 'not long and not stores' $(TESTING)
+
+test-stores: setup jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the tests with object stores and HDFS that `make test` leaves out
+	$(BIN)/python -m pytest -m 'stores and not long' $(TESTING)
 
 test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
 	$(BIN)/python -m pytest -m long $(TESTING)
@@ -96,7 +99,7 @@ SPARK_TESTS := internals job delta_source detect sources_in_spark row_patterns_i
 test-spark:  ## Run the tests of Spark on another version of PySpark (VERSION=4.0.2)
 	@test -n "$(VERSION)" || { echo "VERSION — must be a version of PySpark; got none. For example: make test-spark VERSION=4.0.2" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(SPARK_VENV)/.ready
-	SPARK_PACE_JARS=$(CURDIR)/$(SPARK_VENV)/jars $(SPARK_VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m 'not in_parts and not in_store and not over_with' -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning \
+	SPARK_PACE_JARS=$(CURDIR)/$(SPARK_VENV)/jars $(SPARK_VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m 'not in_parts and not stores and not over_with' -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning \
 		$(or $(ONLY),$(addprefix tests/spark/test_,$(addsuffix .py,$(SPARK_TESTS))))
 
 $(SPARK_VENV)/.ready: requirements.txt setup.py | preflight

@@ -102,7 +102,7 @@ def both_hdfs(hdfs: HdfsServer, tmp_path: Path) -> OnHdfs:
     return OnHdfs(tmp_path / "in", f"{hdfs.address}/{tmp_path.name}/{FOLDER}", StoreSettings(), hdfs)
 
 
-@pytest.fixture(params=["both", "both_hdfs"])
+@pytest.fixture(params=["both", pytest.param("both_hdfs", marks=pytest.mark.stores)])
 def pair(request: pytest.FixtureRequest) -> Pair:
     """A folder, and in turn a bucket and a folder of HDFS, with the same files."""
     found: Pair = request.getfixturevalue(request.param)
@@ -121,7 +121,7 @@ def on_hdfs(hdfs: HdfsServer, tmp_path: Path) -> StorePath:
     return StorePath.of(f"{hdfs.address}/{tmp_path.name}/of may/ck", StoreSettings())
 
 
-@pytest.fixture(params=["in_a_store", "on_hdfs"])
+@pytest.fixture(params=["in_a_store", pytest.param("on_hdfs", marks=pytest.mark.stores)])
 def remote(request: pytest.FixtureRequest) -> StorePath:
     place: StorePath = request.getfixturevalue(request.param)
     return place

@@ -23,10 +23,12 @@ from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files import in_store
 from spark_pace.spark.sources.manifest import Manifest
-from tests.support.faulty_store import CUTS_ANSWER, FAULTS, FaultyStore
+from tests.support.faulty_store import CUTS_ANSWER, FAULTS, LOSES_ANSWER, FaultyStore
+
+OTHER_FAULTS = [fault for fault in FAULTS if fault != LOSES_ANSWER]
 
 
-@pytest.fixture(params=["disk", "in_a_store", "on_hdfs"])
+@pytest.fixture(params=["disk", "in_a_store", pytest.param("on_hdfs", marks=pytest.mark.stores)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
     if request.param == "disk":
         (tmp_path / "ck").mkdir()
@@ -179,7 +181,9 @@ def through(proxy: FaultyStore, path: StorePath) -> StorePath:
     return replace(path, settings=StoreSettings(tuple(given.items())))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [LOSES_ANSWER, *(pytest.param(fault, marks=pytest.mark.stores) for fault in OTHER_FAULTS)]
+)
 def test_whatever_fails_between_a_job_and_its_store_a_request_is_made_again(
     server: StoreServer, in_a_store: StorePath, fault: str
 ) -> None:
@@ -198,6 +202,7 @@ def test_whatever_fails_between_a_job_and_its_store_a_request_is_made_again(
     assert proxy.happened[fault] > 5
 
 
+@pytest.mark.stores
 def test_a_list_whose_pages_break_off_is_whole(server: StoreServer, in_a_store: StorePath) -> None:
     address = str(in_a_store)
     bucket = store_of(address, in_a_store.settings, WHILE_RUNNING_S)

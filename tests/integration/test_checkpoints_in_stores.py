@@ -30,7 +30,7 @@ from tests.spark.jobs import in_core, make_job, matches, random_events
 from tests.support.commands import SPARK_PACE, called
 from tests.support.hdfs_server import HdfsServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.stores, pytest.mark.timeout(600)]
 
 FEW, MANY = 4, 6  # files, each a batch
 

@@ -31,7 +31,7 @@ from tests.support.both_places import Kept, reach
 from tests.support.commands import message_of
 from tests.support.faulty_store import OF_CEPH, OF_MINIO, OF_MINIO_QUOTA, FaultyStore
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.stores]
 
 FILES = 5
 CODES = {

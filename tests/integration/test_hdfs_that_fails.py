@@ -21,6 +21,8 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.support.hdfs_server import HdfsServer
 
+pytestmark = pytest.mark.stores
+
 MUST = "must be a place on HDFS that answers and that this job may use; got:"
 NODE = r"Start the name node, or correct the host and the port\.$"
 

@@ -35,6 +35,7 @@ def on_store(spec: JobSpec, both: Both) -> JobSpec:
 
 
 @pytest.mark.spark
+@pytest.mark.stores
 @pytest.mark.usefixtures("spark")
 def test_a_job_over_a_store_finds_what_the_core_finds_in_the_files(
     server: StoreServer, both: Both, tmp_path: Path
@@ -73,6 +74,7 @@ def flat(both: Both) -> Path:
 
 
 @pytest.mark.spark
+@pytest.mark.stores
 def test_a_job_over_parquet_stops_where_an_object_is_gone_and_goes_on_when_it_is_back(
     spark: SparkSession, both: Both, tmp_path: Path
 ) -> None:
@@ -97,6 +99,7 @@ def test_a_job_over_parquet_stops_where_an_object_is_gone_and_goes_on_when_it_is
 
 
 @pytest.mark.spark
+@pytest.mark.stores
 @pytest.mark.usefixtures("spark")
 def test_a_job_from_a_table_in_a_store_to_tables_in_it(
     server: StoreServer,

@@ -185,6 +185,7 @@ def test_a_note_that_a_batch_is_done_is_written_anew_where_the_next_one_has_begu
     assert (checkpoint.last_begun(), checkpoint.last_done()) == (3, 2)
 
 
+@pytest.mark.stores
 def test_files_of_hdfs_that_were_never_finished_are_removed_by_the_next_owner(
     hdfs: HdfsServer, on_hdfs: StorePath
 ) -> None:

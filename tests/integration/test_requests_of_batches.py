@@ -22,7 +22,7 @@ from tests.long.chaos.processes import sessions
 from tests.spark.jobs import make_job
 from tests.support.faulty_store import FaultyStore
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.stores]
 
 SLOTS, WITH_FILES, LAST = 2, (0, 4), 7
 SPARK = 18 + 5 * SLOTS

@@ -147,6 +147,7 @@ def test_a_table_that_has_lost_a_file_is_refused(request: pytest.FixtureRequest,
         numbers(place)
 
 
+@pytest.mark.stores
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_fails_between_job_and_store_each_batch_is_written_once(
     server: StoreServer, bucket: str, fault: str

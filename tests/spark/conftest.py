@@ -12,7 +12,7 @@ from examples.cluster.store_server import StoreServer
 from tests.support.both_places import Kept, reach
 
 
-@pytest.fixture(params=["folder", pytest.param("store", marks=pytest.mark.in_store)])
+@pytest.fixture(params=["folder", pytest.param("store", marks=pytest.mark.stores)])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     """A place for a job in `tmp_path`."""
     if request.param == "folder":

@@ -100,7 +100,7 @@ def only_events(spec: JobSpec) -> JobSpec:
 
 @pytest.mark.parametrize(
     "kept",
-    ["folder", pytest.param("store", marks=[pytest.mark.in_store, pytest.mark.long])],
+    ["folder", pytest.param("store", marks=[pytest.mark.stores, pytest.mark.long])],
     indirect=True,
 )
 def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_marks_it(

@@ -232,7 +232,7 @@ MENDED = (  # in a store, by their claims
 REFUSED = [
     *(pytest.param("folder", *damage, id=name) for name, damage in DAMAGES.items()),
     *(
-        pytest.param("store", *damage, id=f"{name}, in a store")
+        pytest.param("store", *damage, id=f"{name}, in a store", marks=pytest.mark.stores)
         for name, damage in {**DAMAGES, **OF_STORES}.items()
         if name not in MENDED
     ),
@@ -289,6 +289,7 @@ def test_a_checkpoint_that_is_whole_goes_on(half_done: tuple[JobSpec, Path]) -> 
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
+@pytest.mark.stores
 @pytest.mark.parametrize("half_done", ["store"], indirect=True)
 @pytest.mark.parametrize("name", ["offsets of another kind", "other offsets missing"])
 def test_a_damaged_note_of_sparks_is_mended_by_its_claim_in_a_store(

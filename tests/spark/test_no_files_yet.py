@@ -30,7 +30,7 @@ def test_a_folder_without_files_is_told_in_one_line(
     assert "no files yet" not in capsys.readouterr().out
 
 
-@pytest.mark.in_store
+@pytest.mark.stores
 def test_a_misspelt_prefix_of_a_store_is_told_in_the_same_line(
     reached_store: StoreServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
