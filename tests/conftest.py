@@ -103,7 +103,7 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
     """A server of buckets."""
     from examples.cluster.store_server import StoreServer

@@ -1,4 +1,4 @@
-"""One Kafka broker for these tests, and topics on it; a server of buckets for a module.
+"""One Kafka broker for these tests, and topics on it; places in a store and on HDFS.
 
 The broker goes with its tests: idle, it takes a tenth of a core.
 """
@@ -92,7 +92,7 @@ def both(server: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     address = f"s3a://{name}/{FOLDER}"
     (tmp_path / "in").mkdir()
     settings = StoreSettings.of(address, {}, server.environment)
-    return Both(tmp_path / "in", address, settings, server.bucket(name))
+    return Both(tmp_path / "in", address, settings, server.bucket(name), server)
 
 
 @pytest.fixture

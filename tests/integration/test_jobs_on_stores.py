@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from examples.cluster.store_server import NAME, SECRET, StoreServer
 from spark_pace.cli.main import commands
-from spark_pace.errors import EventError, SetupError, UnfitError
+from spark_pace.errors import EventError, SetupError, SparkPaceError, UnfitError
 from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.query import read_table
 from spark_pace.job import run_job
@@ -24,8 +24,18 @@ from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.watching.subject import tables_of
-from tests.spark.jobs import RULES, Event, in_core, make_job, matches, random_events, table, write_files
-from tests.support.both_places import FOLDER, Both, asked, in_form, lines
+from tests.spark.jobs import (
+    RULES,
+    Event,
+    in_core,
+    make_job,
+    matches,
+    random_events,
+    stop_at,
+    table,
+    write_files,
+)
+from tests.support.both_places import FOLDER, Both, in_form, lines, reach
 
 NAMES = ["rule", "out_seq", "matched_at"]
 
@@ -37,9 +47,7 @@ def on_store(spec: JobSpec, both: Both) -> JobSpec:
 @pytest.mark.spark
 @pytest.mark.stores
 @pytest.mark.usefixtures("spark")
-def test_a_job_over_a_store_finds_what_the_core_finds_in_the_files(
-    server: StoreServer, both: Both, tmp_path: Path
-) -> None:
+def test_a_job_over_a_store_finds_what_the_core_finds_in_the_files(both: Both, tmp_path: Path) -> None:
     """JSON, some of it packed, in two batches of a run; then late events after a restart; then the end."""
     local = read_job(make_job(tmp_path, finish=False, slots=1, buckets=1))
     local = replace(local, source=replace(local.files, max_files_per_trigger=2))
@@ -48,7 +56,7 @@ def test_a_job_over_a_store_finds_what_the_core_finds_in_the_files(
     for number in range(4):
         form = "json.gz" if number % 2 else "json"
         both.put(f"{number}.{form}", in_form(events[40 * number : 40 * number + 40], form, tmp_path))
-    requests = asked(server, lambda: run_job(spec, on_empty=lambda: pytest.fail("there are files")))
+    requests = both.asked(lambda: run_job(spec, on_empty=lambda: pytest.fail("there are files")))
     read = [request for request in requests if not request.startswith("GET ?list-type")]
     assert len(requests) - len(read) == 3  # before the query starts, twice if it is new, and when it does
     assert sorted(read) == [f"GET {FOLDER}/{number}.json{'.gz' * (number % 2)}" for number in range(4)]
@@ -64,6 +72,26 @@ def test_a_job_over_a_store_finds_what_the_core_finds_in_the_files(
     both.put("5.json", lines(events))
     with pytest.raises(Exception, match=rf"{both.address} — must not go on after its end"):
         run_job(replace(spec, finish=True))
+
+
+@pytest.mark.spark
+def test_a_job_with_everything_in_a_store_goes_on_where_a_batch_was_left(
+    spark: SparkSession, both: Both, tmp_path: Path
+) -> None:
+    reach(spark, both.server.environment)
+    local = read_job(make_job(tmp_path, slots=1, buckets=1))
+    places = {"sink_path": f"{both.base}/out", "checkpoint_path": f"{both.base}/ck"}
+    spec = replace(on_store(local, both), **places)
+    events = random_events(5, 80)
+    for number in range(2):
+        both.put(f"{number}.json", lines(events[40 * number : 40 * number + 40]))
+    with pytest.raises(SparkPaceError, match="the disk is full"), pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, "metrics", batch_id=1)
+        run_job(spec)
+    run_job(spec)
+    assert matches(spec) == in_core(local).matches.to_pylist() != []
+    assert sorted(table(spec, "metrics")["batch_id"].to_pylist()) == [0, 1]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["in"]
 
 
 def flat(both: Both) -> Path:

@@ -13,7 +13,6 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from examples.cluster.store_server import StoreServer
 from spark_pace.errors import EventError, SetupError, UnfitError
 from spark_pace.io.event_files import read_source_file
 from spark_pace.io.files import store as in_store
@@ -21,7 +20,7 @@ from spark_pace.io.files.store import Store, StoreFile
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.job_file import read_job
 from tests.spark.jobs import make_job, random_events
-from tests.support.both_places import FOLDER, Both, Pair, asked, in_form
+from tests.support.both_places import FOLDER, Both, Pair, in_form
 
 FORMS = ("json", "json.gz", "csv", "csv.zst", "parquet")
 
@@ -62,7 +61,7 @@ def test_a_file_that_is_gone_is_told_in_the_same_words(pair: Pair, tmp_path: Pat
 
 
 def test_a_file_is_one_request_and_of_a_large_one_columns_are_read_where_they_lie(
-    server: StoreServer, both: Both, tmp_path: Path
+    both: Both, tmp_path: Path
 ) -> None:
     schema = read_job(make_job(tmp_path)).events.schema
     numbers = pa.array(range(200_000))
@@ -79,14 +78,14 @@ def test_a_file_is_one_request_and_of_a_large_one_columns_are_read_where_they_li
         events = read_source_file(store, name, "parquet", schema).events
         assert events["x"].to_pylist() == list(range(events.num_rows)) != []
 
-    assert asked(server, lambda: read("small")) == [f"GET {FOLDER}/small"]
+    assert both.asked(lambda: read("small")) == [f"GET {FOLDER}/small"]
     # its end, and "t" and "x" of each of four groups of rows
-    assert asked(server, lambda: read("large")) == [f"GET {FOLDER}/large"] * 6
-    assert asked(server, lambda: store.open("large").content.read()) == [f"GET {FOLDER}/large"]  # type: ignore[union-attr]
+    assert both.asked(lambda: read("large")) == [f"GET {FOLDER}/large"] * 6
+    assert both.asked(lambda: store.open("large").content.read()) == [f"GET {FOLDER}/large"]  # type: ignore[union-attr]
 
 
 def test_a_look_at_many_objects_begins_behind_the_greatest_name(
-    server: StoreServer, both: Both, monkeypatch: pytest.MonkeyPatch
+    both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(in_store, "FEW_OBJECTS", 2)
     for name in ("a", "c", "e"):
@@ -95,7 +94,7 @@ def test_a_look_at_many_objects_begins_behind_the_greatest_name(
     assert sorted(store.look("")) == ["a", "c", "e"]
     for name in ("d", "f"):
         both.put(name, b"x")
-    (request,) = asked(server, lambda: [*store.look("e")])
+    (request,) = both.asked(lambda: [*store.look("e")])
     assert f"start-after={FOLDER}/e" in request.replace("+", " ")
     assert list(store.look("e")) == ["f"]
     monkeypatch.setattr(in_store, "LOOKED_AT_ALL_S", 0)

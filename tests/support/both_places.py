@@ -1,4 +1,4 @@
-"""The same files in a folder and in a bucket or on HDFS, and what a server of buckets is asked for."""
+"""The same files in a folder and in a bucket or on HDFS, and what the bucket's server is asked for."""
 
 from __future__ import annotations
 
@@ -73,12 +73,21 @@ class Both(Pair):
     """A folder and a prefix in a bucket with the same files."""
 
     bucket: S3Store
+    server: StoreServer
 
     def put_at(self, path: str, content: bytes) -> None:
         obstore.put(self.bucket, path, content)
 
     def remove_at(self, path: str) -> None:
         obstore.delete(self.bucket, path)
+
+    def asked(self, of: Callable[[], object]) -> list[str]:
+        """The requests that something makes for the bucket, without its name."""
+        before = len(self.server.requests())
+        of()
+        name = re.compile(rf"/{self.base.partition('://')[2]}(?![^/?])/?")
+        made = self.server.requests()[before:]
+        return [f"{method} {name.sub('', path, 1)}" for method, path in made if name.match(path)]
 
 
 @dataclass
@@ -148,13 +157,6 @@ def reach(spark: SparkSession, environment: Mapping[str, str]) -> None:
         for key, value in settings.items():
             if key.startswith(_OF_HADOOP):
                 hadoop.set(key.removeprefix(_OF_HADOOP), value)
-
-
-def asked(server: StoreServer, of: Callable[[], object]) -> list[str]:
-    """The requests that something makes, without the bucket."""
-    before = len(server.requests())
-    of()
-    return [f"{method} {re.sub('^/[^/?]*/?', '', path)}" for method, path in server.requests()[before:]]
 
 
 def lines(events: list[Event]) -> bytes:
