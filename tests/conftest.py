@@ -38,6 +38,7 @@ FIRST = (
     *("test_house", "test_job", "test_changed_rules_in_spark", "test_poison", "test_forgetting_at_random"),
     *("test_row_patterns_at_random", "test_shared_sinks", "test_levels_in_spark", "test_leases_in_stores"),
     *("test_levels_at_random_in_spark", "test_tutorial_with_jobs"),
+    *("test_requests_of_batches", "test_checkpoint_files_in_stores", "test_tables_in_stores"),
 )
 
 # The JVMs of Spark and Kafka live for seconds here: to compile for speed takes more than it gains.
