@@ -28,6 +28,11 @@ OF_ONE_BROKER = (
     *("test_topics", "test_kafka", "test_kafka_lateness", "test_kafka_tls", "test_bench_topic"),
     "test_broker",
 )
+# and these, with one server of buckets
+OF_ONE_STORE = (
+    *("test_leases_in_stores", "test_checkpoint_files_in_stores", "test_tables_in_stores"),
+    *("test_commands_on_stores", "test_stores"),
+)
 # the slowest files, slowest first: one that began last would keep a worker busy while others have nothing
 FIRST = (
     *OF_ONE_BROKER,
@@ -36,9 +41,9 @@ FIRST = (
     *("test_interrupted_jobs", "test_table", "test_full_disk", "test_clock", "test_costly_rules"),
     *("test_bench_command", "test_alerts_in_spark", "test_damaged_checkpoints", "test_hdfs_that_fails"),
     *("test_house", "test_job", "test_changed_rules_in_spark", "test_poison", "test_forgetting_at_random"),
-    *("test_row_patterns_at_random", "test_shared_sinks", "test_levels_in_spark", "test_leases_in_stores"),
+    *("test_row_patterns_at_random", "test_shared_sinks", "test_levels_in_spark", *OF_ONE_STORE),
     *("test_levels_at_random_in_spark", "test_tutorial_with_jobs"),
-    *("test_requests_of_batches", "test_checkpoint_files_in_stores", "test_tables_in_stores"),
+    "test_requests_of_batches",
 )
 
 # The JVMs of Spark and Kafka live for seconds here: to compile for speed takes more than it gains.
@@ -70,11 +75,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Modules(LoadFileScheduling):  # type: ignore[misc]
-    """Gives whole modules to workers, and those of one broker to one worker."""
+    """Gives whole modules to workers, and those of one server to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         name = name_of(nodeid)
-        return OF_ONE_BROKER[0] if name in OF_ONE_BROKER else name
+        return next((group[0] for group in (OF_ONE_BROKER, OF_ONE_STORE) if name in group), name)
 
 
 @pytest.hookimpl(optionalhook=True)
