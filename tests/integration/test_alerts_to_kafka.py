@@ -80,6 +80,7 @@ def test_a_rule_stays_in_order_in_one_partition(
     )
 
 
+@pytest.mark.long
 def test_a_broker_that_is_killed_gets_all_in_order_once_it_is_back(
     tmp_path: Path, own_broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:

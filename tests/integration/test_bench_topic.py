@@ -80,6 +80,7 @@ def test_a_topic_that_is_not_there_is_told(broker: Broker, schema: EventSchema) 
         target("not_there", broker.servers, schema)
 
 
+@pytest.mark.long
 def test_records_that_no_broker_takes_are_told(
     tmp_path: Path, schema: EventSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:

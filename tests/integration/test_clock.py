@@ -17,7 +17,7 @@ from spark_pace.job_file import read_job
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
 from tests.support.commands import environment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 FILES = 6
 HOUR = 3600

@@ -16,7 +16,7 @@ from spark_pace.job_file import read_job
 from tests.spark.jobs import RULES, make_job, matches
 from tests.support.commands import called, environment, message_of
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 EVENTS = 30_000  # ten a second, all within the hour
 CHEAP = RULES[: RULES.index("  - name: keyed")]

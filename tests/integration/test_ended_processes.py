@@ -76,7 +76,7 @@ def below(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
     ("command", "main", "after_s"),
     [
         ("spark-pace", "org.apache.spark.launcher.Main", 0),
-        ("jobs/run.py", "-Xmx2g", 0),
+        pytest.param("jobs/run.py", "-Xmx2g", 0, marks=pytest.mark.long),
         ("spark-pace", "-Xmx2g", 0.3),
     ],
 )
@@ -96,6 +96,7 @@ def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(
     assert told.startswith(NOT_STARTED)
 
 
+@pytest.mark.long
 def test_a_jvm_that_is_killed_while_it_is_told_how_much_to_read_is_told_in_one_line(tmp_path: Path) -> None:
     job = make_job(tmp_path)
     job.write_text(job.read_text().replace(", max_files_per_trigger: 1", ""))
@@ -108,6 +109,7 @@ def test_a_jvm_that_is_killed_while_it_is_told_how_much_to_read_is_told_in_one_l
     assert told.startswith("Spark's JVM — must run as long as the job; got its end")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_the_end_of_all_python_workers_is_told_in_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -19,7 +19,7 @@ from spark_pace.job_file import read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.spark.jobs import ROOT, in_core, make_job, matches, random_events, table, write_files
-from tests.support.commands import environment, message_of, spark_pace
+from tests.support.commands import SPARK_PACE, called, environment, message_of, spark_pace
 
 pytestmark = pytest.mark.integration
 
@@ -69,11 +69,12 @@ def test_a_job_interrupted_again_and_again_ends_as_an_unbroken_one(
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     jvm = a_jvm_that_outlives_it_keeps_others_out(job, temporary)
-    with running(job) as process:
-        output, errors = process.communicate(timeout=LONG_S)
-        assert process.returncode == 0, errors
-    (read,) = re.findall(r"Z finished: (\d+) events", output)
-    assert 0 < int(read) < len(events)  # the rest only
+    answer = called(SPARK_PACE, "run", job, env=environment())
+    assert (answer.returncode, answer.stderr) == (0, "")
+    *batches, end = message_of(answer.stdout).splitlines()  # nothing of Spark's start is there
+    assert [line for line in batches if not re.match(r"batch \d+: 10 events, ", line)] == []
+    assert re.match(rf"finished: {10 * len(batches)} events in ", end)
+    assert 0 < len(batches) < FILES  # the rest only
     assert not jvm.is_running()
     assert list(temporary.iterdir()) == [temporary / "spark-pace-sessions"]
     spec = read_job(job)

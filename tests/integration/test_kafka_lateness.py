@@ -62,7 +62,13 @@ def assert_as_replayed(spec: JobSpec, files: Path) -> None:
     assert matches(spec) == found
 
 
-@pytest.mark.parametrize(("sources", "most"), [({}, 1_000), (BY_KEY, 37)], ids=["partitions", "column"])
+@pytest.mark.parametrize(
+    ("sources", "most", "again"),  # records of a batch, and the batch that runs again
+    [
+        pytest.param({}, 1_000, 0, id="partitions", marks=pytest.mark.long),
+        pytest.param(BY_KEY, 70, 2, id="column"),
+    ],
+)
 def test_however_it_is_cut_and_though_a_batch_runs_again(
     broker: Broker,
     topic: str,
@@ -71,6 +77,7 @@ def test_however_it_is_cut_and_though_a_batch_runs_again(
     monkeypatch: pytest.MonkeyPatch,
     sources: dict[str, Any],
     most: int,
+    again: int,
 ) -> None:
     dealt = disorderly(21)
     send(topic, *((partition, as_json(event)) for partition, event in dealt))
@@ -78,7 +85,7 @@ def test_however_it_is_cut_and_though_a_batch_runs_again(
     spec = kafka_job(tmp_path, broker.servers, topic, order=ORDER | sources, max_offsets_per_trigger=most)
     spec = replace(spec, admission=None)
     with monkeypatch.context() as patch, pytest.raises(SparkPaceError, match="the disk is full"):
-        stop_at(patch, "metrics", batch_id=0 if most == 1_000 else 3)
+        stop_at(patch, "metrics", batch_id=again)
         run_job(spec)
     run_job(spec)
     assert table(spec, "metrics").num_rows > 240 // most

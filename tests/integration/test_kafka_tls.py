@@ -159,6 +159,7 @@ def test_what_is_wrong_with_certificates_is_said_in_one_line(
     assert [name for name, value in SECRETS.items() if value in said] == []
 
 
+@pytest.mark.long
 def test_nothing_but_the_line_is_printed(
     broker: Broker, certificates: Certificates, topic: str, tmp_path: Path
 ) -> None:

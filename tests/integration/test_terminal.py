@@ -1,4 +1,4 @@
-"""What a run says on the terminal: its own lines, and no others unless something is wrong."""
+"""What a run says on the terminal when Spark cannot start, and while it waits for sources."""
 
 from __future__ import annotations
 
@@ -13,16 +13,6 @@ from tests.support.commands import SPARK_PACE, called, environment, message_of
 pytestmark = pytest.mark.integration
 
 BY_SOURCES = "delay: 2 s, ordering: sources, source_column: k, expected_sources: [u, nobody]"
-
-
-def test_nothing_of_sparks_start_is_on_the_terminal(tmp_path: Path) -> None:
-    job = make_job(tmp_path)
-    write_files(tmp_path, random_events(60, 10), 1)
-    answer = called(SPARK_PACE, "run", job, env=environment())
-    assert (answer.returncode, answer.stderr) == (0, "")
-    batch, end = message_of(answer.stdout).splitlines()
-    assert batch.startswith("batch 0: 10 events, ")
-    assert end.startswith("finished: 10 events in ")
 
 
 def test_what_the_jvm_says_when_it_cannot_start_is(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import read_json, write_json
-from spark_pace.spark.sources import kafka_check
+from spark_pace.spark.sources import kafka_check, kafka_client
 from spark_pace.spark.stages.operators import BatchRows
 from tests.long.chaos.topic import kill_for
 from tests.spark.jobs import Event, matches, random_events, table
@@ -140,7 +140,7 @@ def test_no_id_is_what_brokers_without_ids_give(spark: SparkSession) -> None:
     assert jvm.org.apache.kafka.common.Uuid.ZERO_UUID.toString() == kafka_check._NO_ID
 
 
-@pytest.mark.parametrize("ordering", ["watermark", "sources"])
+@pytest.mark.parametrize("ordering", [pytest.param("watermark", marks=pytest.mark.long), "sources"])
 def test_events_of_partitions_added_while_the_job_runs_are_matched_or_late(
     broker: Broker, topic: str, send: Send, tmp_path: Path, ordering: str
 ) -> None:
@@ -193,7 +193,8 @@ def produce(broker: Broker, topic: str, events: list[Event]) -> None:
             producer.send(topic, partition=partition, **record)
 
 
-@pytest.mark.parametrize("ordering", ["watermark", pytest.param("sources", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ordering", ["watermark", "sources"])
 def test_a_job_goes_on_after_its_broker_was_gone(
     own_broker: Broker, topic: str, tmp_path: Path, ordering: str
 ) -> None:
@@ -254,6 +255,7 @@ def test_a_batch_is_not_written_while_no_broker_tells_the_ids(
     spec = kafka_job(tmp_path, own_broker.servers, topic)
     kill_after_reading(monkeypatch, own_broker, lambda: None)
     monkeypatch.setattr(kafka_check, "WAIT_SECONDS", 2)
+    monkeypatch.setattr(kafka_client, "TIMEOUT_SECONDS", 8)  # as long as the client waits at least
     with pytest.raises(SetupError) as raised:
         run_job(spec)
     assert str(raised.value).startswith("source.servers — must answer while the job runs; got: Timed out ")

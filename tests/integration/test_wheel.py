@@ -1,4 +1,7 @@
-"""The product as `pip install` of its wheel brings it: every file that it needs is in it."""
+"""The product as `pip install` of its wheel brings it: every file that it needs is in it.
+
+The tutorial is run from its first command to its last, its jobs on Spark among them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from spark_pace.spark.java.settings import JARS_VARIABLE, jar_directory
+from tests.support.commands import ROOT
+from tests.support.documents import differing, fences
+
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
 rules:
@@ -70,7 +76,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin"
 
 
-def test_rules_are_tried_and_run_and_drawn_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+def test_the_tutorial_does_what_it_shows(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv(JARS_VARIABLE, str(jar_directory()))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shown = fences(ROOT / "docs" / "tutorial.md")
+    assert sum("spark-pace run" in fence.text for fence in shown) == 2
+    assert differing(shown, tmp_path, installed) == []
+
+
+@pytest.mark.long
+def test_spark_downloads_the_jars_of_a_job_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
     (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
     (tmp_path / "events").mkdir()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,13 +52,18 @@ def script_of(fences: Sequence[Fence]) -> str:
     return "\n".join(lines)
 
 
-def played(fences: Sequence[Fence], folder: Path) -> list[tuple[str, str]]:
-    """Each command with what it prints, on both outputs; the shell starts in that folder.
+def played(fences: Sequence[Fence], folder: Path, programs: Path) -> list[tuple[str, str]]:
+    """Each command with what it prints, on both outputs.
+
+    Args:
+        fences: what a document shows.
+        folder: where the shell starts.
+        programs: the folder with `python` and `spark-pace`.
 
     Raises:
         AssertionError: A command fails.
     """
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", script_of(fences)],
         cwd=folder,
@@ -73,11 +77,14 @@ def played(fences: Sequence[Fence], folder: Path) -> list[tuple[str, str]]:
     return list(zip(shown, done.stdout.split(f"{MARK}\n")[1:], strict=True))
 
 
-def differing(fences: Sequence[Fence], folder: Path) -> list[tuple[str, str, str]]:
-    """Each command that prints something else than is shown: it, what it prints, what is shown."""
+def differing(fences: Sequence[Fence], folder: Path, programs: Path) -> list[tuple[str, str, str]]:
+    """Each command that prints something else than is shown: it, what it prints, what is shown.
+
+    The arguments are those of `played`.
+    """
     shown = [output for fence in fences if fence.language == "console" for _, output in commands(fence)]
     return [
         (command, printed, output)
-        for (command, printed), output in zip(played(fences, folder), shown, strict=True)
+        for (command, printed), output in zip(played(fences, folder, programs), shown, strict=True)
         if MEASURED.sub("N", printed) != MEASURED.sub("N", output)
     ]
