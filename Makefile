@@ -93,7 +93,7 @@ test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.
 
 SPARK_VENV = .venv-spark-$(VERSION)
 
-SPARK_TESTS := internals job delta_source detect sources_in_spark row_patterns_in_spark levels_in_spark folds_in_spark text_in_spark types_in_spark alerts_in_spark
+SPARK_TESTS := internals job views delta_source detect sources_in_spark row_patterns_in_spark levels_in_spark folds_in_spark text_in_spark types_in_spark alerts_in_spark
 
 # an older PySpark leaves connections to Python's collection of garbage
 test-spark:  ## Run the tests of Spark on another version of PySpark (VERSION=4.0.2)

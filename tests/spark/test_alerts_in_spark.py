@@ -15,13 +15,15 @@ import pytest
 from spark_pace.alerts import targets
 from spark_pace.alerts.cursor import read_cursor
 from spark_pace.cli.run import alert_lines
+from spark_pace.cli.status import status_command
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.watching.subject import Subject
 from tests.spark.jobs import in_core, job, matches, random_events, table, write_files
 from tests.support.alerts import Server, numbers_of
 from tests.support.both_places import Kept
-from tests.support.commands import SPARK_PACE, environment, spark_pace
+from tests.support.commands import SPARK_PACE, environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -61,11 +63,14 @@ def all_sent(spec: JobSpec, server: Server) -> None:
 
 
 def test_a_target_that_is_down_delays_no_table_and_gets_all_once_it_is_back(
-    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(targets, "AT_END_SECONDS", 0.5)
     spec = alerting(tmp_path, http="http://127.0.0.1:9/")
-    write_files(tmp_path, [*random_events(5), LATE], 3)
+    write_files(tmp_path, [*random_events(5), LATE], 2)
     (tmp_path / "in" / "9.json").write_text('{"t": 1\n')
     summary = run_job(spec)
     assert summary.finished
@@ -74,7 +79,7 @@ def test_a_target_that_is_down_delays_no_table_and_gets_all_once_it_is_back(
     (told,) = alert_lines(summary)
     assert told.startswith(f"alerts.pager: 0 sent, {waiting} wait: the next start sends them; ")
     assert told.endswith(", the last: Connection refused")
-    line = told_by_status(tmp_path)
+    line = told_by_status(tmp_path, capsys)
     assert line.startswith(f"alerts.pager: {waiting} wait; failing since 20")
     assert line.endswith(": Connection refused")
     spec = alerting(tmp_path, http=server.url)
@@ -82,12 +87,13 @@ def test_a_target_that_is_down_delays_no_table_and_gets_all_once_it_is_back(
     assert (counts.sent, counts.waiting) == (waiting, 0)
     all_sent(spec, server)
     assert not any(alert["repeat"] for alert in server.alerts)
-    line = told_by_status(tmp_path)
+    line = told_by_status(tmp_path, capsys)
     assert line.startswith("alerts.pager: 0 wait; the last failure, now over, began at 20")
 
 
-def told_by_status(folder: Path) -> str:
-    said = spark_pace("status", folder / "job.yaml").stdout.splitlines()
+def told_by_status(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    status_command(Subject.of(read_job(folder / "job.yaml")))
+    said = capsys.readouterr().out.splitlines()
     (line,) = [line for line in said if line.startswith("alerts.pager")]
     return line
 
@@ -98,17 +104,13 @@ def only_events(spec: JobSpec) -> JobSpec:
     return spec
 
 
-@pytest.mark.parametrize(
-    "kept",
-    ["folder", pytest.param("store", marks=[pytest.mark.stores, pytest.mark.long])],
-    indirect=True,
-)
+@pytest.mark.long  # tests/unit/alerts/test_killed_forwarders.py kills what sends, without Spark
 def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_marks_it(
     tmp_path: Path, server: Server, kept: Kept
 ) -> None:
     alerting(tmp_path, http=server.url, batch=4)
     spec = kept.for_job(tmp_path / "job.yaml")
-    write_files(tmp_path, random_events(6), 3)
+    write_files(tmp_path, random_events(6), 2)
     server.answers = [(200, {}), (200, {}), "hang"]
     with subprocess.Popen(
         [SPARK_PACE, "run", str(tmp_path / "job.yaml")], env=environment(), start_new_session=True

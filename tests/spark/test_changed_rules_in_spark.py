@@ -48,19 +48,33 @@ def feed(folder: Path, spec: JobSpec, first: int, last: int) -> None:
         write_files(folder, events[40 * number : 40 * (number + 1)], 1, first=number)
 
 
-def test_rules_come_and_go_and_come_back(tmp_path: Path) -> None:
+def changes(spec: JobSpec) -> list[tuple[Any, ...]]:
+    rows = table(spec, "rule_changes").select(["batch_id", "rule", "change"]).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def test_rules_come_and_go_and_come_back_with_one_row_each_where_a_batch_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = job(tmp_path, finish=False)
-    feed(tmp_path, spec, 0, 2)
+    feed(tmp_path, spec, 0, 1)
     run_job(only(spec, "pairs", "keyed"))
-    feed(tmp_path, spec, 2, 4)
+    feed(tmp_path, spec, 1, 3)
+    with monkeypatch.context() as patch, pytest.raises(Exception, match="the disk is full"):
+        stop_at(patch, "metrics", batch_id=1)
+        run_job(only(spec, "keyed", "sums"))
     run_job(only(spec, "keyed", "sums"))
-    feed(tmp_path, spec, 4, 6)
+    feed(tmp_path, spec, 3, 5)
     run_job(only(spec, "sums", "keyed", "pairs", finish=True))
-    early = expected(spec, "pairs", 0, 2, finish=False)
-    assert found(spec, "keyed") == expected(spec, "keyed", 0, 6, finish=True)
-    assert found(spec, "sums") == expected(spec, "sums", 2, 6, finish=True)
-    assert found(spec, "pairs") == early + expected(spec, "pairs", 4, 6, finish=True, base=len(early))
+    early = expected(spec, "pairs", 0, 1, finish=False)
+    assert found(spec, "keyed") == expected(spec, "keyed", 0, 5, finish=True)
+    assert found(spec, "sums") == expected(spec, "sums", 1, 5, finish=True)
+    assert found(spec, "pairs") == early + expected(spec, "pairs", 3, 5, finish=True, base=len(early))
     assert len(early) > 0
+    assert changes(spec) == [
+        *((0, "keyed", "added"), (0, "pairs", "added"), (1, "pairs", "removed"), (1, "sums", "added")),
+        (3, "pairs", "came back"),
+    ]
 
 
 def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
@@ -96,14 +110,15 @@ def test_a_changed_rule_is_refused_until_it_starts_anew(tmp_path: Path) -> None:
         assert found(spec, name) == rows + expected(mended, name, 2, 4, finish=True, base=len(rows))
 
 
-@pytest.mark.parametrize("unfinished", [False, True])
+@pytest.mark.parametrize("unfinished", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_rule_starts_anew_though_the_job_is_stopped_while_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unfinished: bool
 ) -> None:
     spec = job(tmp_path, finish=False)
-    feed(tmp_path, spec, 0, 3 if unfinished else 2)
+    done = 2 if unfinished else 1
+    feed(tmp_path, spec, 0, done)
     if unfinished:
-        stop_at(monkeypatch, "metrics", batch_id=2)
+        stop_at(monkeypatch, "metrics", batch_id=1)
         with pytest.raises(Exception, match="the disk is full"):
             run_job(spec)
         monkeypatch.undo()
@@ -119,44 +134,46 @@ def test_a_rule_starts_anew_though_the_job_is_stopped_while_spark_starts(
         run_job(spec, reset_rules=["keyed"])
     monkeypatch.undo()
     run_job(spec)
-    done = 3 if unfinished else 2
-    feed(tmp_path, spec, done, 6)
+    feed(tmp_path, spec, done, 4)
     run_job(only(spec, "pairs", "keyed", "sums", finish=True))
-    assert found(spec, "pairs") == expected(spec, "pairs", 0, 6, finish=True)
-    assert found(spec, "keyed") == before + expected(spec, "keyed", done, 6, finish=True, base=len(before))
-    assert before + expected(spec, "keyed", done, 6, finish=True, base=len(before)) != expected(
-        spec, "keyed", 0, 6, finish=True
-    )
+    anew = before + expected(spec, "keyed", done, 4, finish=True, base=len(before))
+    assert found(spec, "pairs") == expected(spec, "pairs", 0, 4, finish=True)
+    assert found(spec, "keyed") == anew != expected(spec, "keyed", 0, 4, finish=True)
 
 
 @pytest.mark.parametrize(
-    ("fails_at", "stays"), [("matches", ("keyed",)), ("metrics", ())], ids=["one_stays", "none_stays"]
+    ("fails_at", "stays"),
+    [
+        pytest.param("matches", ("keyed",), id="one_stays"),
+        pytest.param("metrics", (), id="none_stays", marks=pytest.mark.long),
+    ],
 )
 def test_an_unfinished_batch_is_finished_before_rules_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str, stays: tuple[str, ...]
 ) -> None:
     spec = job(tmp_path, finish=False)
-    feed(tmp_path, spec, 0, 3)
+    feed(tmp_path, spec, 0, 2)
     first = only(spec, "pairs", *stays)
-    stop_at(monkeypatch, fails_at, batch_id=2)
+    stop_at(monkeypatch, fails_at, batch_id=1)
     with pytest.raises(Exception, match="the disk is full"):
         run_job(first)
     monkeypatch.undo()
-    written = len(expected(spec, "pairs", 0, 3 if fails_at == "metrics" else 2, finish=False))
+    written = len(expected(spec, "pairs", 0, 2 if fails_at == "metrics" else 1, finish=False))
     run_job(only(spec, "sums", *stays))
-    feed(tmp_path, spec, 3, 6)
+    feed(tmp_path, spec, 2, 4)
     run_job(only(spec, "sums", "pairs", *stays, finish=True))
-    early = expected(spec, "pairs", 0, 3, finish=False)[:written]
-    assert found(spec, "pairs") == early + expected(spec, "pairs", 3, 6, finish=True, base=written)
-    assert found(spec, "sums") == expected(spec, "sums", 3, 6, finish=True)
+    early = expected(spec, "pairs", 0, 2, finish=False)[:written]
+    assert found(spec, "pairs") == early + expected(spec, "pairs", 2, 4, finish=True, base=written)
+    assert found(spec, "sums") == expected(spec, "sums", 2, 4, finish=True)
     assert [found(spec, name) for name in stays] == [
-        expected(spec, name, 0, 6, finish=True) for name in stays
+        expected(spec, name, 0, 4, finish=True) for name in stays
     ]
     metrics = table(spec, "metrics").sort_by("batch_id")
-    assert metrics["events"].to_pylist() == [40] * 6
+    assert metrics["events"].to_pylist() == [40] * 4
     assert sum(metrics["matches"].to_pylist()) == table(spec, "matches").num_rows
 
 
+@pytest.mark.long
 def test_each_change_of_rules_has_one_row_whatever_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,8 +198,7 @@ def test_each_change_of_rules_has_one_row_whatever_fails(
     run_job(only(spec, "keyed", "sums"), reset_rules=["keyed"])
     feed(tmp_path, spec, 5, 6)
     run_job(only(spec, "keyed", "sums", finish=True))
-    rows = table(spec, "rule_changes").select(["batch_id", "rule", "change"]).to_pylist()
-    assert sorted(tuple(row.values()) for row in rows) == [
+    assert changes(spec) == [
         *((0, "keyed", "added"), (0, "pairs", "added"), (2, "pairs", "removed"), (2, "sums", "added")),
         # the first try of batch 3 wrote its matches; the second had neither of these rules
         *((3, "keyed", "removed"), (3, "pairs", "came back"), (3, "pairs", "removed")),
@@ -197,13 +213,13 @@ def test_each_change_of_rules_has_one_row_whatever_fails(
 
 def test_the_delay_may_change(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False)
-    for first, delay_us in ((0, 2_000_000), (2, 30_000_000), (4, 3_000_000)):
-        feed(tmp_path, spec, first, first + 2)
+    for number, delay_us in enumerate((2_000_000, 30_000_000, 3_000_000)):
+        feed(tmp_path, spec, number, number + 1)
         order = replace(spec.events.order, delay_us=delay_us)
-        run_job(replace(spec, events=replace(spec.events, order=order), finish=first == 4))
+        run_job(replace(spec, events=replace(spec.events, order=order), finish=number == 2))
     assert table(spec, "late").num_rows == 0
     for name in ("pairs", "keyed", "sums"):
-        assert found(spec, name) == expected(spec, name, 0, 6, finish=True)
+        assert found(spec, name) == expected(spec, name, 0, 3, finish=True)
 
 
 def test_what_the_state_of_all_rules_rests_on_may_not_change(tmp_path: Path) -> None:
@@ -236,6 +252,7 @@ def test_a_column_that_would_change_its_type_is_refused(tmp_path: Path) -> None:
     run_job(spec)
 
 
+@pytest.mark.long
 def test_tables_that_spark_has_written_go_on(tmp_path: Path, spark: SparkSession) -> None:
     """Sinks given as an address were written by Spark in older releases; their transactions count."""
     narrow = pa.schema([("rule", pa.string()), ("out_seq", pa.int64())])

@@ -20,6 +20,7 @@ from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.event_files import read_events
+from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import JOB, RULES, Event, matches, table
@@ -133,7 +134,14 @@ class Unfinished:
         return folder / "job", self.kept.copied(folder / "job")
 
 
-@pytest.fixture(scope="module", params=[*CASES, pytest.param(IN_STORE, marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("shorter delay", marks=pytest.mark.long),
+        *("all of sources", "records"),
+        pytest.param(IN_STORE, marks=pytest.mark.long),
+    ],
+)
 def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unfinished:
     folder = tmp_path_factory.mktemp("job")
     case, kept = request.param, Kept(folder)
@@ -141,11 +149,13 @@ def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         case = "shorter delay"
         kept = Kept.in_store(request.getfixturevalue("reached_store"), folder.name)
     spec = write_job(folder, kept, *CASES[case][0])
-    feed(folder, range(3), spec.files.format)
-    run_job(spec)
-    shutil.copytree(kept.files / "out", kept.files / "early")
-    feed(folder, [3], spec.files.format)
-    run_job(spec)
+    feed(folder, range(4), spec.files.format)
+
+    def copy(batch: BatchReport) -> None:
+        if batch.batch_id == 2:
+            shutil.copytree(kept.files / "out", kept.files / "early")
+
+    run_job(spec, on_progress=copy)
     for left in ("3", ".3.crc"):
         (kept.files / "checkpoint" / "commits" / left).unlink(missing_ok=left != "3")
     return Unfinished(case, folder, kept)

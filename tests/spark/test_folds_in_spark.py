@@ -46,12 +46,12 @@ NAMES = ("p", "q", "r", "s")
 def stopped_and_resumed(folder: Path, spec: JobSpec, seed: int) -> None:
     """Run the job; its second batch fails first, and later files come when it has ended once."""
     events = random_events(seed, 300)
-    write_files(folder, events[:150], 3)
+    write_files(folder, events[:200], 2)
     with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
         stop_at(failing, "matches", batch_id=1)
         run_job(spec)
     run_job(spec)
-    write_files(folder, events[150:], 2, first=3)
+    write_files(folder, events[200:], 1, first=2)
     run_job(replace(spec, finish=True))
 
 
@@ -90,6 +90,7 @@ def random_folds(seed: int, count: int = 10) -> str:
     return EVENTS + "".join(rules)
 
 
+@pytest.mark.long
 @pytest.mark.in_parts
 def test_random_folds_give_the_cores_matches(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False, rules=random_folds(2), slots=3, buckets=4)
@@ -118,7 +119,7 @@ def test_a_fold_that_has_changed_is_another_rule(tmp_path: Path) -> None:
     assert matches(newer)
 
 
-@pytest.mark.parametrize("name", ["streaks", "upper"])
+@pytest.mark.parametrize("name", [pytest.param("streaks", marks=pytest.mark.long), "upper"])
 def test_a_function_that_ends_its_process_stops_the_job_which_goes_on_once_it_is_mended(
     tmp_path: Path, name: str
 ) -> None:

@@ -25,7 +25,9 @@ def drawn() -> Iterator[Graph]:
     return drawn_graphs(1)
 
 
-@pytest.mark.parametrize("number", range(JOBS))
+@pytest.mark.parametrize(
+    "number", [0, 1, *(pytest.param(number, marks=pytest.mark.long) for number in range(2, JOBS))]
+)
 def test_random_graphs_of_rules_find_in_a_stopped_job_what_the_oracle_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: Iterator[Graph], number: int
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,23 +48,24 @@ HOSTILE_REASONS = {
 }
 
 
-def poisoned_events() -> list[dict[str, Any]]:
-    events = random_events(21)
-    for place, x in zip((20, 60, 61, 100, 140, 190), (1003, 1002, 666, 1004, 1005, 1003), strict=True):
-        events[place]["x"] = x
-    return events
+# by the numbers of the events that have it
+OF_TWO_KINDS = {20: 1004, 61: 666}
+OF_EVERY_KIND = {20: 1003, 60: 1002, 61: 666, 100: 1004, 140: 1005, 190: 1003}
 
 
-def test_poison_of_every_kind_costs_its_selections_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize("poison", [OF_TWO_KINDS, pytest.param(OF_EVERY_KIND, marks=pytest.mark.long)])
+def test_poison_costs_its_selections_only(tmp_path: Path, poison: dict[int, int]) -> None:
     spec = failing(job(tmp_path, rules=RULES.replace("OPERATOR", "deadly")), operator_timeout_us=1_000_000)
-    events = poisoned_events()
-    write_files(tmp_path, events, 4)
+    events = random_events(21)
+    for place, x in poison.items():
+        events[place]["x"] = x
+    write_files(tmp_path, events, 2)
     summary = run_job(spec)
     tame = in_core(job(tmp_path, rules=RULES.replace("OPERATOR", "total")))
     assert matches(spec) == tame.matches.to_pylist()
     order = [("rule", "ascending"), ("key", "ascending"), ("selection_id", "ascending")]
     failed = table(spec, "quarantine").sort_by(order).to_pylist()
-    assert summary.quarantined == len(failed) > 6
+    assert summary.quarantined == len(failed) > len(poison)
     columns = ("rule", "key", "selection_id", "source", "offset", "raw")
     assert [[row[name] for name in columns] for row in failed] == [
         [row[name] for name in columns] for row in tame.failed.sort_by(order).to_pylist()
@@ -76,6 +76,7 @@ def test_poison_of_every_kind_costs_its_selections_only(tmp_path: Path) -> None:
         assert row["reason"].strip().splitlines()[-1] == next(REASONS[x] for x in values if x in REASONS)
 
 
+@pytest.mark.long
 def test_attacks_on_the_process_cost_their_selections_only(tmp_path: Path) -> None:
     spec = failing(job(tmp_path, rules=RULES.replace("OPERATOR", "hostile")), operator_timeout_us=60_000_000)
     events = random_events(23)
