@@ -27,7 +27,6 @@ from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.event_files import read_events
-from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.ways import SMALL
 
@@ -260,19 +259,6 @@ def line_of(event: Event) -> str:
     time = datetime.fromisoformat(event["t"]) + timedelta(hours=1)
     form = "%d.%m.%Y %H:%M:%S" if event["x"] % 2 else "%b %d %H:%M:%S"
     return f"{event['k']} [{time:{form}}] {event['kind']}={event['x']}"
-
-
-def stopped_job(folder: Path, rules: str, *, seed: int) -> JobSpec:
-    """A job over random events that has stopped between two batches, gone on, and then finished."""
-    spec, events = job(folder, finish=False, rules=rules), random_events(seed)
-    write_files(folder, events[:120], 3)
-    run_job(spec)
-    write_files(folder, events[120:], 2, first=3)
-    run_job(read_job(folder / "job.yaml"))
-    text = (folder / "job.yaml").read_text()
-    (folder / "job.yaml").write_text(text.replace("finish: false", "finish: true"))
-    run_job(read_job(folder / "job.yaml"))
-    return spec
 
 
 def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 0) -> None:

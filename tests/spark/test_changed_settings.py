@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -134,17 +135,16 @@ class Unfinished:
         return folder / "job", self.kept.copied(folder / "job")
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("shorter delay", marks=pytest.mark.long),
-        *("all of sources", "records"),
-        pytest.param(IN_STORE, marks=pytest.mark.long),
-    ],
-)
-def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unfinished:
-    folder = tmp_path_factory.mktemp("job")
-    case, kept = request.param, Kept(folder)
+@pytest.fixture(scope="module")
+def unfinished(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Unfinished]:
+    """The job of a case, which is made once."""
+    return cache(lambda case: made(case, tmp_path_factory.mktemp("job"), request))
+
+
+def made(case: str, folder: Path, request: pytest.FixtureRequest) -> Unfinished:
+    kept = Kept(folder)
     if case == IN_STORE:
         case = "shorter delay"
         kept = Kept.in_store(request.getfixturevalue("reached_store"), folder.name)
@@ -161,11 +161,23 @@ def unfinished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     return Unfinished(case, folder, kept)
 
 
-@pytest.mark.parametrize(("written", "restarted"), [(True, True), (False, False)])
+@pytest.mark.parametrize(
+    ("case", "written", "restarted"),
+    [
+        *(("all of sources", True, True), ("all of sources", False, False), ("records", True, True)),
+        pytest.param("records", False, False, marks=pytest.mark.long),
+        *(
+            pytest.param(case, both, both, marks=pytest.mark.long)
+            for case in ("shorter delay", IN_STORE)
+            for both in (True, False)
+        ),
+    ],
+)
 def test_an_unfinished_batch_is_done_again_as_it_was_planned(
-    unfinished: Unfinished, tmp_path: Path, written: bool, restarted: bool
+    unfinished: Callable[[str], Unfinished], tmp_path: Path, case: str, written: bool, restarted: bool
 ) -> None:
-    case, (folder, kept) = unfinished.case, unfinished.copied(tmp_path)
+    job = unfinished(case)
+    case, (folder, kept) = job.case, job.copied(tmp_path)
     if not written:
         shutil.rmtree(kept.files / "out")
         (kept.files / "early").rename(kept.files / "out")
@@ -186,13 +198,12 @@ def test_an_unfinished_batch_is_done_again_as_it_was_planned(
     assert len(expected) > 50
 
 
-@pytest.mark.parametrize("unfinished", ["records"], indirect=True)
 def test_whether_a_bad_record_stops_the_job_is_no_part_of_a_plan(
-    unfinished: Unfinished, tmp_path: Path
+    unfinished: Callable[[str], Unfinished], tmp_path: Path
 ) -> None:
     """So a job that has stopped at one can be told to go on."""
-    folder, kept = unfinished.copied(tmp_path)
-    events, attributes, form = CASES[unfinished.case][0]
+    folder, kept = unfinished("records").copied(tmp_path)
+    events, attributes, form = CASES["records"][0]
     with pytest.raises(
         SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"
     ):

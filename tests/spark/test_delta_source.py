@@ -98,6 +98,7 @@ def test_a_table_that_is_partitioned_and_whose_log_was_cut_is_read_whole(tmp_pat
     assert table(spec, "matches").num_rows == expected.matches.num_rows > 0
 
 
+@pytest.mark.long
 def test_a_table_whose_log_delta_itself_cut_behind_a_checkpoint_of_version_2_is_read_whole(
     tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -251,7 +252,7 @@ events:
 rules: [upper.yaml]
 sink: {kind: delta, path: upper}
 checkpoint: upper checkpoint
-finish: FINISH
+finish: true
 """
 UPPER = """
 rules:
@@ -265,15 +266,13 @@ rules:
 
 def test_a_job_reads_the_matches_of_another(tmp_path: Path) -> None:
     append_all(tmp_path, random_events(9, 200), 3)
-    lower = job(tmp_path, max_files_per_trigger=1)
+    append_all(tmp_path, [{**e, "t": e["t"].replace("T00", "T01")} for e in random_events(10, 100)], 1)
+    lower = job(tmp_path, finish=True, max_files_per_trigger=2)
     (tmp_path / "upper.yaml").write_text(UPPER)
-    (tmp_path / "chained.yaml").write_text(CHAINED.replace("FINISH", "false"))
+    (tmp_path / "chained.yaml").write_text(CHAINED)
     upper = read_job(tmp_path / "chained.yaml")
     run_job(lower)
     run_job(upper)
-    append_all(tmp_path, [{**e, "t": e["t"].replace("T00", "T01")} for e in random_events(10, 100)], 1)
-    run_job(replace(lower, finish=True))
-    run_job(replace(upper, finish=True))
     core = local_run.run(build_plan(upper.rules, order=upper.events.order), _matches_read(upper, tmp_path))
     assert matches(upper) == core.matches.to_pylist() != []
     assert table(upper, "late").num_rows == 0

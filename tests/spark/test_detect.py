@@ -28,7 +28,7 @@ from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import read_events
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.detect import detect
-from tests.spark.jobs import FOLDS, RULES, job, random_events, write_files
+from tests.spark.jobs import EVENTS, FOLDS, RULES, job, random_events, write_files
 from tests.support import expression_cases
 from tests.support.expression_texts import random_text
 
@@ -130,12 +130,11 @@ def order(row: dict[str, Any]) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     ("rules", "slots", "delay_us"),
     [
-        (ONLY_PAIRS, None, 2_000_000),
-        (ONLY_PAIRS, 1, 0),
+        pytest.param(ONLY_PAIRS, None, 2_000_000, marks=pytest.mark.long),
+        pytest.param(ONLY_PAIRS, 1, 0, marks=pytest.mark.long),
         (COMPUTED, 1, 0),
         (EARLIER, 1, 0),
-        (RULES, 1, 2_000_000),
-        (FOLDS, None, 2_000_000),
+        (RULES + FOLDS.removeprefix(EVENTS), None, 2_000_000),
     ],
 )
 def test_detect_finds_what_the_core_finds_and_counts_what_is_late(

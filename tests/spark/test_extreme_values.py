@@ -226,7 +226,7 @@ def in_core(spec: JobSpec) -> local_run.LocalResult:
     return local_run.run(plan, [read.events for read in reads])
 
 
-@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("format", ["json", pytest.param("csv", marks=pytest.mark.long), "parquet"])
 def test_no_value_ends_a_job(tmp_path: Path, format: str, capsys: pytest.CaptureFixture[str]) -> None:
     fields = SINGLE if format == "csv" else {**SINGLE, **NESTED}
     spec = job_of(tmp_path, fields, format)
@@ -292,15 +292,15 @@ def test_many_bad_records_of_a_file_are_counted_and_the_first_ones_are_told(tmp_
     write_files(tmp_path, random_events(13, 60), 2)
     for name in ("000.json", "001.json"):
         file = tmp_path / "in" / name
-        file.write_text("x\n" * 5_000 + file.read_text() + "\n{}" * 5_000)
+        file.write_text("x\n" * 500 + file.read_text() + "\n{}" * 500)
     summary = run_job(spec)
-    assert (summary.records, summary.events, summary.bad_records) == (20_060, 60, 20_000)
-    assert summary.quarantined == 20_000
+    assert (summary.records, summary.events, summary.bad_records) == (2_060, 60, 2_000)
+    assert summary.quarantined == 2_000
     told = table(spec, "quarantine").sort_by([("source", "ascending"), ("offset", "ascending")]).to_pylist()
     assert [(row["source"], row["offset"]) for row in told] == [
         (name, row) for name in ("000.json", "001.json") for row in range(4)
     ]
-    others = "9,997 bad records of rows 3 to 10029, of which this is the first: "
+    others = "997 bad records of rows 3 to 1029, of which this is the first: "
     assert {row["reason"] for row in told if row["offset"] == 3} == {
         f"{others}the record — must be a JSON object that begins with {{ and ends with }} in its line"
     }

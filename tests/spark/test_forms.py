@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_pace.job import run_job
-from spark_pace.job_file import read_job
+from spark_pace.job_file import JobSpec, read_job
 from tests.spark.jobs import in_core, job, matches, random_events, write_files
+from tests.support.results import micros
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -174,18 +175,99 @@ rules:
     pattern: {sequence: [a: kind = 'a', b: "kind in ('b', 'c')", c: kind rlike '^c$']}
     context: earliest, selected
     strategy: production_sets
+  - name: sessions
+    partition_by: [k]
+    span: {gap: 4 s}
+    emit: {number: count(*), total: sum(x)}
+  - name: short_sessions
+    span: {gap: 4 s, within: 10 s}
+    where: count(*) > 2
+    emit: {number: count(*), usual: mode(kind)}
+  - name: inside_sessions
+    partition_by: [k]
+    span: {gap: 6 s, within: 40 s}
+    pattern: {sequence: [a: kind = 'a', b: kind = 'b', {name: c, when: "kind = 'c'", not: true}]}
+    emit: {x: a.x}
+  - name: sums_of_sessions
+    partition_by: [k]
+    span: {gap: 5 s}
+    operator: tests.spark.jobs:total
+    emit: {total: BIGINT, events_in_span: BIGINT}
+  - name: long_sessions
+    from: sessions
+    pattern: {sequence: [s: number > 3]}
+    emit: {number: s.number}
+  - name: short_panes
+    partition_by: [k]
+    span: {every: 1 s, size: 10 s}
+    emit: {number: count(*), mean: avg(x), spread: stddev(x)}
+  - name: long_panes
+    partition_by: [k]
+    span: {every: 2 s, size: 25 s}
+    where: count(*) > 2
+    emit: {number: count(*), spread: stddev(x), mean: avg(x)}
+  - name: all_panes
+    span: {every: 5 s, size: 20 s}
+    emit: {least: min(x), most: max(x), first_key: first(k)}
+  - name: pairs_of_forgotten_keys
+    partition_by: [k]
+    forget_key_after: 3 s
+    pattern: {sequence: [a: kind = 'a', b: kind = 'b']}
+  - name: counted_of_forgotten_keys
+    partition_by: [k]
+    forget_key_after: 4 s
+    pattern: {sequence: [a: kind = 'a', b: kind = 'b']}
+    where: b.x >= a.x
+    within: 20 events
+    context: latest, zero
+  - name: spans_of_forgotten_keys
+    partition_by: [k]
+    forget_key_after: 5 s
+    span: {every: 2 events, size: 3 events}
+    operator: tests.spark.jobs:total
+    emit: {total: BIGINT, events_in_span: BIGINT}
+"""
+OF_SPARK = """
+SELECT k, unix_micros(session_window.start), unix_micros(session_window.end), count(*), sum(x)
+FROM read_files GROUP BY k, session_window(t, '4 seconds')
 """
 
 
-def test_a_query_stopped_between_batches_gives_the_cores_matches(tmp_path: Path) -> None:
-    spec = job(tmp_path, finish=False, rules=RULES)
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> JobSpec:
+    """The job, which has stopped between two batches, and then gone on to the end."""
+    folder = tmp_path_factory.mktemp("job")
+    spec = job(folder, finish=False, rules=RULES)
     events = random_events(11, 300)
-    write_files(tmp_path, events[:150], 2)
+    write_files(folder, events[:200], 2)
     run_job(spec)
-    write_files(tmp_path, events[150:], 2, first=2)
-    run_job(replace(read_job(tmp_path / "job.yaml"), finish=True))
-    found = matches(spec)
-    assert found == in_core(spec).matches.to_pylist()
-    assert found == in_core(spec, whole=True).matches.to_pylist()
+    write_files(folder, events[200:], 1, first=2)
+    run_job(replace(read_job(folder / "job.yaml"), finish=True))
+    return spec
+
+
+def test_a_query_stopped_between_batches_gives_the_cores_matches(stopped: JobSpec) -> None:
+    found = matches(stopped)
+    assert found == in_core(stopped).matches.to_pylist()
+    assert found == in_core(stopped, whole=True).matches.to_pylist()
     number = Counter(row["rule"] for row in found)
-    assert {rule.name: number[rule.name] > 4 for rule in spec.rules} == dict.fromkeys(number, True)
+    assert {rule.name: number[rule.name] > 4 for rule in stopped.rules} == dict.fromkeys(number, True)
+
+
+def test_its_sessions_are_those_of_spark(stopped: JobSpec, spark: SparkSession) -> None:
+    read = spark.read.schema("t TIMESTAMP, k STRING, kind STRING, x BIGINT").json(stopped.files.path)
+    read.createOrReplaceTempView("read_files")
+    theirs = [tuple(row) for row in spark.sql(OF_SPARK).collect()]
+    ours = [
+        (row["k"], micros(row["opened_at"]), micros(row["matched_at"]), row["number"], row["total"])
+        for row in matches(stopped)
+        if row["rule"] == "sessions"
+    ]
+    assert sorted(ours, key=str) == sorted(theirs, key=str)
+
+
+@pytest.mark.parametrize("name", ["pairs", "counted", "spans"])
+def test_keys_that_it_has_forgotten_begin_anew(stopped: JobSpec, name: str) -> None:
+    rows = [row for row in matches(stopped) if row["rule"] == f"{name}_of_forgotten_keys"]
+    starts = {(row["key"], row["opened_at"]) for row in rows if row["selection_id"] == 0}
+    assert len(starts) > 3  # more than there are keys

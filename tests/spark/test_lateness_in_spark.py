@@ -19,7 +19,8 @@ from tests.spark.jobs import Event, job, matches, random_events, stop_at, table,
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-FILES = 7
+FILES = 4
+OF_ADMISSION = 7
 DELAYS = {"watermark": "delay: 5 s", "sources": "delay: 5 s, ordering: sources, source_column: k"}
 SETTINGS = """{}, heartbeat: "x = 8", deduplicate_on: [x, kind]"""
 
@@ -55,8 +56,15 @@ def assert_as_replayed(spec: JobSpec) -> None:
     assert sum(metrics["records"]) == sum(sum(metrics[name]) for name in parts) == 210
 
 
-@pytest.mark.parametrize("ordering", DELAYS)
-@pytest.mark.parametrize(("files", "slots"), [(1, 2), (FILES, 3)])
+@pytest.mark.parametrize(
+    ("files", "slots", "ordering"),
+    [
+        (1, 2, "sources"),
+        pytest.param(1, 2, "watermark", marks=pytest.mark.long),
+        pytest.param(FILES, 3, "sources", marks=pytest.mark.long),
+        (FILES, 3, "watermark"),
+    ],
+)
 def test_however_many_files_a_batch_has(tmp_path: Path, ordering: str, files: int, slots: int) -> None:
     spec = job(tmp_path, events=SETTINGS.format(DELAYS[ordering]), slots=slots)
     write_files(tmp_path, shuffled(11), FILES)
@@ -64,12 +72,12 @@ def test_however_many_files_a_batch_has(tmp_path: Path, ordering: str, files: in
     assert_as_replayed(spec)
 
 
-@pytest.mark.parametrize("name", ["late", "metrics"])
+@pytest.mark.parametrize("name", ["late", pytest.param("metrics", marks=pytest.mark.long)])
 def test_where_admission_cuts_and_a_batch_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     spec = job(tmp_path, events=SETTINGS.format(DELAYS["watermark"]))
-    write_files(tmp_path, shuffled(12), FILES)
+    write_files(tmp_path, shuffled(12), OF_ADMISSION)
     most = max(path.stat().st_size for path in (tmp_path / "in").iterdir())
     monkeypatch.setitem(inputs._FIRST_CAPS, "files", 4096 + most)
     source = replace(spec.files, max_files_per_trigger=None)

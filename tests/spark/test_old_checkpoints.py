@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +27,7 @@ from tests.support.checkpoints import (
     change_table,
     write_input,
 )
-from tests.support.commands import message_of
+from tests.support.commands import message_of, spark_pace
 
 pytestmark = pytest.mark.spark
 
@@ -113,10 +111,7 @@ def test_a_checkpoint_of_an_older_version_is_refused_in_one_line_and_left_as_it_
     else:
         write_json(layout, older)
     before = files_of(tmp_path)
-    command = [sys.executable, "-c", "from spark_pace.cli import main; main()", "run", str(job)]
-    answer = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
-    )
+    answer = spark_pace("run", job)
     assert message_of(answer.stderr) == (
         f"{layout} — must have format version {FORMAT_VERSION}; got {version}. "
         "Go on with the release that made it, or start a new checkpoint with a sink of its own.\n"

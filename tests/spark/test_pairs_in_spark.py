@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
 def test_a_job_gives_the_answers_of_the_oracle(tmp_path: Path) -> None:
-    spec = read_job(write_small(tmp_path, 5))
+    spec = read_job(write_small(tmp_path, 3))
     spec = replace(spec, source=replace(spec.files, max_files_per_trigger=2), trigger_us="available_now")
     with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
         stop_at(failing, "matches", batch_id=1)

@@ -59,12 +59,12 @@ QUERY = """SELECT m.k AS owner, m.* FROM {} MATCH_RECOGNIZE (
 def test_a_job_that_fails_and_stops_between_batches_gives_the_cores_matches(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False, rules=RULES)
     events = random_events(7, 300)
-    write_files(tmp_path, events[:150], 3)
+    write_files(tmp_path, events[:200], 2)
     with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
         stop_at(failing, "matches", batch_id=1)
         run_job(spec)
     run_job(spec)
-    write_files(tmp_path, events[150:], 2, first=3)
+    write_files(tmp_path, events[200:], 1, first=2)
     run_job(replace(spec, finish=True))
     found = matches(spec)
     assert found == in_core(spec).matches.to_pylist()
@@ -95,7 +95,7 @@ def test_sql_over_a_stream_gives_what_it_gives_over_the_rows_at_rest(
     (tmp_path / "in").mkdir()
     events = random_events(11, 120)
     later = {"t": "2024-01-02T00:00:00", "k": "z", "kind": "a", "x": 1}  # whose time ends all windows
-    write_files(tmp_path, [*events, later], 4)
+    write_files(tmp_path, [*events, later], 3)
     for second, path in enumerate(sorted((tmp_path / "in").iterdir())):  # Spark takes the oldest first
         os.utime(path, (1_700_000_000 + second, 1_700_000_000 + second))
     columns = "t timestamp, k string, kind string, x int"

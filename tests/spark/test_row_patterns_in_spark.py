@@ -47,7 +47,9 @@ def test_the_example_of_the_documentation_runs(spark: SparkSession) -> None:
     assert tried(spark_pace.sql, {"spark": spark}) > 2
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))]
+)
 def test_random_clauses_give_the_rows_of_the_engine(seed: int, spark: SparkSession) -> None:
     trial = trial_of(Random(10_000 + seed))
     spark.createDataFrame(trial.table).createOrReplaceTempView("rows")

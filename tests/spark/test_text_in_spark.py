@@ -33,7 +33,7 @@ def text_job(folder: Path, lines: list[str], files: int, rules: str = LINES) -> 
     return replace(spec, source=replace(spec.files, format="text"))
 
 
-@pytest.mark.parametrize("files", [1, 4])
+@pytest.mark.parametrize("files", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_a_job_on_lines_of_text_finds_what_the_core_finds(tmp_path: Path, files: int) -> None:
     lines = [line_of(event) for event in random_events(3)]
     lines[50:50] = ["no event", "u [32.01.2024 00:00:00] a=1", ""]
@@ -61,7 +61,10 @@ def test_a_job_takes_the_year_of_times_without_one_from_the_time_of_their_file(t
 
 @pytest.mark.parametrize(
     ("lines", "got"),
-    [(["no event", "none either", "", "nor this"], "3 bad records"), (["no event"], "1 bad record")],
+    [
+        (["no event", "none either", "", "nor this"], "3 bad records"),
+        pytest.param(["no event"], "1 bad record", marks=pytest.mark.long),
+    ],
 )
 def test_a_job_that_finishes_and_found_bad_records_only_ends_with_an_error(
     tmp_path: Path, lines: list[str], got: str
