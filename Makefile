@@ -88,8 +88,9 @@ test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run all test
 test-stores: setup jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the tests with object stores and HDFS that `make test` leaves out
 	$(BIN)/python -m pytest -m 'stores and not long' $(TESTING)
 
-test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table and others
+test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table, random tests with more examples and others
 	$(BIN)/python -m pytest -m long $(TESTING)
+	HYPOTHESIS_PROFILE=long HYPOTHESIS_EXAMPLES=40 $(BIN)/python -m pytest -m 'not long' tests/property $(TESTING)
 
 SPARK_VENV = .venv-spark-$(VERSION)
 

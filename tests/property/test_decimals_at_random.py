@@ -82,12 +82,13 @@ def exact(value: object, scale: int) -> Decimal | None:
     return value.quantize(Decimal(1).scaleb(-scale)) if isinstance(value, Decimal) else None
 
 
+@pytest.mark.parametrize("streams", [8, pytest.param(25, marks=pytest.mark.long)])
 @pytest.mark.parametrize("context", [*CONTEXTS, None], ids=str)
-def test_the_oracle_computes_the_same(context: str | None) -> None:
+def test_the_oracle_computes_the_same(context: str | None, streams: int) -> None:
     text = SPANS if context is None else RULES.replace("CONTEXT", f'"{context}"')
     rules = load_rules(EVENTS + "rules:" + text)
     chance, found = Random(11), 0
-    for _ in range(25):
+    for _ in range(streams):
         stream = events(chance, 14)
         for rule in rules:
             expected = from_oracle(rule, evaluate(rule, stream))

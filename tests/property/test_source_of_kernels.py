@@ -9,29 +9,31 @@ import pytest
 from spark_pace import ways
 from spark_pace.cli.kernels import KERNELS
 from spark_pace.machine_code import kernel
-from tests.long.differential.chunk import KINDS, Tally, run_chunk
+from tests.long.differential.chunk import Tally, a_rule_of_each_kind, run_to_match
 from tests.support.golden_cases import golden_cases
 from tests.support.row_pattern_cases import difference
 from tests.unit.core import test_golden_cases
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("step", "clauses"), [(8, 60), pytest.param(1, 200, marks=pytest.mark.long)])
 def test_the_source_of_kernels_gives_the_oracles_matches(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: int, clauses: int
 ) -> None:
-    """For each kind of rules, or for every third one and as many more as are needed to run all kernels."""
+    """For each kind of rules, or for every eighth one and as many more as are needed to run all kernels."""
     monkeypatch.setattr(ways, "FEW_NUMBERS", 1 << 62)
     monkeypatch.setattr(kernel, "kept_code", lambda name: None)
     for one in KERNELS:
         monkeypatch.setattr(one, "_runs", {})
     for case in golden_cases():  # what is rarely drawn
         if case.name.startswith(("three_steps", "optional_last")):
-            test_golden_cases.test_the_core_gives_the_golden_matches(case, tmp_path)
-    assert [found for seed in range(200) if (found := difference(seed))] == []  # row patterns
+            test_golden_cases.test_the_core_and_the_oracle_give_the_golden_matches(case, tmp_path)
+            test_golden_cases.test_the_core_gives_the_golden_matches_event_by_event(case, tmp_path)
+    assert [found for seed in range(clauses) if (found := difference(seed))] == []  # row patterns
     tally = Tally()
-    for number in sorted(range(len(KINDS)), key=lambda number: number % step):
+    rules = a_rule_of_each_kind(90)
+    for number in sorted(range(len(rules)), key=lambda number: number % step):
         if number % step == 0 or not all(one.layouts for one in KERNELS):
-            tally.add(run_chunk(90, number, 1))
+            tally.add(run_to_match(rules[number], number))
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
     assert not any(one.is_machine_code for one in KERNELS)

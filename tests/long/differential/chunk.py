@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from spark_pace.core.plan.rule import Rule
 from tests.long.differential.forms import drawn_rules, forms_of
 from tests.long.differential.pair import Pair, pair_of, smaller
+from tests.support.previous_strategies import previous_values_rules
 
 STREAMS = 2  # of each rule
+MOST_STREAMS = 2  # of a rule that needs only one with a match
 RULES = 25  # of each chunk, where nothing else is said
 KINDS = drawn_rules()
 
@@ -52,6 +54,32 @@ def run_chunk(start: int, number: int, rules: int = RULES) -> Tally:
             count(tally, pair_of(rule, chance + each), told)
 
     for_rules(KINDS[number % len(KINDS)], seed_of(start, number), rules, compare)
+    return tally
+
+
+def a_rule_of_each_kind(start: int) -> list[Rule]:
+    """The first rule that is drawn of each kind, but for those that other kinds have given.
+
+    The last are drawn of a kind whose first rule does not have its form.
+    """
+    found: dict[str, Rule] = {}
+
+    def keep(rule: Rule, _: int) -> None:
+        found.setdefault(repr(rule), rule)
+
+    for number, kind in enumerate(KINDS):
+        for_rules(kind, seed_of(start, number), 1, keep)
+    for_rules(previous_values_rules(), start, 5, keep)
+    return [*found.values()]
+
+
+def run_to_match(rule: Rule, start: int) -> Tally:
+    """Pairs of the rule, with the seeds from `start` on, until one has a match."""
+    tally = Tally()
+    for each in range(start, start + MOST_STREAMS):
+        count(tally, pair_of(rule, each), f"the pair of the rule with the seed {each}:")
+        if tally.matched:
+            break
     return tally
 
 

@@ -9,7 +9,7 @@ from spark_pace.cli.kernels import KERNELS, compile_searches
 from spark_pace.errors import counted
 from tests.long.differential.aims import full_run
 from tests.long.differential.choices import WAYS
-from tests.long.differential.chunk import KINDS, Tally, run_chunk
+from tests.long.differential.chunk import Tally, a_rule_of_each_kind, run_to_match
 from tests.long.differential.forms import FORMS
 from tests.long.differential.table import as_text, empty_cells, impossible, taken_though_impossible
 
@@ -17,9 +17,10 @@ from tests.long.differential.table import as_text, empty_cells, impossible, take
 def test_no_pair_of_any_kind_differs() -> None:
     make_all_ahead()
     tally = Tally()
-    for number in range(len(KINDS)):
-        tally.add(run_chunk(0, number, 1))
+    for number, rule in enumerate(a_rule_of_each_kind(0)):
+        tally.add(run_to_match(rule, number))
     assert_right(tally)
+    assert {form for _, form in tally.taken} == set(FORMS)
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import pytest
 from tests.long.fuzz.targets import CORPUS, TARGETS, Target
 from tests.long.fuzz.worker import SLOT_BYTES, Watched, at_hand, inputs_of
 
-SHORT = 150
+SLOW = ("json", "csv", "text", "log")
 BY_NAME = {target.name: target for target in TARGETS}
 KEPT = sorted(CORPUS.glob("*/*"))
 
@@ -19,10 +19,19 @@ def test_an_input_of_the_corpus_does_no_harm(path: Path, tmp_path: Path) -> None
     assert watched.tally.findings == []
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_random_inputs_do_no_harm(target: Target, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "inputs"),
+    [
+        *(
+            pytest.param(one, 150, id=one.name, marks=[pytest.mark.long] * (one.name in SLOW))
+            for one in TARGETS
+        ),
+        *(pytest.param(BY_NAME[name], 40, id=f"{name}, a few") for name in SLOW),
+    ],
+)
+def test_random_inputs_do_no_harm(target: Target, inputs: int, tmp_path: Path) -> None:
     watched = Watched(target, tmp_path)
-    for _, text in zip(range(SHORT), inputs_of(watched, seed=0), strict=False):
+    for _, text in zip(range(inputs), inputs_of(watched, seed=0), strict=False):
         watched.run(text)
     assert watched.tally.findings == []
     assert watched.tally.outcomes > 3

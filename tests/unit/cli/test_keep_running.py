@@ -129,7 +129,7 @@ def test_what_may_pass_is_tried_again_later_and_later_and_a_wrong_file_ends_it(j
 
 def test_after_a_run_that_lasted_long_the_pauses_begin_anew(job: Path) -> None:
     with taken_port(job), kept(job, 0.05, 0.1, 0) as process:
-        for _ in range(3):
+        for _ in range(2):
             assert told("0.05").fullmatch(lines(process, 2)[1])
 
 
@@ -148,7 +148,7 @@ def test_a_changed_rule_ends_it(job: Path) -> None:
     assert said.startswith("rule high — must be as the checkpoint knows it") and "keep-running" not in said
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_signal_in_a_pause_ends_it_at_once(job: Path, number: signal.Signals) -> None:
     with taken_port(job), kept(job, 300, 300, 600) as process:
         assert told("300").fullmatch(lines(process, 2)[1])

@@ -94,8 +94,15 @@ def test_every_bad_record_of_a_log_is_told() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"x", b"{}", b"{x}", b'{"t":"0000-06-01"}', b'{"t":"2024-01-01","n":"1"}', b"", b" \t"],
-    ids=["no object", "no time", "no JSON", "year 0", "no integer", "blank", "spaces"],
+    [
+        pytest.param(b"x", id="no object", marks=pytest.mark.long),
+        pytest.param(b"{}", id="no time"),
+        pytest.param(b"{x}", id="no JSON", marks=pytest.mark.long),
+        pytest.param(b'{"t":"0000-06-01"}', id="year 0"),
+        pytest.param(b'{"t":"2024-01-01","n":"1"}', id="no integer", marks=pytest.mark.long),
+        pytest.param(b"", id="blank"),
+        pytest.param(b" \t", id="spaces", marks=pytest.mark.long),
+    ],
 )
 def test_a_small_archive_of_millions_of_lines_needs_little_memory(tmp_path: Path, line: bytes) -> None:
     count = 100_000_000 if not line else 2_000_000

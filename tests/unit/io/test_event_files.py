@@ -147,7 +147,14 @@ def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reaso
     ],
 )
 @pytest.mark.parametrize(
-    ("bad_rows", "most_calls"), [(range(3000), 6000), (range(0, 3000, 2), 6000), (range(1717, 1718), 60)]
+    ("lines", "bad_rows", "most_calls"),
+    [
+        (500, range(500), 1000),
+        (500, range(0, 500, 2), 1000),
+        (3000, range(1717, 1718), 60),
+        pytest.param(3000, range(3000), 6000, marks=pytest.mark.long),
+        pytest.param(3000, range(0, 3000, 2), 6000, marks=pytest.mark.long),
+    ],
 )
 def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
     tmp_path: Path,
@@ -156,6 +163,7 @@ def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
     good: str,
     bad: str,
     reason: str,
+    lines: int,
     bad_rows: range,
     most_calls: int,
 ) -> None:
@@ -164,11 +172,11 @@ def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
     parse = getattr(parser, name)
     monkeypatch.setattr(parser, name, lambda *given, **options: calls.append(1) or parse(*given, **options))
     header = ["t,n"] if format == "csv" else []
-    rows = [(bad if row in bad_rows else good).replace(T, f"{T}.{row:06d}") for row in range(3000)]
-    result = read(tmp_path, "\n".join([*header, *rows]), format, most_bad=3000)
+    rows = [(bad if row in bad_rows else good).replace(T, f"{T}.{row:06d}") for row in range(lines)]
+    result = read(tmp_path, "\n".join([*header, *rows]), format, most_bad=lines)
     assert result.bad["offset"].to_pylist() == list(bad_rows)
     assert {re.sub(r"\.\d{6}", "", told) for told in result.bad["reason"].to_pylist()} == {reason}
-    assert result.events["@offset"].to_pylist() == [row for row in range(3000) if row not in bad_rows]
+    assert result.events["@offset"].to_pylist() == [row for row in range(lines) if row not in bad_rows]
     assert len(calls) < most_calls
 
 

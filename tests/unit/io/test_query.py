@@ -22,7 +22,6 @@ from spark_pace.io.query import TABLES
 from tests.support.commands import SPARK_PACE, called, spark_pace
 from tests.support.written import write_tables
 
-RUNS = 10
 UTC = timezone.utc
 
 RULES = """
@@ -70,7 +69,8 @@ def rows(out: str | Path, query: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in answer.stdout.splitlines()]
 
 
-def test_a_script_that_reads_tables_ends_well_each_time(out: Path) -> None:
+@pytest.mark.parametrize("runs", [2, pytest.param(10, marks=pytest.mark.long)])
+def test_a_script_that_reads_tables_ends_well_each_time(out: Path, runs: int) -> None:
     """It loads no file system in Python: with one, Arrow's threads abort a script at its end now and then."""
     script = (
         "import sys, spark_pace\n"
@@ -78,8 +78,8 @@ def test_a_script_that_reads_tables_ends_well_each_time(out: Path) -> None:
         "metrics = spark_pace.read_table(sys.argv[1], 'metrics')\n"
         "print(len(matches.to_pylist()), metrics.num_rows, 'pyarrow.fs' in sys.modules)\n"
     )
-    ends = [called(sys.executable, "-c", script, out) for _ in range(RUNS)]
-    assert [(end.returncode, end.stdout, end.stderr) for end in ends] == [(0, "2 1 False\n", "")] * RUNS
+    ends = [called(sys.executable, "-c", script, out) for _ in range(runs)]
+    assert [(end.returncode, end.stdout, end.stderr) for end in ends] == [(0, "2 1 False\n", "")] * runs
 
 
 def test_a_table_is_read_with_the_types_it_was_written_with(out: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -65,12 +66,15 @@ def replayed(tmp_path: Path, rule: str, *more: str, package: Path, **environment
     return tuple(answer.stdout.splitlines())
 
 
-def archived(tmp_path: Path) -> Path:
-    """The package in an archive, beside which nothing is kept."""
-    archive = tmp_path / "spark_pace.zip"
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package in an archive, as Python has compiled it, beside which nothing is kept."""
+    archive = tmp_path_factory.mktemp("package") / "spark_pace.zip"
     with zipfile.ZipFile(archive, "w") as file:
         for path in sorted((ROOT / "spark_pace").rglob("*.py")):
             file.write(path, path.relative_to(ROOT))
+            compiled = Path(py_compile.compile(str(path), doraise=True) or "")
+            file.write(compiled, path.relative_to(ROOT).with_suffix(".pyc"))
     return archive
 
 
@@ -82,25 +86,25 @@ def no_home(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("where", ["", "    where: abs(a.x - b.x) >= 0\n"])
 def test_a_rule_without_comparisons_of_components_does_not_load_the_compiler(
-    tmp_path: Path, where: str
+    tmp_path: Path, package: Path, where: str
 ) -> None:
     rule, home = COMPARING + where, no_home(tmp_path)
-    assert replayed(tmp_path, rule, "few", package=archived(tmp_path), HOME=home)[-1] == "False"
+    assert replayed(tmp_path, rule, "few", package=package, HOME=home)[-1] == "False"
 
 
-def test_few_events_do_not_load_the_compiler(tmp_path: Path) -> None:
+def test_few_events_do_not_load_the_compiler(tmp_path: Path, package: Path) -> None:
     rule, home = COMPARING + "    where: b.x >= a.x\n", no_home(tmp_path)
-    told = replayed(tmp_path, rule, package=archived(tmp_path), HOME=home)
+    told = replayed(tmp_path, rule, package=package, HOME=home)
     assert told == ("[[0, 2], [1, 3]]", "False")
 
 
-def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path) -> None:
-    found = replayed(tmp_path, SETS, "few", package=archived(tmp_path), HOME=no_home(tmp_path))
+def test_a_rule_works_where_compiled_code_cannot_be_kept(tmp_path: Path, package: Path) -> None:
+    found = replayed(tmp_path, SETS, "few", package=package, HOME=no_home(tmp_path))
     assert found == (FOUND, "True")
 
 
-def test_a_rule_works_where_compiled_code_that_was_kept_is_spoilt(tmp_path: Path) -> None:
-    kept, package = tmp_path / "kept", archived(tmp_path)
+def test_a_rule_works_where_compiled_code_that_was_kept_is_spoilt(tmp_path: Path, package: Path) -> None:
+    kept = tmp_path / "kept"
 
     def found(*more: str) -> tuple[str, ...]:
         return replayed(tmp_path, SETS, *more, package=package, NUMBA_CACHE_DIR=str(kept))

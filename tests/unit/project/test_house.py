@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -35,6 +36,17 @@ FORBIDDEN = re.compile(
 )
 
 
+@cache
+def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """All functions, each behind its place and name."""
+    return [
+        (f"{name_of(path)}:{node.lineno} {node.name}", node)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+
+
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -46,14 +58,9 @@ def test_every_file_is_short():
 
 
 def test_every_function_is_short():
-    functions = {
-        f"{name_of(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    }
-    assert len(functions) > 5000
-    assert {name: lines for name, lines in functions.items() if lines >= MOST_FUNCTION_LINES} == {}
+    lengths = {name: (node.end_lineno or 0) - node.lineno for name, node in functions()}
+    assert len(lengths) > 5000
+    assert {name: lines for name, lines in lengths.items() if lines >= MOST_FUNCTION_LINES} == {}
 
 
 def test_no_file_has_leftovers():
@@ -73,11 +80,9 @@ def test_a_module_of_tests_has_a_name_of_its_own():
 
 def test_marks_stand_at_tests_where_alone_they_count():
     marked = [
-        f"{name_of(path)}:{node.lineno} {node.name}"
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef)
-        and any(ast.unparse(decorator).startswith("pytest.mark.") for decorator in node.decorator_list)
+        name
+        for name, node in functions()
+        if any(ast.unparse(decorator).startswith("pytest.mark.") for decorator in node.decorator_list)
     ]
     assert len(marked) > 100
     assert [name for name in marked if not name.split(" ")[1].startswith("test_")] == []

@@ -23,6 +23,7 @@ from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
 
 Function: TypeAlias = Choice["count", "sum", "avg", "min", "max", "first", "last"]
 TRUE = Literal(True, "BOOLEAN")
+STREAMS = [10, pytest.param(24, marks=pytest.mark.long)]
 
 
 def number(value: int) -> Literal:
@@ -188,12 +189,13 @@ def told(found: Found) -> list[list[int] | None]:
     return [None if numbers is None else numbers.tolist() for numbers in lists]
 
 
+@pytest.mark.parametrize("streams", STREAMS)
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize("name", PATTERNS)
-def test_compiled_turns_equal_steps(name: str, overlapping: bool) -> None:
+def test_compiled_turns_equal_steps(name: str, overlapping: bool, streams: int) -> None:
     components, where, contiguity = PATTERNS[name]
     matches = 0
-    for seed in range(24):
+    for seed in range(streams):
         within = Within(events=4 + seed % 9) if seed % 2 else Within(time_us=3 + seed % 9)
         context = Context("earliest", "selected")
         pattern = Pattern(components, where, within, context, contiguity=contiguity)
@@ -203,17 +205,20 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool) -> None:
         expected = in_turn_by_columns(search, search.initiators)
         assert told(in_turn(search, search.initiators)) == told(expected), seed
         matches += expected.matches
-    assert matches > 10
+    assert matches > streams / 2.4
 
 
+@pytest.mark.parametrize("streams", STREAMS)
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize(
     "where", [(), (compared("<>", (0, "a"), (1, "b")),)], ids=["plain", "with a condition"]
 )
 @pytest.mark.parametrize("components", [2, 3, 4])
-def test_conjunctions_equal_steps(components: int, where: tuple[Conjunct, ...], overlapping: bool) -> None:
+def test_conjunctions_equal_steps(
+    components: int, where: tuple[Conjunct, ...], overlapping: bool, streams: int
+) -> None:
     matches = 0
-    for seed in range(24):
+    for seed in range(streams):
         within = Within(events=6 + seed % 9) if seed % 2 else Within(time_us=6 + seed % 9)
         context = Context("earliest", "selected")
         pattern = Pattern((A, B, C, one("d"))[:components], where, within, context, order="conjunction")
@@ -224,4 +229,4 @@ def test_conjunctions_equal_steps(components: int, where: tuple[Conjunct, ...], 
         expected = in_turn_by_columns(search, search.initiators)
         assert told(earliest_selected(stream, pattern, search)) == told(expected), seed
         matches += expected.matches
-    assert matches > 10
+    assert matches > streams / 2.4

@@ -185,7 +185,9 @@ def allowed(soft: int, hard: int, *command: object, cwd: Path) -> subprocess.Com
     )
 
 
-@pytest.mark.parametrize("files", [20, 32, 64, 128, 256, 1023])
+@pytest.mark.parametrize(
+    "files", [20, 1023, *(pytest.param(files, marks=pytest.mark.long) for files in (32, 64, 128, 256))]
+)
 def test_a_job_that_may_open_too_few_files_ends_in_one_line(tmp_path: Path, files: int) -> None:
     (tmp_path / "in").mkdir()
     answer = allowed(files, files, SPARK_PACE, "run", make_job(tmp_path), cwd=ROOT)

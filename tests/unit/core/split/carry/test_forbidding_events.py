@@ -61,7 +61,7 @@ def test_the_events_are_kept_where_other_conditions_read_them(tmp_path: Path) ->
     assert {"user"} < {*carry.chunks[0].events.column_names} <= {"@time", "@seq", "user"}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("largest", [1 << 21, 1 << 10])
+@pytest.mark.parametrize("largest", [pytest.param(1 << 21, marks=pytest.mark.long), 1 << 10])
 def test_what_is_kept_follows_what_can_still_forbid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
@@ -77,7 +77,10 @@ def test_what_is_kept_follows_what_can_still_forbid(
     assert rows(kept(slot)) <= 2
 
 
-def test_values_are_forgotten_with_their_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seconds", [240, pytest.param(600, marks=pytest.mark.long)])
+def test_values_are_forgotten_with_their_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
     """A key every ten seconds, each with 200 values, which are kept for ever as long as the key lives."""
     monkeypatch.setattr(ways, "SMALL", 64)
     slot = slot_of(tmp_path, FORGETTING, "")
@@ -85,7 +88,7 @@ def test_values_are_forgotten_with_their_keys(tmp_path: Path, monkeypatch: pytes
         tmp_path,
         RULES.format(within="", rest=FORGETTING).replace("kind = 'a'", "kind <> 'z'"),
     )
-    for second in range(0, 600, 2):
+    for second in range(0, seconds, 2):
         kind = chr(ord("a") + second // 10 % 20)
         slot.step(second, np.arange(200) + second % 10 * 1000, kind)
         assert rows(kept(slot)) <= 64 + 3 * 5 * 200 * 4
