@@ -305,7 +305,7 @@ def test_a_damaged_note_of_sparks_is_mended_by_its_claim_in_a_store(
 def test_a_first_start_that_ended_while_it_wrote_the_first_offsets_is_gone_over(tmp_path: Path) -> None:
     """As a kill or a full disk leaves it: Spark's temporary file, and no offset."""
     spec = job(tmp_path)
-    write_files(tmp_path, random_events(30), 2)
+    write_files(tmp_path, random_events(30), 1)
     offsets = Path(spec.checkpoint_path) / "offsets"
     offsets.mkdir(parents=True)
     for name in (

@@ -66,11 +66,11 @@ def test_long_numbers_are_rounded_as_spark_rounds_them(spark: SparkSession, tmp_
     theirs = frame.selectExpr(
         *(f"{to_spark_sql(expr)} AS `{text}`" for text, expr in exprs.items())
     ).toArrow()
-    wrong = []
+    wrong, rows = [], events.to_pylist()
     for text, expr in exprs.items():
         ours = evaluate(expr, TableColumns(events))
         assert ours.type == theirs[text].type == ARROW_TYPES[expr.type], text
-        pairs = list(zip(ours.to_pylist(), theirs[text].to_pylist(), events.to_pylist(), strict=True))
+        pairs = list(zip(ours.to_pylist(), theirs[text].to_pylist(), rows, strict=True))
         wrong += [
             f"{text}: {here} here, {there} in Spark, for {row}" for here, there, row in pairs if here != there
         ][:1]

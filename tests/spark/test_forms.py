@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from tests.spark.jobs import in_core, job, matches, random_events, write_files
+from tests.spark.jobs import in_core, job, matches, only, random_events, stop_at, table, write_files
 from tests.support.results import micros
+from tests.support.row_pattern_cases import found_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -227,6 +231,35 @@ rules:
     operator: tests.spark.jobs:total
     emit: {total: BIGINT, events_in_span: BIGINT}
 """
+FALLING = """PARTITION BY k ORDER BY t
+      MEASURES FIRST(x) AS top, LAST(down.x) AS bottom, COUNT(*) AS events_in,
+        MATCH_NUMBER() AS number
+      PATTERN (strt down+ up) WITHIN INTERVAL '8' SECOND
+      DEFINE down AS x < PREV(x), up AS x > PREV(x)"""
+ROW_PATTERNS = f"""  - name: falling
+    match_recognize: |
+      {FALLING}
+  - name: above_average
+    match_recognize: |
+      ORDER BY t
+      MEASURES MATCH_NUMBER() AS number, AVG(a.x) AS average, CLASSIFIER() AS last
+      AFTER MATCH SKIP TO NEXT ROW
+      PATTERN (a{{2,4}} (b | c))
+      DEFINE a AS x > 1, b AS b.x > 2 * AVG(a.x), c AS kind = 'c' AND NEXT(kind) = 'a'
+  - name: forgotten
+    filter: x > 1
+    forget_key_after: 3 s
+    match_recognize: |
+      PARTITION BY k, kind ORDER BY t MEASURES LAST(x) AS x, MATCH_NUMBER() AS number
+      AFTER MATCH SKIP TO NEXT ROW PATTERN (a* b) DEFINE a AS x > 3
+  - name: twice
+    from: [falling, forgotten]
+    partition_by: [k]
+    pattern: {{sequence: [a: rule = 'falling', b: rule = 'forgotten']}}
+    within: 20 s
+    emit: {{top: a.top, x: b.x}}
+"""
+EVENTS = random_events(11, 300)
 OF_SPARK = """
 SELECT k, unix_micros(session_window.start), unix_micros(session_window.end), count(*), sum(x)
 FROM read_files GROUP BY k, session_window(t, '4 seconds')
@@ -235,18 +268,20 @@ FROM read_files GROUP BY k, session_window(t, '4 seconds')
 
 @pytest.fixture(scope="module")
 def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> JobSpec:
-    """The job, which has stopped between two batches, and then gone on to the end."""
+    """The job, whose second batch failed first, and which has stopped behind it and gone on to the end."""
     folder = tmp_path_factory.mktemp("job")
-    spec = job(folder, finish=False, rules=RULES)
-    events = random_events(11, 300)
-    write_files(folder, events[:200], 2)
+    spec = job(folder, finish=False, rules=RULES + ROW_PATTERNS)
+    write_files(folder, EVENTS[:200], 2)
+    with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
+        stop_at(failing, "matches", batch_id=1)
+        run_job(spec)
     run_job(spec)
-    write_files(folder, events[200:], 1, first=2)
+    write_files(folder, EVENTS[200:], 1, first=2)
     run_job(replace(read_job(folder / "job.yaml"), finish=True))
     return spec
 
 
-def test_a_query_stopped_between_batches_gives_the_cores_matches(stopped: JobSpec) -> None:
+def test_a_query_that_fails_and_stops_between_batches_gives_the_cores_matches(stopped: JobSpec) -> None:
     found = matches(stopped)
     assert found == in_core(stopped).matches.to_pylist()
     assert found == in_core(stopped, whole=True).matches.to_pylist()
@@ -271,3 +306,26 @@ def test_keys_that_it_has_forgotten_begin_anew(stopped: JobSpec, name: str) -> N
     rows = [row for row in matches(stopped) if row["rule"] == f"{name}_of_forgotten_keys"]
     starts = {(row["key"], row["opened_at"]) for row in rows if row["selection_id"] == 0}
     assert len(starts) > 3  # more than there are keys
+
+
+def test_its_row_patterns_find_what_they_find_in_a_table(stopped: JobSpec) -> None:
+    assert of_stream(matches(stopped)) == at_rest(EVENTS)
+
+
+def test_at_its_end_it_keeps_events_of_spans_that_wait_for_more_of_them_alone(stopped: JobSpec) -> None:
+    last = max(table(stopped, "metrics").to_pylist(), key=lambda row: row["batch_id"])
+    assert last["carry"] == in_core(only(stopped, "by_number")).stats["carry"]
+
+
+def of_stream(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    rows = [row for row in found if row["rule"] == "falling"]
+    return sorted(
+        (row["k"], row["selection_id"], row["top"], row["bottom"], row["events_in"]) for row in rows
+    )
+
+
+def at_rest(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The same of the clause over all events as a table."""
+    table = pa.Table.from_pylist([{**one, "t": datetime.fromisoformat(one["t"])} for one in events])
+    rows = found_rows(f"SELECT * FROM events MATCH_RECOGNIZE ({FALLING})", table)
+    return [(row["k"], row["number"] - 1, row["top"], row["bottom"], row["events_in"]) for row in rows]
