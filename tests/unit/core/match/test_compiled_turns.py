@@ -23,7 +23,7 @@ from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
 
 Function: TypeAlias = Choice["count", "sum", "avg", "min", "max", "first", "last"]
 TRUE = Literal(True, "BOOLEAN")
-STREAMS = [10, pytest.param(24, marks=pytest.mark.long)]
+STREAMS = [(10, 2), pytest.param(24, 10, marks=pytest.mark.long)]  # and matches, at the least
 
 
 def number(value: int) -> Literal:
@@ -189,10 +189,10 @@ def told(found: Found) -> list[list[int] | None]:
     return [None if numbers is None else numbers.tolist() for numbers in lists]
 
 
-@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize(("streams", "least"), STREAMS)
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize("name", PATTERNS)
-def test_compiled_turns_equal_steps(name: str, overlapping: bool, streams: int) -> None:
+def test_compiled_turns_equal_steps(name: str, overlapping: bool, streams: int, least: int) -> None:
     components, where, contiguity = PATTERNS[name]
     matches = 0
     for seed in range(streams):
@@ -205,17 +205,17 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, streams: int) 
         expected = in_turn_by_columns(search, search.initiators)
         assert told(in_turn(search, search.initiators)) == told(expected), seed
         matches += expected.matches
-    assert matches > streams / 2.4
+    assert matches > least
 
 
-@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize(("streams", "least"), STREAMS)
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize(
     "where", [(), (compared("<>", (0, "a"), (1, "b")),)], ids=["plain", "with a condition"]
 )
 @pytest.mark.parametrize("components", [2, 3, 4])
 def test_conjunctions_equal_steps(
-    components: int, where: tuple[Conjunct, ...], overlapping: bool, streams: int
+    components: int, where: tuple[Conjunct, ...], overlapping: bool, streams: int, least: int
 ) -> None:
     matches = 0
     for seed in range(streams):
@@ -229,4 +229,4 @@ def test_conjunctions_equal_steps(
         expected = in_turn_by_columns(search, search.initiators)
         assert told(earliest_selected(stream, pattern, search)) == told(expected), seed
         matches += expected.matches
-    assert matches > streams / 2.4
+    assert matches > least
