@@ -37,11 +37,11 @@ OF_ONE_STORE = (
 FIRST = (
     *OF_ONE_BROKER,
     *("test_checkpoints_in_stores", "test_cluster", "test_kills", "test_soak", "test_ended_processes"),
-    *("test_full_store", "test_delta_source", "test_golden_cases", "test_wheel"),
+    *("test_full_store", "test_delta_source", "test_wheel"),
     *("test_interrupted_jobs", "test_table", "test_full_disk", "test_clock", "test_costly_rules"),
     *("test_bench_command", "test_damaged_checkpoints", "test_hdfs_that_fails"),
-    *("test_house", "test_job", "test_changed_rules_in_spark", "test_forgetting_at_random"),
-    *("test_row_patterns_at_random", "test_shared_sinks", *OF_ONE_STORE, "test_requests_of_batches"),
+    *("test_house", "test_job", "test_changed_rules_in_spark", "test_shared_sinks"),
+    *(*OF_ONE_STORE, "test_requests_of_batches"),
 )
 
 # The JVMs of Spark and Kafka live for seconds here: to compile for speed takes more than it gains.
