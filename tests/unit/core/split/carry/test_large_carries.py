@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[5]
-EVENTS, BATCH = 3_000_000, 25_000
+EVENTS, BATCH = 1_200_000, 20_000
 LIMIT = 340 << 20  # bytes of memory that is not a mapped file; the interpreter with its libraries takes half
 SCRIPT = f"""
 import resource
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace import ways
 from spark_pace.core.columns import NO_FRONTIER
@@ -30,15 +31,16 @@ from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from tests.support.drive import operate
 
 resource.setrlimit(resource.RLIMIT_DATA, ({LIMIT}, {LIMIT}))
-ways.LARGEST = 1 << 18
+ways.LARGEST = 1 << 16
 folder = Path(sys.argv[1])
 (folder / "rules.yaml").write_text('''
-events: {{schema: "time TIMESTAMP, card BIGINT, large BOOLEAN", event_time: time}}
+events: {{schema: "time TIMESTAMP, card BIGINT, large BOOLEAN, note STRING", event_time: time}}
 rules:
   - name: waits
     partition_by: [card]
     pattern: {{sequence: [{{a: not large}}, {{b: large}}]}}
     within: 1 d
+    emit: {{note: a.note}}
 ''')
 plan = build_plan(load_rules(folder / "rules.yaml"), order=OrderSpec())
 files = ChunkFiles(folder / "waiting")
@@ -55,6 +57,7 @@ def step(first, cards, large):
         "time": pa.array(number).view(pa.timestamp("us")),
         "card": cards,
         "large": np.full(len(cards), large),
+        "note": pc.utf8_lpad(pc.cast(number, pa.string()), 200),
     }})
     sifted = sift(plan, records, Past(frontier_us))
     splitter = SlotSplitter(plan, 0, state, files)
