@@ -90,7 +90,8 @@ def pattern_of(random: Random, shape: str, length_us: int) -> Pattern:
     name, sign = random.choice(["x", "x", "y", "k"]), random.choice(["=", "=", "<", "<="])
     fits = condition("=" if name == "k" else sign, column(name, "p"), column(name, "q"))
     context = random.choice(contexts)
-    close = "window" if context == CONTEXTS[0] and random.random() < 0.3 else "completion"
+    may_stay_open = context == CONTEXTS[0] and all(component.times is None for component in components)
+    close = "window" if may_stay_open and random.random() < 0.3 else "completion"
     most = random.choice([None, None, None, random.randint(2, 8)])
     within = None if in_span and random.random() < 0.3 else Within(length_us, most)
     order = "conjunction" if shape == "conjunction" else "sequence"
