@@ -88,15 +88,15 @@ test: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready  ## Run all test
 test-stores: setup jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the tests with object stores and HDFS that `make test` leaves out
 	$(BIN)/python -m pytest -m 'stores and not long' $(TESTING)
 
-test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table, random tests with more examples and others
-	$(BIN)/python -m pytest -m long $(TESTING)
-	HYPOTHESIS_PROFILE=long HYPOTHESIS_EXAMPLES=40 $(BIN)/python -m pytest -m 'not long' tests/property $(TESTING)
+test-long: setup jars/kafka/.ready jars/store/.ready jars/s3a/.ready jars/hdfs/.ready  ## Run the long tests: a soak, a cluster with kills, docker compose, the full differential table, more random examples and others
+	$(BIN)/python -m pytest -m long $(TESTING); code=$$?; \
+	HYPOTHESIS_PROFILE=long HYPOTHESIS_EXAMPLES=40 $(BIN)/python -m pytest -m 'hypothesis and not long' $(TESTING) && exit $$code
 
 SPARK_VENV = .venv-spark-$(VERSION)
 
 SPARK_TESTS := internals job views delta_source detect sources_in_spark row_patterns_in_spark levels_in_spark folds_in_spark text_in_spark types_in_spark alerts_in_spark
 
-# an older PySpark leaves connections to Python's collection of garbage
+# an older PySpark leaves connections to Python's collection of garbage; the jars of S3 fit the newest alone
 test-spark:  ## Run the tests of Spark on another version of PySpark (VERSION=4.0.2)
 	@test -n "$(VERSION)" || { echo "VERSION — must be a version of PySpark; got none. For example: make test-spark VERSION=4.0.2" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(SPARK_VENV)/.ready

@@ -12,7 +12,7 @@ import pytest
 from hdfs_native import Client, FileStatus, FileWriter
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files import hdfs, hdfs_client, hdfs_objects, objects
+from spark_pace.io.files import hdfs_client, objects
 from spark_pace.io.files.hdfs import Hdfs, HdfsFile
 from spark_pace.io.files.hdfs_client import client_of
 from spark_pace.io.files.store_path import StorePath
@@ -38,30 +38,6 @@ def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     client_of.cache_clear()
     yield
     client_of.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("address", "got", "kind"),
-    [
-        ("hdfs://127.0.0.1:1/ck", rf"Connection refused \(os error 111\)\. {NODE}", SetupError),
-        (
-            "hdfs://no-such-host.invalid:8020/ck",
-            rf"failed to lookup address information.* {NODE}",
-            SetupError,
-        ),
-        ("hdfs://service/ck", r"No NameNode hosts found\. Add the port, or name the service", UnfitError),
-    ],
-)
-def test_an_address_without_a_name_node_is_told_in_one_line(
-    address: str, got: str, kind: type[SetupError], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (hdfs, hdfs_objects):
-        monkeypatch.setattr(module, "AT_START_S", 1)
-    path = StorePath.of(address, StoreSettings())
-    for ask in (Hdfs(address).require, checkpoint_lock(Checkpoint(path)).__enter__):
-        with pytest.raises(SetupError, match=rf"^{address} — {MUST} {got}") as caught:
-            ask()
-        assert type(caught.value) is kind
 
 
 def test_a_folder_that_is_not_there_is_refused_for_a_source_alone(folder: StorePath) -> None:

@@ -73,6 +73,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
     (own,) = (environment / "lib").glob("python*/site-packages")
     (own / "needs.pth").write_text("\n".join(paths), encoding="utf-8")
+    where = done(python, "-c", "import spark_pace; print(spark_pace.__file__)", cwd=folder)
+    assert Path(where.strip()).is_relative_to(environment)
     return environment / "bin"
 
 
@@ -93,8 +95,6 @@ def test_spark_downloads_the_jars_of_a_job_from_the_wheel(installed: Path, tmp_p
     (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "events.json").write_text(EVENTS, encoding="utf-8")
-    where = done(installed / "python", "-c", "import spark_pace; print(spark_pace.__file__)", cwd=tmp_path)
-    assert Path(where.strip()).is_relative_to(installed.parent)
     command = installed / "spark-pace"
     shown = done(
         command,

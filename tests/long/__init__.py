@@ -20,5 +20,6 @@
   and compares its rows with the core's. `tests/integration/test_checkpoints_in_stores.py` has a short round.
 
 `make test` runs the short rounds, but for those with the mark `long`, which `make test-long` runs: the soak,
-the killed jobs of `levels`, the full table of `differential`, and longer rounds of `fuzz` and `row_patterns`.
+the killed jobs of `levels` and of `store_kills`, the full table of `differential`, and longer rounds of
+`fuzz` and `row_patterns`.
 """

@@ -264,13 +264,16 @@ rules:
 """
 
 
-def test_a_job_reads_the_matches_of_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize("resumed", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_job_reads_the_matches_of_another(tmp_path: Path, resumed: bool) -> None:
     append_all(tmp_path, random_events(9, 200), 3)
-    append_all(tmp_path, [{**e, "t": e["t"].replace("T00", "T01")} for e in random_events(10, 100)], 1)
     lower = job(tmp_path, finish=True, max_files_per_trigger=2)
     (tmp_path / "upper.yaml").write_text(UPPER)
     (tmp_path / "chained.yaml").write_text(CHAINED)
     upper = read_job(tmp_path / "chained.yaml")
+    for each in (lower, upper) if resumed else ():
+        run_job(replace(each, finish=False))
+    append_all(tmp_path, [{**e, "t": e["t"].replace("T00", "T01")} for e in random_events(10, 100)], 1)
     run_job(lower)
     run_job(upper)
     core = local_run.run(build_plan(upper.rules, order=upper.events.order), _matches_read(upper, tmp_path))

@@ -17,7 +17,7 @@ from tests.spark.jobs import in_core, job, matches, only, random_events, stop_at
 from tests.support.results import micros
 from tests.support.row_pattern_cases import found_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.in_parts, pytest.mark.usefixtures("spark")]
 
 RULES = """
 events: {schema: "t TIMESTAMP, k STRING, kind STRING, x BIGINT", event_time: t}
@@ -314,7 +314,7 @@ def test_its_row_patterns_find_what_they_find_in_a_table(stopped: JobSpec) -> No
 
 def test_at_its_end_it_keeps_events_of_spans_that_wait_for_more_of_them_alone(stopped: JobSpec) -> None:
     last = max(table(stopped, "metrics").to_pylist(), key=lambda row: row["batch_id"])
-    assert last["carry"] == in_core(only(stopped, "by_number")).stats["carry"]
+    assert last["carry"] == in_core(only(stopped, "by_number")).stats["carry"] > 0
 
 
 def of_stream(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -11,7 +10,7 @@ import pytest
 
 from spark_pace.job import run_job
 from tests.spark.jobs import stop_at
-from tests.support.graph_jobs import Graph, drawn_graphs, make_graph_job
+from tests.support.graph_jobs import drawn_graphs, make_graph_job
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -19,20 +18,14 @@ JOBS = 6
 FILES, EVENTS = 4, 24
 
 
-@pytest.fixture(scope="module")
-def drawn() -> Iterator[Graph]:
-    """The graphs of all jobs: each takes the next ones."""
-    return drawn_graphs(1)
-
-
 @pytest.mark.parametrize(
     "number", [0, 1, *(pytest.param(number, marks=pytest.mark.long) for number in range(2, JOBS))]
 )
 def test_random_graphs_of_rules_find_in_a_stopped_job_what_the_oracle_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: Iterator[Graph], number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     chance = Random(number)
-    job = make_graph_job(tmp_path / "job", drawn, chance, (FILES, EVENTS))
+    job = make_graph_job(tmp_path / "job", drawn_graphs(1 + number), chance, (FILES, EVENTS))
     place = chance.randrange(1, FILES)
     if number % 2:
         waiting = sorted((tmp_path / "job" / "in").iterdir())[place:]

@@ -18,7 +18,7 @@ from spark_pace.spark.stages import operators
 from tests.spark.jobs import in_core, job, matches, only, random_events, write_files
 
 FEW, MANY = 3, 2_000  # events of a file whose lanes the splitter works off, and of one with too large lanes
-SIZES = (FEW, MANY, MANY, FEW, FEW)
+SIZES = (FEW, MANY, MANY, FEW, FEW, FEW, MANY)
 HERE_SECONDS = 0.005
 
 

@@ -14,8 +14,7 @@ from tests.long.differential.forms import drawn_rules, forms_of
 from tests.long.differential.pair import Pair, pair_of, smaller
 from tests.support.previous_strategies import previous_values_rules
 
-STREAMS = 2  # of each rule
-MOST_STREAMS = 2  # of a rule that needs only one with a match
+STREAMS = 2  # of each rule; or until one has a match
 RULES = 25  # of each chunk, where nothing else is said
 KINDS = drawn_rules()
 
@@ -76,7 +75,7 @@ def a_rule_of_each_kind(start: int) -> list[Rule]:
 def run_to_match(rule: Rule, start: int) -> Tally:
     """Pairs of the rule, with the seeds from `start` on, until one has a match."""
     tally = Tally()
-    for each in range(start, start + MOST_STREAMS):
+    for each in range(start, start + STREAMS):
         count(tally, pair_of(rule, each), f"the pair of the rule with the seed {each}:")
         if tally.matched:
             break

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from spark_pace.errors import FullStoreError, SetupError, UnfitError
+from spark_pace.io.files import hdfs, hdfs_objects
+from spark_pace.io.files.hdfs import Hdfs
 from spark_pace.io.files.hdfs_failures import failure, passes, table_failure
+from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.lock import checkpoint_lock
 
 # as hdfs-native 0.14.7 told what Hadoop 3.5.0 had answered
 DENIED = (
@@ -128,3 +134,28 @@ def test_an_answer_is_told_in_one_line_with_what_to_do(
 def test_what_delta_rs_says_of_hdfs_is_told_in_the_same_way(text: str, told: str) -> None:
     found = table_failure("hdfs://host:8020/out", f"Kernel error: Generic HdfsObjectStore error: {text}")
     assert str(found).partition("got: ")[2] == told
+
+
+@pytest.mark.parametrize(
+    ("address", "got", "kind"),
+    [
+        ("hdfs://127.0.0.1:1/ck", rf"Connection refused \(os error 111\)\. {NODE}$", SetupError),
+        (
+            "hdfs://no-such-host.invalid:8020/ck",
+            rf"failed to lookup address information.* {NODE}$",
+            SetupError,
+        ),
+        ("hdfs://service/ck", r"No NameNode hosts found\. Add the port, or name the service", UnfitError),
+    ],
+)
+def test_an_address_without_a_name_node_is_told_in_one_line(
+    address: str, got: str, kind: type[SetupError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (hdfs, hdfs_objects):
+        monkeypatch.setattr(module, "AT_START_S", 1)
+    checkpoint = Checkpoint(StorePath.of(address, StoreSettings()))
+    told = rf"^{address} — must be a place on HDFS that .* got: {got}"
+    for ask in (Hdfs(address).require, checkpoint_lock(checkpoint).__enter__):
+        with pytest.raises(SetupError, match=told) as caught:
+            ask()
+        assert type(caught.value) is kind
