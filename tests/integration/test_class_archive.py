@@ -105,7 +105,12 @@ def cut_and_rename(program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [remove, empty, cut, cut_and_rename, spoil, spoil_header, of_another_java, of_another_jar]
+    "change",
+    [
+        *(remove, cut, spoil, of_another_java),
+        *(pytest.param(change, marks=pytest.mark.long) for change in (empty, cut_and_rename, spoil_header)),
+        pytest.param(of_another_jar, marks=pytest.mark.long),
+    ],
 )
 def test_java_does_without_an_archive_that_is_not_right_and_says_nothing(
     program: Program, change: Callable[[Program], None]

@@ -77,7 +77,7 @@ def below(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
     [
         ("spark-pace", "org.apache.spark.launcher.Main", 0),
         pytest.param("jobs/run.py", "-Xmx2g", 0, marks=pytest.mark.long),
-        ("spark-pace", "-Xmx2g", 0.3),
+        pytest.param("spark-pace", "-Xmx2g", 0.3, marks=pytest.mark.long),
     ],
 )
 def test_a_jvm_that_is_killed_while_it_starts_is_told_in_one_line(

@@ -56,15 +56,17 @@ def jvm_of(process: Process) -> psutil.Process:
     return next(child for child in psutil.Process(process.pid).children() if child.name() == "java")
 
 
+@pytest.mark.parametrize("and_by_a_signal", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_job_interrupted_again_and_again_ends_as_an_unbroken_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, and_by_a_signal: bool
 ) -> None:
     """In a chain: what one run leaves behind is what the next one begins with."""
     job = make_job(tmp_path)
     events = random_events(20, 10 * FILES)
     write_files(tmp_path, events, FILES)
-    a_second_process_is_refused_and_a_signal_to_all_its_processes_stops_the_first(job)
-    the_end_of_its_jvm_is_told_in_one_line(job)
+    if and_by_a_signal:
+        a_signal_to_all_its_processes_stops_it(job)
+    a_second_process_is_refused_and_the_end_of_its_jvm_is_told_in_one_line(job)
     temporary = tmp_path / "temporary files"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -84,7 +86,14 @@ def test_a_job_interrupted_again_and_again_ends_as_an_unbroken_one(
     assert metrics["events"].to_pylist() == [10] * FILES
 
 
-def a_second_process_is_refused_and_a_signal_to_all_its_processes_stops_the_first(job: Path) -> None:
+def a_signal_to_all_its_processes_stops_it(job: Path) -> None:
+    with in_the_middle(job) as process:
+        os.killpg(process.pid, signal.SIGTERM)
+        _, errors = process.communicate(timeout=LONG_S)
+        assert (process.returncode, errors) == (143, "")
+
+
+def a_second_process_is_refused_and_the_end_of_its_jvm_is_told_in_one_line(job: Path) -> None:
     with in_the_middle(job) as first:
         first.send_signal(signal.SIGSTOP)  # or it may be done before the second has begun
         second = spark_pace("run", job)
@@ -93,17 +102,10 @@ def a_second_process_is_refused_and_a_signal_to_all_its_processes_stops_the_firs
             f"must be used by one job at a time; got a second while process {first.pid} runs" in second.stderr
         )
         assert "Traceback" not in second.stderr
+        jvm_of(first).kill()
         first.send_signal(signal.SIGCONT)
-        os.killpg(first.pid, signal.SIGTERM)
         _, errors = first.communicate(timeout=LONG_S)
-        assert (first.returncode, errors) == (143, "")
-
-
-def the_end_of_its_jvm_is_told_in_one_line(job: Path) -> None:
-    with in_the_middle(job) as process:
-        jvm_of(process).kill()
-        _, errors = process.communicate(timeout=LONG_S)
-        assert process.returncode == 1
+        assert first.returncode == 1
         assert "Traceback" not in errors
         assert message_of(errors.splitlines()[-1]).startswith(
             "Spark's JVM — must run as long as the job; got its end"

@@ -45,11 +45,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 @pytest.mark.parametrize(
     ("record", "source"),
     [
-        (as_json, {"max_offsets_per_trigger": 80}),
-        (as_csv, {"format": "csv"}),
-        (as_columns, {"format": "columns", "columns": COLUMNS}),
+        pytest.param(as_json, {"max_offsets_per_trigger": 80}, id="json"),
+        pytest.param(as_csv, {"format": "csv"}, id="csv", marks=pytest.mark.long),
+        pytest.param(as_columns, {"format": "columns", "columns": COLUMNS}, id="columns"),
     ],
-    ids=["json", "csv", "columns"],
 )
 def test_a_job_finds_what_the_core_finds(
     broker: Broker, topic: str, send: Any, tmp_path: Path, record: Any, source: Any
@@ -64,6 +63,7 @@ def test_a_job_finds_what_the_core_finds(
     assert matches(spec) == in_core(spec, topic, events)
 
 
+@pytest.mark.long
 def test_lines_of_text_come_through_a_topic(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
     events = random_events(8)
     send(topic, *dealt(events, as_line), (0, {"value": b"no event"}), (1, {"value": b"u [today] a"}))

@@ -69,6 +69,7 @@ def events_of(spec: JobSpec, name: str) -> pa.Table:
     return read_events(str(Path(spec.files.path) / name), "json", spec.events.schema, name).events
 
 
+@pytest.mark.long
 def test_a_tick_ends_windows_and_what_comes_behind_it_is_late(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False)
     spec = replace(spec, trigger_us=100_000, events=replace(spec.events, clock=CLOCK))

@@ -247,6 +247,7 @@ def kill_after_reading(monkeypatch: pytest.MonkeyPatch, broker: Broker, then: Ca
     monkeypatch.setattr(BatchRows, "collect", killing)
 
 
+@pytest.mark.long
 def test_a_batch_is_not_written_while_no_broker_tells_the_ids(
     own_broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +268,7 @@ def test_a_batch_is_not_written_while_no_broker_tells_the_ids(
     assert matches(spec) == in_core(spec, topic, events)
 
 
+@pytest.mark.long
 def test_a_job_that_asks_for_the_ids_can_be_stopped(
     own_broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,8 +164,11 @@ def made(case: str, folder: Path, request: pytest.FixtureRequest) -> Unfinished:
 @pytest.mark.parametrize(
     ("case", "written", "restarted"),
     [
-        *(("all of sources", True, True), ("all of sources", False, False), ("records", True, True)),
-        pytest.param("records", False, False, marks=pytest.mark.long),
+        *(("all of sources", True, True), ("records", False, False)),
+        *(
+            pytest.param(case, both, both, marks=pytest.mark.long)
+            for case, both in (("all of sources", False), ("records", True))
+        ),
         *(
             pytest.param(case, both, both, marks=pytest.mark.long)
             for case in ("shorter delay", IN_STORE)

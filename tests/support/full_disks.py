@@ -46,7 +46,7 @@ def main(job: Path) -> None:
     for disk, room_kib in ((checkpoint, ROOMY_KIB), (waiting, 1400), (out, ROOMY_KIB)):
         disk.mkdir()
         mount(disk, room_kib)
-    session = build_session("disks", {"spark.master": "local[2]"})
+    session = build_session("disks", {"spark.master": "local[2]"}, quick=True)
     run_once(job)
     shutil.copytree(waiting, folder / "full")
     resize(waiting, ROOMY_KIB)
