@@ -102,7 +102,7 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
 
 @commands.command(
     help="Run RULES (a rule file, or a job file) over EVENTS (JSON lines, CSV, Parquet, or lines "
-    "of text; a file, or a directory of them; or an address in an object store) without Spark."
+    "of text; a file, or a directory of them; or an address in an object store or on HDFS) without Spark."
 )
 @click.argument("rules", type=path)
 @click.argument("events")
