@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from obstore.store import S3Store
 
+from examples.ports import free_port
 from spark_pace.errors import SetupError
 from spark_pace.preflight import java_command
 from spark_pace.spark.java.jars import STORE_JARS
@@ -62,9 +63,7 @@ class StoreServer:
         Raises:
             SetupError: it does not come up.
         """
-        with socket.socket() as free:
-            free.bind((host, 0))
-            self._at = free.getsockname()
+        self._at = (host, free_port(host))
         self.endpoint = f"http://{host}:{self._at[1]}"
         self.environment = {
             "AWS_ENDPOINT_URL": self.endpoint,

@@ -27,6 +27,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from examples.ports import free_port
 from spark_pace.errors import SetupError
 from spark_pace.preflight import java_command, require_java
 from spark_pace.spark.java.jars import BROKER_JARS, local_jars
@@ -105,14 +106,14 @@ class Broker:
         self.users = dict(users or {})
         self.tls = dict(tls or {})
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, self._controller = port or _free_port(), _free_port()
+        self._port, self._controller = port or free_port(), free_port()
         self.servers = f"{HOST}:{self._port}"
         protocols = [
             *(["SASL_PLAINTEXT"] if users else []),
             *(["SSL"] if tls else []),
             *(["SASL_SSL"] if users and tls else []),
         ]
-        self.secure_servers = {protocol: f"{HOST}:{_free_port()}" for protocol in protocols}
+        self.secure_servers = {protocol: f"{HOST}:{free_port()}" for protocol in protocols}
 
     @property
     def pid(self) -> int | None:
@@ -279,12 +280,6 @@ class Broker:
         if self._process is not None:
             self._process.wait()
             self._process = None
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind((HOST, 0))
-        return int(free.getsockname()[1])
 
 
 def _require_free(port: int) -> None:

@@ -118,7 +118,7 @@ def test_the_end_of_all_python_workers_is_told_in_one_line(
     write_files(tmp_path, random_events(17, 800), 8)
     with running([*RUNS["jobs/run.py"], job]) as process:
         assert process.stdout is not None
-        assert "Z batch " in process.stdout.readline()
+        assert "Z batch " in process.stdout.readline(), process.communicate()
         threading.Event().wait(0.3)  # a batch has begun by then
         workers = [child for child in below(process, "") if child.name() != "java"]
         for worker in workers:

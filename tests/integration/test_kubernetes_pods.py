@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from examples.ports import free_port
 from spark_pace.job_file import read_job
 from tests.spark.jobs import in_core, make_job, matches, random_events, write_files
 from tests.support.containers import ROOT, SMALL, spark_home
@@ -87,12 +87,6 @@ def test_the_driver_s_pod_has_all_that_the_template_and_the_settings_say(server:
 
 def found(items: Sequence[Manifest], one: Manifest) -> Manifest:
     return next(item for item in items if item["name"] == one["name"])
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @pytest.mark.long

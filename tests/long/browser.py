@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 import click
 
 import spark_pace
+from examples.ports import free_port
 from spark_pace.io.html.template import write_page
 from spark_pace.job_file import Endpoint, Page
 from spark_pace.watching.answering import answering
@@ -29,7 +30,6 @@ from spark_pace.watching.page import report
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.subject import Subject
 from tests.support.watched import pairs_of_events, watched_job
-from tests.unit.test_prometheus import free_port
 
 RULES = """
 events: {schema: "time TIMESTAMP, type STRING, k STRING", event_time: time}

@@ -13,6 +13,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from examples.ports import free_port
 from spark_pace.errors import SetupError
 from spark_pace.io.metrics import AlertCounts, BatchReport
 from spark_pace.prometheus import Offered, served
@@ -58,12 +59,6 @@ def batch(number: int, **changed: object) -> BatchReport:
         "stage_seconds": {"tasks": 1.0, "merger": 0.375, "tables": 0.125},
     }
     return BatchReport(**(values | changed))  # type: ignore[arg-type]
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind((HOST, 0))
-        return int(taken.getsockname()[1])
 
 
 def read(offered: Offered) -> dict[str, float]:

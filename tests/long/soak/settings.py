@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.jobs import ROOT
-from tests.unit.test_prometheus import free_port
+from examples.ports import free_port
 
 TOPIC = "soak"
 HERE = Path(__file__).parent

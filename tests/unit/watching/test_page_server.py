@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from examples.ports import free_port
 from spark_pace.errors import ConfigError, SetupError, StateError
 from spark_pace.io.html import template
 from spark_pace.job_file import Endpoint, JobSpec, Page
@@ -24,7 +25,7 @@ from spark_pace.watching.health import Health
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.server import Looks, Pages, page_served
 from tests.support.watched import HOSTILE, pairs_of_events, watched_job
-from tests.unit.test_prometheus import HOST, batch, free_port
+from tests.unit.test_prometheus import HOST, batch
 
 
 def asked(port: int, path: str, method: str = "GET", host: str = HOST) -> tuple[int, Any, bytes]:
