@@ -162,23 +162,23 @@ def made(case: str, folder: Path, request: pytest.FixtureRequest) -> Unfinished:
 
 
 @pytest.mark.parametrize(
-    ("case", "written", "restarted"),
+    ("case", "written"),
     [
-        *(("all of sources", True, True), ("records", False, False)),
+        ("all of sources", True),
+        ("records", False),
         *(
-            pytest.param(case, both, both, marks=pytest.mark.long)
-            for case, both in (("all of sources", False), ("records", True))
-        ),
-        *(
-            pytest.param(case, both, both, marks=pytest.mark.long)
-            for case in ("shorter delay", IN_STORE)
-            for both in (True, False)
+            pytest.param(case, written, marks=pytest.mark.long)
+            for case, written in (
+                *(("all of sources", False), ("records", True)),
+                *(("shorter delay", True), ("shorter delay", False), (IN_STORE, True), (IN_STORE, False)),
+            )
         ),
     ],
 )
 def test_an_unfinished_batch_is_done_again_as_it_was_planned(
-    unfinished: Callable[[str], Unfinished], tmp_path: Path, case: str, written: bool, restarted: bool
+    unfinished: Callable[[str], Unfinished], tmp_path: Path, case: str, written: bool
 ) -> None:
+    """Its tables were written and the job starts again before more files come; or neither."""
     job = unfinished(case)
     case, (folder, kept) = job.case, job.copied(tmp_path)
     if not written:
@@ -187,7 +187,7 @@ def test_an_unfinished_batch_is_done_again_as_it_was_planned(
         (kept.files / "checkpoint" / "sequence" / "4.json").unlink()
     before = write_job(folder, kept, *CASES[case][0])
     after = write_job(folder, kept, *CASES[case][1])
-    if restarted:
+    if written:
         run_job(after)
     feed(folder, [4, 5], after.files.format)
     (folder / "job.yaml").write_text(

@@ -241,13 +241,13 @@ def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(
     assert [row["n"] for row in rows] == innocent * 2
 
 
-@pytest.mark.parametrize("failures", [300, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("failures", "most"), [(300, 100), pytest.param(1000, 130, marks=pytest.mark.long)])
 def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(
-    tmp_path: Path, process: OperatorProcess, failures: int
+    tmp_path: Path, process: OperatorProcess, failures: int, most: int
 ) -> None:
     innocent = list(range(10, 310))
     rows, failed = answer(process, spans(tmp_path, after_many, [0] * (failures - 1) + [1, *innocent]))
-    assert len(set(failed.values())) < 130  # processes
+    assert len(set(failed.values())) < most  # processes
     assert list(failed) == list(range(len(failed)))
     assert failures <= len(failed) < failures + failures // 20
     assert [row["n"] for row in rows] == innocent[len(failed) - failures :]
