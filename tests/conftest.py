@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # one worker runs these, with one broker of Kafka for all of them
 OF_ONE_BROKER = (
     *("test_topics", "test_kafka", "test_kafka_lateness", "test_kafka_tls", "test_bench_topic"),
-    *("test_broker", "test_ticks", "test_alerts_to_kafka"),
+    *("test_broker", "test_ticks", "test_alerts_to_kafka", "test_offsets_without_records"),
 )
 # and these, with one server of buckets
 OF_ONE_STORE = (

@@ -13,6 +13,7 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.paths import resolve
 from spark_pace.job_file.spec import (
+    ISOLATION,
     DeltaSource,
     Events,
     FilesSource,
@@ -208,6 +209,7 @@ def _read_options(source: Section) -> dict[str, str]:
             assert mapping is not None
             place, do = mapping.entries[key][0], _OWN_OPTIONS[key.lower()]
             source.report.add(place, "must be left out", quote(key), do)
+    options.setdefault(ISOLATION, "read_committed")  # Kafka's own default reads what was aborted, too
     return options
 
 

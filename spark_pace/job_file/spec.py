@@ -18,6 +18,7 @@ from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.paths import in_store, local_path
 from spark_pace.job_file.secrets import Secrets
 
+ISOLATION = "kafka.isolation.level"  # the option that says whether records of aborted transactions are read
 HEALTHY_WITHIN_US = 300 * 1_000_000  # of a batch; what ends an unhealthy job makes it do that batch again
 
 Format = Literal["json", "csv", "text", "parquet"]
@@ -84,8 +85,8 @@ class KafkaSource:
         max_offsets_per_trigger: the most records of a batch; None: all that are there.
         columns: (attribute, column of the Kafka record: ``key``, ``value``, ``topic``, ``partition``,
             ``offset``, ``timestamp`` or ``headers.NAME``).
-        options: of Spark's connector and, with ``kafka.`` in front, of Kafka's client; values may hold
-            ``${env:NAME}``.
+        options: of Spark's connector and, with ``kafka.`` in front, of Kafka's client, `ISOLATION` among
+            them; values may hold ``${env:NAME}``.
     """
 
     format: KafkaFormat
@@ -103,6 +104,11 @@ class KafkaSource:
         """What events are waited for in, for people."""
         return f"the {'topic' if len(self.topics) == 1 else 'topics'} {', '.join(self.topics)}"
 
+    @property
+    def reads_committed(self) -> bool:
+        """True if records of transactions are read only once these are committed."""
+        return self.options.get(ISOLATION) == "read_committed"
+
     def resolved(self, secrets: Secrets) -> KafkaSource:
         """Return this source with the environment's values in place of ``${env:NAME}``.
 
@@ -114,12 +120,15 @@ class KafkaSource:
 
     def planned(self) -> dict[str, Any]:
         """The settings that the result of a batch rests on, as JSON has them."""
-        return {"format": self.format, "columns": [list(column) for column in self.columns]}
+        columns = [list(column) for column in self.columns]
+        return {"format": self.format, "columns": columns, "isolation": self.options.get(ISOLATION)}
 
     def as_planned(self, settings: dict[str, Any]) -> KafkaSource:
         """Return this source with the settings that `planned` gave."""
         columns = tuple((attribute, column) for attribute, column in settings["columns"])
-        return replace(self, format=settings["format"], columns=columns)
+        level = settings.get("isolation") or "read_uncommitted"  # the default before it was a setting
+        options = {**self.options, ISOLATION: level}
+        return replace(self, format=settings["format"], columns=columns, options=options)
 
 
 @dataclass(frozen=True)

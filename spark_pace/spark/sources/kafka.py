@@ -79,7 +79,7 @@ class KafkaInput(Input):
         than before, they are trusted to have the same records at the same offsets, though topics have other
         ids.
         """
-        ids = topics_of(spark, self.source).ids
+        ids = topics_of(spark, self.source, offsets_noted(self.checkpoint.last_offsets())).ids
         servers = digest(self.source.servers.encode())
         known = read_json(self.checkpoint.source_file) or {}
         try:

@@ -17,7 +17,13 @@ from pyspark.sql import SparkSession
 from spark_pace.errors import SetupError, StateError, UnfitError
 from spark_pace.spark.internals import KAFKA_SOURCE, JavaError, has_class
 from spark_pace.spark.java.jars import kafka_coordinate
-from spark_pace.spark.sources.kafka_client import TIMEOUT_SECONDS, Described, client
+from spark_pace.spark.sources.kafka_client import (
+    TIMEOUT_SECONDS,
+    Described,
+    KafkaClient,
+    Offsets,
+    client,
+)
 
 if TYPE_CHECKING:
     from spark_pace.job_file import KafkaSource
@@ -39,21 +45,46 @@ class Topics:
     ids: dict[str, str]
 
 
-def topics_of(spark: SparkSession, source: KafkaSource) -> Topics:
+def topics_of(spark: SparkSession, source: KafkaSource, read: Offsets | None = None) -> Topics:
     """Ask Kafka for the topics of a source.
+
+    Args:
+        spark: the session.
+        source: the source.
+        read: the offsets up to which the checkpoint has read; None: it is not looked at.
 
     Raises:
         SetupError: the connector is missing, no broker answers, it refuses the client, or a topic is missing.
+        StateError: a transaction is open of which an earlier run has read records.
     """
     _require_connector(spark)
     try:
         with client(spark, source) as kafka:
             found = kafka.described(TIMEOUT_SECONDS)
+            if read and source.reads_committed:
+                _require_committed(kafka, read)
             sizes = [(topic, one.partitions().size()) for topic, one in found]
             partitions = tuple(f"{topic}/{number}" for topic, size in sizes for number in range(size))
             return Topics(partitions, _ids(found))
     except JavaError as error:
         raise _explained(error.java_exception, source) from error
+
+
+def _require_committed(kafka: KafkaClient, read: Offsets) -> None:
+    """Refuse to read what is committed from behind records of a transaction that is still open.
+
+    Spark would plan a batch that ends before it begins, and the checkpoint could never go on. An end that has
+    come to lie before what was read means that records are lost, which Spark tells.
+    """
+    ends = kafka.ends(committed=True)
+    behind = [part for part, number in read.items() if ends.get(part, number) < number]
+    lasting = kafka.ends() if behind else {}
+    for part in behind:
+        if read[part] <= lasting[part]:
+            must = "must be committed as far as they were read"
+            got = f"{'/'.join(part)}, committed up to {ends[part]} and read up to {read[part]}"
+            do = "Start the job once the transaction has ended, or with the kafka.isolation.level of before."
+            raise StateError(f"source.topics — {must}; got {got}. {do}")
 
 
 @contextmanager

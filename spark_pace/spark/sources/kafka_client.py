@@ -42,14 +42,16 @@ class KafkaClient:
         answer = self.admin.describeTopics(names, patience.timeoutMs(seconds * 1000)).allTopicNames().get()
         return [(topic, answer.get(topic)) for topic in self.topics]
 
-    def ends(self) -> Offsets:
-        """The offset behind the last record of each partition."""
+    def ends(self, committed: bool = False) -> Offsets:
+        """The offset behind the last record of each partition, or before its first transaction still open."""
         kafka = self.jvm.org.apache.kafka
+        level = kafka.common.IsolationLevel
+        level = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
         asked = self.jvm.java.util.HashMap()
         for topic, one in self.described(TIMEOUT_SECONDS):
             for number in range(one.partitions().size()):
                 asked.put(kafka.common.TopicPartition(topic, number), kafka.clients.admin.OffsetSpec.latest())
-        found = self.admin.listOffsets(asked).all().get()
+        found = self.admin.listOffsets(asked, kafka.clients.admin.ListOffsetsOptions(level)).all().get()
         return {(part.topic(), str(part.partition())): found.get(part).offset() for part in asked.keySet()}
 
 

@@ -52,6 +52,7 @@ SOURCES = {
     "files": (f"{FILES} json", f"{FILES} csv"),
     "lines": (f"{FILES} text", f"{FILES} json"),
     "kafka": (f"{KAFKA}, columns: {{k: key}}", f"{KAFKA}, columns: {{k: headers.k}}"),
+    "aborted transactions": (f"{KAFKA}, options: {{kafka.isolation.level: read_uncommitted}}", KAFKA),
 }
 
 
@@ -87,6 +88,15 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
     ]
     kinds = (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource, DeltaSource)
     assert {field.name for kind in kinds for field in fields(kind)} == set(known)
+
+
+def test_a_batch_planned_before_the_level_was_kept_reads_what_it_read(tmp_path: Path) -> None:
+    spec = read(tmp_path, KAFKA, EVENTS)
+    kept = {key: value for key, value in planned_settings(spec).items() if key != "isolation"}
+    again = as_planned(spec, kept)
+    assert isinstance(again.source, KafkaSource) and isinstance(spec.source, KafkaSource)
+    assert again.source.options == {"kafka.isolation.level": "read_uncommitted"}
+    assert spec.source.options == {"kafka.isolation.level": "read_committed"}
 
 
 @pytest.mark.parametrize("text", texts())

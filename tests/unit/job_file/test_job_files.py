@@ -141,6 +141,7 @@ def test_kafka_is_read_and_secrets_stay_unresolved(tmp_path: Path) -> None:
         "kafka.security.protocol": "SASL_SSL",
         "kafka.ssl.truststore.password": "${env:TRUST}",
         "minPartitions": "4",
+        "kafka.isolation.level": "read_committed",
     }
     source = KafkaSource(
         "json", "${env:BROKERS}", ("a", "b.c"), "latest", 1000, (("kind", "headers.kind"),), options
