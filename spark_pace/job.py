@@ -41,7 +41,7 @@ from spark_pace.spark.java.store_settings import require_store_jars, store_setti
 from spark_pace.spark.pipeline import Trigger, split_rows, start
 from spark_pace.spark.query_end import Stop, in_our_words, wait
 from spark_pace.spark.session import job_session
-from spark_pace.spark.sources.input import Input, tie, waiting_for_all
+from spark_pace.spark.sources.input import Input, Look, tie, waiting_for_all
 from spark_pace.spark.sources.kinds import input_of
 from spark_pace.spark.sources.throttle import Throttle, with_limits
 from spark_pace.spark.stages.merger import MergerHost
@@ -188,8 +188,8 @@ def _run(
             if job_input.lacks_files(spark):
                 heard.empty()
             running = with_limits(waiting_for_all(spec, job_input, spark), spark)
-            with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as same:
-                host = _host(checkpoint, heard, spark, stop, same)
+            with stop.noted(), in_our_words(stop, checkpoint), job_input.watched(spark, marks) as look:
+                host = _host(checkpoint, heard, spark, stop, look)
                 accepted = partial(require_accepted, spark, job_input)
                 on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
                 with _sending(alerts, checkpoint, stop) as send_from:
@@ -206,7 +206,7 @@ def _run(
 
 
 def _host(
-    checkpoint: Checkpoint, heard: Heard, spark: SparkSession, stop: Stop, same: Callable[[], None]
+    checkpoint: Checkpoint, heard: Heard, spark: SparkSession, stop: Stop, look: Look
 ) -> Callable[..., MergerHost]:
     """What makes the writer of a query's batches, which goes on only while this job holds the checkpoint."""
 
@@ -218,7 +218,7 @@ def _host(
         MergerHost,
         checkpoint=checkpoint,
         on_report=heard.batch,
-        require_same=same,
+        look=look,
         require_held=stop.require_held,
         claim_batch=claimed,
     )

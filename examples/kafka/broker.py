@@ -169,12 +169,18 @@ class Broker:
         self.stop()
         self.start()
 
-    def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic and wait until its partitions can be written."""
+    def create_topic(self, name: str, partitions: int = 1, **settings: str) -> None:
+        """Create a topic and wait until its partitions can be written.
+
+        Args:
+            name: the topic's.
+            partitions: how many.
+            settings: Kafka's settings of the topic, with ``_`` for a dot.
+        """
+        configs = {key.replace("_", "."): value for key, value in settings.items()}
+        topic = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}
         with self._admin() as admin:
-            admin.create_topics(
-                {name: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
-            )
+            admin.create_topics({name: topic}, wait_for_metadata=True)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records, if it is there."""

@@ -26,6 +26,7 @@ TASKS = "tasks"
 SLOTS = "slots"
 ALIKE = "alike"
 LANES = "lanes"
+IGNORED = "ignored"  # what tasks count beside the counters: rows that are no records
 
 
 @dataclass(kw_only=True)
@@ -85,7 +86,10 @@ class BatchReport(Counts):
     # to object stores, as far as this program's own code asks for them: those of the batch's tasks, and those
     # of the driver since the row of the batch before; without Spark's, delta-rs's, and looks for new files
     store_requests: Annotated[int, SLOTS] = 0
-    # for each attribute that the header of a CSV file lacks, the message about it
+    # of Kafka: offsets without a record, which was compacted away or belongs to a transaction
+    skipped_offsets: int = 0
+    # for each attribute that the header of a CSV file lacks, the message about it; other messages that are
+    # given once in a run, under a name with @
     lacking: dict[str, str] = field(default_factory=dict)
     # of `batch_seconds`: until tasks have found all (`tasks`), until it is in order (`merger`), and `tables`
     stage_seconds: dict[str, float] = field(default_factory=dict)

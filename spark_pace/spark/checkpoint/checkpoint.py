@@ -11,7 +11,7 @@ from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.file_access import RESTORE, digest
-from spark_pace.spark.checkpoint.spark_notes import offsets_in
+from spark_pace.spark.checkpoint.spark_notes import first_offset_in, offsets_in
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Checkpoint:
       (`spark_pace.spark.sources.input`).
     - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
     - ``metadata``: Spark's name of the query.
+    - ``sources/0/0``: Spark's note of where it began, if the job reads Kafka.
 
     Batch N then writes, in this order:
 
@@ -251,13 +252,30 @@ class Checkpoint:
         try:
             return offsets_in((self.note_of(batch_id) if note is None else note).decode("utf-8"))
         except ValueError as error:
-            must = "must be as Spark wrote it"
-            got = f"damaged text ({error})"
-            raise StateError(f"{self.offsets_of(batch_id)} — {must}; got {got}. {RESTORE}") from error
+            raise _damaged(self.offsets_of(batch_id), error) from error
+
+    def offsets_before(self, batch_id: int) -> list[Any]:
+        """The offset of each source before a batch that has begun; before batch 0, of Kafka alone.
+
+        Raises:
+            StateError: Spark's note is damaged.
+        """
+        if batch_id:
+            return self.offsets_after(batch_id - 1)
+        path = self.path / "sources" / "0" / "0"
+        try:
+            return [first_offset_in((file_access.read(path) or b"").decode("utf-8"))]
+        except ValueError as error:
+            raise _damaged(path, error) from error
 
     def note_of(self, batch_id: int) -> bytes:
         """The content of Spark's note of what a batch reads."""
         return b"".join(file_access.pieces(self.offsets_of(batch_id)))
+
+
+def _damaged(path: AnyPath, error: ValueError) -> StateError:
+    must, got = "must be as Spark wrote it", f"damaged text ({error})"
+    return StateError(f"{path} — {must}; got {got}. {RESTORE}")
 
 
 def _last(log: AnyPath) -> int:

@@ -22,6 +22,14 @@ def offsets_in(note: str) -> list[Any]:
     return [json.loads(offset) for offset in offsets]
 
 
+def first_offset_in(note: str) -> Any:
+    """The offset at which Kafka was begun, in Spark's note of it; ValueError if the text is no such note."""
+    form, _, offset = note.partition("\n")
+    if form != "\0v1":
+        raise ValueError("no version 1")
+    return json.loads(offset)
+
+
 def began_at(note: bytes) -> float | None:
     """When Spark began a batch, by its note, in seconds since 1970; None if the note does not say it."""
     try:

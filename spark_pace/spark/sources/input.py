@@ -22,6 +22,10 @@ from spark_pace.spark.checkpoint.file_access import write_json
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import Clock, JobSpec
 
+# looks at the source of a batch, by the batch's number, Spark's note of it and how many rows were read: gives
+# how many offsets had no record, and a message about them, as `BatchReport` has both
+Look = Callable[[int, bytes, int], tuple[int, dict[str, str]]]
+
 
 @dataclass(frozen=True)
 class Input(ABC):
@@ -88,15 +92,13 @@ class Input(ABC):
         """True if no batch has read a file yet, and there is none; False for what is not made of files."""
         return False
 
-    def watched(
-        self, spark: SparkSession, marks: Mapping[str, Any]
-    ) -> AbstractContextManager[Callable[[], None]]:
+    def watched(self, spark: SparkSession, marks: Mapping[str, Any]) -> AbstractContextManager[Look]:
         """Give a function to be called after each batch is read and before any of it is written.
 
         It raises `StateError` if the source no longer has these marks. It does nothing for sources whose
         content the checkpoint lists itself.
         """
-        return nullcontext(lambda: None)
+        return nullcontext(lambda *_: (0, {}))
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
         """The names of all sources of events; empty if they are not known."""

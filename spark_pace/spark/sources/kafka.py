@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -26,9 +26,9 @@ from spark_pace.io.files.store_path import secret_of
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.file_access import digest, read_json
 from spark_pace.spark.sources.end_source import CLOCK_STORE, END_SOURCE, ROWS, TICK, EndSource
-from spark_pace.spark.sources.input import Input
-from spark_pace.spark.sources.kafka_check import require_same_ids, topics_of, watched
-from spark_pace.spark.sources.kafka_client import offsets_noted
+from spark_pace.spark.sources.input import Input, Look
+from spark_pace.spark.sources.kafka_check import Watch, require_same_ids, topics_of
+from spark_pace.spark.sources.kafka_client import client, offsets_noted
 from spark_pace.spark.sources.kafka_clock import ticking
 from spark_pace.spark.sources.read_limits import begin_options
 from spark_pace.spark.stages.intake import intake_rows
@@ -91,13 +91,16 @@ class KafkaInput(Input):
         return {"servers": servers, "ids": ids}
 
     @contextmanager
-    def watched(self, spark: SparkSession, marks: Mapping[str, Any]) -> Iterator[Callable[[], None]]:
-        """Watch the topics during a run, and refuse one that was deleted and made again. The clock ticks."""
+    def watched(self, spark: SparkSession, marks: Mapping[str, Any]) -> Iterator[Look]:
+        """Watch the topics during a run, and refuse one that was deleted and made again. The clock ticks.
+
+        Offsets without a record are counted.
+        """
         ticks: AbstractContextManager[None] = nullcontext()
         if self.clock is not None:
             ticks = ticking(spark, self.source, self.clock, self.checkpoint)
-        with watched(spark, self.source, marks["ids"]) as require_same, ticks:
-            yield require_same
+        with client(spark, self.source) as kafka, ticks:
+            yield Watch(kafka, marks["ids"], self.checkpoint)
 
     def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
         """The partitions of the topics, as ``topic/partition``."""

@@ -3,18 +3,20 @@
 Without the first check a wrong topic would end in a stack trace minutes later. The second finds a topic that
 was deleted and made again: it has a new id. If Kafka still answers with the old id, all that was read before
 belongs to the old topic. Spark notes names and offsets only, and would go on in the middle of the new topic.
+It counts offsets at which there was no record, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from spark_pace.core.columns import OFFSET
 from spark_pace.errors import SetupError, StateError, UnfitError
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.internals import KAFKA_SOURCE, JavaError, has_class
 from spark_pace.spark.java.jars import kafka_coordinate
 from spark_pace.spark.sources.kafka_client import (
@@ -23,6 +25,7 @@ from spark_pace.spark.sources.kafka_client import (
     KafkaClient,
     Offsets,
     client,
+    offsets_noted,
 )
 
 if TYPE_CHECKING:
@@ -87,14 +90,54 @@ def _require_committed(kafka: KafkaClient, read: Offsets) -> None:
             raise StateError(f"source.topics — {must}; got {got}. {do}")
 
 
-@contextmanager
-def watched(spark: SparkSession, source: KafkaSource, ids: Mapping[str, str]) -> Iterator[Callable[[], None]]:
-    """Give a function to be called after a batch is read, which checks that topics still have these ids.
+@dataclass
+class Watch:
+    """Looks at the topics of a job after each batch is read (`Look` of `spark_pace.spark.sources.input`).
 
-    It raises `StateError` if a topic has another id, and JavaError if a topic is gone or no broker answers.
+    Attributes:
+        kafka: asks the broker.
+        ids: the ids of the topics.
+        checkpoint: the job's.
     """
-    with client(spark, source) as kafka:
-        yield lambda: require_same_ids(ids, _ids(kafka.described(WAIT_SECONDS)))
+
+    kafka: KafkaClient
+    ids: Mapping[str, str]
+    checkpoint: Checkpoint
+    _last: tuple[int, Offsets] | None = None  # the last batch, and the offsets behind it
+    _has_told: bool = False
+
+    def __call__(self, batch_id: int, note: bytes, rows: int) -> tuple[int, dict[str, str]]:
+        """Check that the topics have their ids, and count the offsets of the batch that had no record.
+
+        Raises:
+            StateError: a topic has another id.
+            JavaError: a topic is gone, or no broker answers.
+        """
+        require_same_ids(self.ids, _ids(self.kafka.described(WAIT_SECONDS)))
+        if self._last is not None and self._last[0] == batch_id - 1:
+            before = self._last[1]
+        else:
+            before = offsets_noted(self.checkpoint.offsets_before(batch_id))
+        after = offsets_noted(self.checkpoint.offsets_after(batch_id, note))
+        self._last = batch_id, after
+        # a partition that is new to the job begins at 0: Spark refuses one that begins elsewhere
+        passed = sum(end - before.get(part, 0) for part, end in after.items())
+        return passed - rows, self._told(passed - rows, passed, batch_id)
+
+    def _told(self, skipped: int, passed: int, batch_id: int) -> dict[str, str]:
+        """Once in a run, what offsets without a record may mean where a topic is compacted."""
+        topics = self.kafka.compacted() if skipped and not self._has_told else []
+        if not topics:
+            return {}
+        self._has_told = True
+        got = f"none at {skipped:,} of {passed:,} in batch {batch_id}"
+        why = (
+            f"Kafka may compact {', '.join(topics)} (cleanup.policy), and remove records before they are read"
+        )
+        beside = "offsets of transactions count too (skipped_offsets in metrics)"
+        do = "A min.compaction.lag.ms that is longer than the job may stand still keeps records until then."
+        must = "should have a record at each offset"
+        return {OFFSET: f"source.topics — {must}; got {got}. {why}; {beside}. {do}"}
 
 
 def _ids(found: Described) -> dict[str, str]:

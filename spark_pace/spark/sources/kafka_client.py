@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from spark_pace.spark.internals import GatewayError, jvm_of
+from spark_pace.spark.internals import GatewayError, JavaError, jvm_of
 
 if TYPE_CHECKING:
     from spark_pace.job_file import KafkaSource
@@ -53,6 +53,25 @@ class KafkaClient:
                 asked.put(kafka.common.TopicPartition(topic, number), kafka.clients.admin.OffsetSpec.latest())
         found = self.admin.listOffsets(asked, kafka.clients.admin.ListOffsetsOptions(level)).all().get()
         return {(part.topic(), str(part.partition())): found.get(part).offset() for part in asked.keySet()}
+
+    def compacted(self) -> list[str]:
+        """The topics that Kafka compacts, or of which it does not say whether it does."""
+        config = self.jvm.org.apache.kafka.common.config
+        asked = {
+            topic: config.ConfigResource(config.ConfigResource.Type.TOPIC, topic) for topic in self.topics
+        }
+        resources = self.jvm.java.util.ArrayList()
+        for resource in asked.values():
+            resources.add(resource)
+        answers = self.admin.describeConfigs(resources).values()
+        return [topic for topic, resource in asked.items() if _may_compact(answers.get(resource))]
+
+
+def _may_compact(answer: Any) -> bool:
+    try:
+        return "compact" in str(answer.get().get("cleanup.policy").value())
+    except JavaError:  # the user may not ask for the settings of topics
+        return True
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.files import requests
 from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.metrics import IGNORED
 from spark_pace.spark.stages.earlier_records import past_of_batch
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
@@ -83,6 +84,7 @@ def intake_rows(
                     intake.note(file.lacking)
                 else:
                     yield from intake.take(found.events, found.bad, found.bad_rows)
+                    intake.pass_over(found.ignored_rows)
         yield from intake.rows_at_end(finish, requests.so_far() - before)
 
     return records.mapInArrow(lambda batches: giving_back(to_batches(rows(batches), "slot")), SLOT_ROWS)
@@ -156,6 +158,10 @@ class TaskIntake:
             if names is None:
                 names = [attribute.name for attribute in self.plan.schema.own.fields]
             self._absent = [name for name in names if records[name].null_count == records.num_rows]
+
+    def pass_over(self, rows: int) -> None:
+        """Count what was read and is no record."""
+        self._counts[IGNORED] += rows
 
     def tick(self, tick: Tick) -> None:
         """Take a tick of the clock."""

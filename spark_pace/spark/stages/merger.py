@@ -35,6 +35,7 @@ from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import requests
 from spark_pace.io.metrics import (
     ALIKE,
+    IGNORED,
     LANES,
     SLOTS,
     TASKS,
@@ -72,8 +73,8 @@ class MergerHost:
         checkpoint: the job's checkpoint.
         on_report: called with the report of each batch after it is written.
         late_in: reads the late events (`LATE_SCHEMA`) in files of the input.
-        require_same: called after a batch is read and before any of it is written; raises if the input is
-            no longer the same.
+        look: called after a batch is read and before any of it is written, as
+            `spark_pace.spark.sources.input.Look`; raises if the input is no longer the same.
         require_held: called before what the next batch begins with is written; raises if another job has
             taken the checkpoint over.
         side_tables: the side tables to join to events; None: those of the plan's schema.
@@ -91,7 +92,7 @@ class MergerHost:
     checkpoint: Checkpoint
     on_report: Callable[[BatchReport], None]
     late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
-    require_same: Callable[[], None] = lambda: None
+    look: Callable[[int, bytes, int], tuple[int, dict[str, str]]] = lambda *_: (0, {})
     require_held: Callable[[], None] = lambda: None
     side_tables: SideTables | None = None
     history: RuleHistory | None = None
@@ -140,13 +141,14 @@ class MergerHost:
     def _read(self, rows: DataFrame) -> pa.Table:
         collected = self._rows.collect(rows)
         self._found_at = time.monotonic()
-        self.require_same()  # only now, when all is read, does the answer hold for what was read
         return collected
 
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
+        stats = [json.loads(body) for body in _bodies(rows, STATS)]
+        # only now, when all is read, does the answer hold for what was read
+        skipped, told = self.look(batch_id, self.note, _rows_read(stats))
         self.tables.claim()
         begin = self._begins.of(batch_id)
-        stats = [json.loads(body) for body in _bodies(rows, STATS)]
         work = [json.loads(body) for body in _bodies(rows, WORK)]
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
         levels = self._levels.begin(batch_id)
@@ -173,6 +175,7 @@ class MergerHost:
         stood = frontier_us == begin.frontier_us
         failed = merged.failed.num_rows
         counted = {"late": late.num_rows, "quarantined": failed, **self._counted(session, work)}
+        counted |= {"skipped_offsets": skipped, "lacking": _of_first_slot(stats).get("lacking", {}) | told}
         above = {**levels.standing, "state_bytes": level_bytes}
         matches = {name: number - begin.out_seq.get(name, 0) for name, number in numbers.items()}
         report = self._report(batch_id, stats, matches, counted, above, stood)
@@ -279,7 +282,8 @@ class MergerHost:
         stood: bool,
     ) -> BatchReport:
         first = _of_first_slot(stats)
-        counts = dict.fromkeys(counters_of(TASKS), 0) | first.get("counts", {})
+        of_tasks = first.get("counts", {})
+        counts = {name: of_tasks.get(name, 0) for name in counters_of(TASKS)}
         counts |= {name: first.get(name, 0) for name in counters_of(ALIKE)}
         for name in counters_of(SLOTS):
             counts[name] = sum(slot[name] for slot in stats) + above.get(name, 0)
@@ -301,7 +305,6 @@ class MergerHost:
             unheard_sources=tuple(first.get("unheard", [])),
             waiting_for=tuple(slowest) if stood and counts["pending"] else (),
             finished=any(slot["finish"] for slot in stats),
-            lacking=first.get("lacking", {}),
             absent=first.get("absent"),
         )
 
@@ -309,6 +312,12 @@ class MergerHost:
 def _of_first_slot(stats: list[dict[str, Any]]) -> dict[str, Any]:
     """The counts of the first slot, which also reports for all slots; empty if the batch had no rows."""
     return next((slot for slot in stats if slot["slot"] == 0), {})
+
+
+def _rows_read(stats: list[dict[str, Any]]) -> int:
+    """The rows that tasks have read, records or not."""
+    counts = _of_first_slot(stats).get("counts", {})
+    return int(counts.get("records", 0) + counts.get(IGNORED, 0))
 
 
 def _told_of_waiting(stats: list[dict[str, Any]]) -> dict[int, list[Waiting]]:

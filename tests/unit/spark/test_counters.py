@@ -54,7 +54,7 @@ def report(number: int) -> BatchReport:
         waiting_for=("s",), finished=True, selections=12, operator_seconds=13.0,
         lanes=14, lane_rows=15, distinct_rows=16,
         longest_lane_seconds=17.0, longest_lane_predicted=18.0, over_bound="too much", lookups={"hosts": "a"},
-        absent=["x"], store_requests=19,
+        absent=["x"], store_requests=19, skipped_offsets=20,
     )  # fmt: skip
 
 
@@ -83,13 +83,23 @@ def test_the_table_has_the_columns_that_it_has_always_had() -> None:
         ("lookups", "map<string, string>"),
         ("absent", "list<item: string>"),
         ("store_requests", "int64"),
+        ("skipped_offsets", "int64"),
     ]
 
 
 def test_a_row_of_the_table_says_all_that_the_report_says() -> None:
     (row,) = metrics_row(report(100), WRITTEN).to_pylist()
     shown = ("records", "quarantined", "pending", "state_bytes", "idle_sources", "selections")
-    assert [row[name] for name in (*shown, "store_requests")] == [100, 106, 5, 8, 11, 12, 19]
+    assert [row[name] for name in (*shown, "store_requests", "skipped_offsets")] == [
+        100,
+        106,
+        5,
+        8,
+        11,
+        12,
+        19,
+        20,
+    ]
     assert (row["matches"], row["matches_by_rule"], row["written_at"]) == (7, [("r", 3), ("s", 4)], WRITTEN)
     assert not [name for name, value in row.items() if value is None]
 
