@@ -26,6 +26,7 @@ from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
 from spark_pace.io.event_times import END_US, timely, with_places
 from spark_pace.io.files.folder import Folder
 from spark_pace.io.files.place import Opened, Place
+from spark_pace.io.files.regular_file import Objection
 from spark_pace.io.text.column_types import inner, not_utf8
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
@@ -82,7 +83,7 @@ def read_source_file(
     """Read a file of events. Records that are no events go to a table of their own, with the reason.
 
     A damaged archive or Parquet file is one bad record: none of its events counts. So is a file that must not
-    be opened, see `Place.objection`.
+    be opened, see `Place.open`.
 
     Args:
         place: where the source's files are.
@@ -97,9 +98,8 @@ def read_source_file(
         SetupError: the store in which it is does not answer.
     """
     source = source_name(name)
-    wrong = "must have a name in UTF-8; got other bytes" if source != name else place.objection(name)
-    if wrong:
-        return one_bad_record(wrong, schema, source)
+    if source != name:
+        return one_bad_record("must have a name in UTF-8; got other bytes", schema, source)
     return _read_file(place, name, source, format, schema, most_bad)
 
 
@@ -124,6 +124,8 @@ def _read_file(
                 parts = list(_read_text(stream, format, schema, bad, header))
         if format == "csv" and not any(part.num_rows for part in parts):
             look_at_header(header, schema, bad)
+    except Objection as wrong:
+        return one_bad_record(str(wrong), schema, source)
     except OSError as error:
         if error.errno is None:  # an error of the decoder: what was read before it must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)

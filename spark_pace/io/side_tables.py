@@ -24,6 +24,7 @@ from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_checkpoint import LOG
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.event_files import EventsRead, fitted
+from spark_pace.io.files.regular_file import Objection
 from spark_pace.io.files.store_settings import AT_START_S, StoreSettings
 from spark_pace.io.files.tree import Tree, tree_of
 from spark_pace.io.table_files import column_types, stored_rows
@@ -71,7 +72,8 @@ def read_side_table(side: SideTable, schema: EventSchema, spark: Access = None) 
     try:
         table, rows = _read(side, wanted, spark)
     except (OSError, MemoryError, pa.ArrowException) as error:
-        must, got = "must be a table that can be read", " ".join(str(error).split())
+        got = error.got if isinstance(error, Objection) else " ".join(str(error).split())
+        must = "must be a table that can be read"
         raise _refused(side, must, got) from error
     _require_values(side, table, wanted, rows)
     attributes = [attribute for attribute, _ in side.on]
@@ -171,7 +173,7 @@ def _require_small(side: SideTable, size: int) -> None:
         raise _refused(side, must, "more")
 
 
-def _csv(side: SideTable, opened: str | RawIOBase, wanted: EventSchema) -> tuple[pa.Table, Ints]:
+def _csv(side: SideTable, opened: RawIOBase, wanted: EventSchema) -> tuple[pa.Table, Ints]:
     with pa.input_stream(opened, compression=CODECS.get(Path(side.path).suffix)) as stream:
         content: bytes = stream.read(MOST_BYTES + 1)
     _require_small(side, len(content))

@@ -31,7 +31,6 @@ def test_both_list_the_same_names_and_read_the_same_bytes(pair: Pair) -> None:
     for place in pickle.loads(pickle.dumps(pair.places())):
         assert sorted(place.look("")) == ["a", "b", "sub/c", "ü 20%25"]
         assert [place.size(name) for name in ("a", "ü 20%25", "gone")] == [1, 8, 0]
-        assert place.objection("a") is None
         file = place.open("sub/c")
         with pa.input_stream(file.content) as stream:
             assert (file.size, stream.read()) == (5, b"sub/c")

@@ -60,10 +60,6 @@ class Hdfs:
         """The address of a file."""
         return f"{self._address}/{name}"
 
-    def objection(self, name: str) -> str | None:
-        """None: what is listed is a file, and lies where it is listed."""
-        return None
-
     def open(self, name: str) -> Opened:
         """Open a file; its bytes come as they are read."""
         file = HdfsFile(self.shown(name))

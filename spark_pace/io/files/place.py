@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from typing import Protocol
 
+from spark_pace.io.files.regular_file import RegularFile
+
 LOOKED_AT_ALL_S = 60  # a place may leave out what is known or seems unchanged, for so long
 
 
@@ -18,15 +20,17 @@ class Opened:
     """A file that is open for reading.
 
     Attributes:
-        content: what pyarrow opens: the path of a file of this machine, else a file that can be read and
-            sought.
+        content: what pyarrow opens: a path of a file of this machine, while this is kept, else a file that
+            can be read and sought.
         size: its bytes.
         changed_ns: the time of its last change, in nanoseconds since 1970.
+        held: keeps that path.
     """
 
     content: str | RawIOBase
     size: int
     changed_ns: int
+    held: RegularFile | None = None
 
 
 class SoughtFile(RawIOBase):
@@ -91,12 +95,10 @@ class Place(Protocol):
     def shown(self, name: str) -> str:
         """The whole path or address of a file, for messages."""
 
-    def objection(self, name: str) -> str | None:
-        """Why a file of this name must not be opened; None if it may be."""
-
     def open(self, name: str) -> Opened:
         """Open a file.
 
         Raises:
+            Objection: it is no regular file, or a link has led out of the place.
             OSError: it is not there, or cannot be read.
         """

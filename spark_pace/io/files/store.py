@@ -76,10 +76,6 @@ class Store:
         """The address of an object."""
         return f"{self._address}/{name}"
 
-    def objection(self, name: str) -> str | None:
-        """None: an object is a file, and lies where it is listed."""
-        return None
-
     def open(self, name: str) -> Opened:
         """Ask for an object; its bytes come as they are read."""
         file = StoreFile(self._store, name, self.shown(name))

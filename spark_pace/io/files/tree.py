@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from io import RawIOBase
-from pathlib import Path
 from typing import Protocol
 
+from spark_pace.io.files.regular_file import RegularFile
 from spark_pace.io.files.store_settings import HDFS, WHILE_RUNNING_S, StoreSettings
 
 Stamp = tuple[int, int]
@@ -37,7 +37,7 @@ class Tree(Protocol):
     def read(self, name: str) -> bytes:
         """What is in a file."""
 
-    def opened(self, name: str) -> str | RawIOBase:
+    def opened(self, name: str) -> RawIOBase:
         """What pyarrow reads a file from."""
 
 
@@ -75,11 +75,11 @@ class FolderTree:
 
     def read(self, name: str) -> bytes:
         """What is in a file."""
-        return Path(self._path(name)).read_bytes()
+        return self.opened(name).readall()
 
-    def opened(self, name: str) -> str:
-        """The path of a file."""
-        return self._path(name)
+    def opened(self, name: str) -> RegularFile:
+        """A file that is open."""
+        return RegularFile(self._path(name))
 
     def _path(self, name: str) -> str:
         return os.path.join(self._root, name)

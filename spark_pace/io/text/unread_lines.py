@@ -9,6 +9,7 @@ import pyarrow as pa
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.bad_records import Lines
 from spark_pace.io.files.place import Place
+from spark_pace.io.files.regular_file import Objection
 from spark_pace.io.text.lines import TooLong, chunks
 from spark_pace.io.text.name_endings import CODECS, first_line
 from spark_pace.io.text.regex_lines import text_parser
@@ -40,7 +41,11 @@ def told_of_line(place: Place, name: str, offset: int, schema: EventSchema | Non
 def _line(place: Place, name: str, number: int) -> bytes | None:
     """The line of a number, from 0; None if there is none, or it is too long for a record."""
     codec = CODECS.get(Path(name).suffix)
-    with pa.input_stream(place.open(name).content, compression=codec) as stream:
+    try:
+        file = place.open(name)
+    except Objection:
+        return None
+    with pa.input_stream(file.content, compression=codec) as stream:
         for chunk in chunks(stream):
             if isinstance(chunk, TooLong):
                 number -= 1

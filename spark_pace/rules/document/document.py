@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
+from spark_pace.io.files.regular_file import RegularFile
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.torn_texts import TornText, TornTexts, in_quotes
 
@@ -122,7 +124,7 @@ def _parsed(texts: TornTexts, file: str, report: Report) -> Node | None:
 def _read_text(file: str, report: Report) -> str | None:
     place = Place(file)
     try:
-        with open(file, "rb") as stream:
+        with BufferedReader(RegularFile(file)) as stream:
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         got = (error.strerror or "an error").lower()

@@ -33,6 +33,9 @@ ALLOWED = {
     "spark_pace.rules": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
+    "spark_pace.rules.document.document": {
+        *("spark_pace.rules.document", "spark_pace.io.files.regular_file", "yaml"),
+    },
     "spark_pace.rules.document.addresses": {
         *("spark_pace.rules.document", "spark_pace.io.files.store_settings"),
     },

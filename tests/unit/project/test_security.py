@@ -2,6 +2,9 @@
 
 import os
 import resource
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +32,18 @@ EVENTS = EventSchema((Field("t", "TIMESTAMP"), Field("s", "STRING")), "t")
 HEAD = 'events: {schema: "t TIMESTAMP, s STRING", event_time: t}\nrules:\n'
 AT_ONCE_SECONDS = 120  # it takes one at most; without its limit, hours
 RULE = "  - {name: r, pattern: {sequence: [a: s = 'x']}, emit: {s: a.s}}\n"
+
+
+SWAPS = """
+import os, sys
+folder = sys.argv[1]
+while True:
+    with open(f"{folder}/new", "w") as file:
+        file.write('{"t":"2024-05-01","s":"inside"}\\n')
+    os.rename(f"{folder}/new", f"{folder}/in/x.json")
+    os.symlink(f"{folder}/secret", f"{folder}/new")
+    os.rename(f"{folder}/new", f"{folder}/in/x.json")
+"""
 
 
 def problems(tmp_path: Path, text: str) -> list[str]:
@@ -228,6 +243,25 @@ def test_a_link_out_of_the_source_is_a_bad_record(tmp_path: Path) -> None:
         {"source": "d.json", "reason": "the file — must be a regular file; got a device, a pipe or a socket"},
     ]
     assert b"password" not in b"".join(read.bad["raw"].to_pylist())
+
+
+def test_a_link_that_comes_and_goes_is_read_or_refused_as_it_is_opened(tmp_path: Path) -> None:
+    """Another process puts a link to a file outside in place of one inside, and that back again, for ever."""
+    (tmp_path / "secret").write_text('{"t":"2024-05-01","s":"password"}\n', encoding="utf-8")
+    source = tmp_path / "in"
+    source.mkdir()
+    swaps = subprocess.Popen([sys.executable, "-c", SWAPS, str(tmp_path)])
+    outcomes = Counter[str]()
+    try:
+        while swaps.poll() is None and min(outcomes["inside"], outcomes["refused"]) < 200:
+            if (source / "x.json").exists():
+                read = read_source_file(Folder(source), "x.json", "json", EVENTS)
+                outcomes.update(read.events["s"].to_pylist())
+                outcomes["refused"] += read.bad.num_rows
+    finally:
+        swaps.kill()
+        swaps.wait()
+    assert set(outcomes) == {"inside", "refused"}
 
 
 @pytest.mark.parametrize("name", ["a'b\"c\nd.json", "..json", "é`.json"])
