@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -16,6 +20,8 @@ from spark_pace.rules.document.section import as_mapping
 from spark_pace.rules.rule_file import MAX_RULES
 
 _TYPES = {"name": "string", "text": "string", "enabled": "boolean"}  # the last may be missing
+_PATIENCE_S = 30  # with a store that does not answer; delta-rs alone waits for minutes
+T = TypeVar("T")
 _COLORS = re.compile(r"\x1b\[\d*m")
 
 
@@ -39,23 +45,45 @@ def rule_nodes(path: str, place: Place, report: Report) -> tuple[Node, ...]:
 
 def table_stamp(path: str) -> tuple[int, ...]:
     """What changes with the table: when it was made, and its version; empty if it cannot be read."""
-    try:
+
+    def stamp() -> tuple[int, ...]:
         table = DeltaTable(path)
         return table.metadata().created_time or 0, table.version()
+
+    try:
+        return _answered(stamp)
     except (DeltaError, OSError):
         return ()
 
 
+def _answered(ask: Callable[[], T]) -> T:
+    """The answer of a place that is asked in a thread of its own, so that signals are heard meanwhile.
+
+    Raises:
+        TimeoutError: it does not answer.
+    """
+    answer = Future[T]()
+
+    def wait() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=wait, name="rules", daemon=True).start()
+    try:
+        return answer.result(_PATIENCE_S)
+    except futures.TimeoutError:
+        raise TimeoutError(f"no answer within {_PATIENCE_S} s") from None
+
+
 def _rows(path: str, place: Place, report: Report) -> list[dict[str, Any]]:
     try:
-        table = DeltaTable(path)
+        table = _answered(lambda: DeltaTable(path))
         types = {field.name: str(getattr(field.type, "type", "")) for field in table.schema().fields}
         if _has_columns(types, path, place, report):
-            engine = QueryBuilder()
-            engine.register("rules", table)
             columns = ", ".join(name for name in _TYPES if name in types)
-            answer = engine.execute(f"SELECT {columns} FROM rules ORDER BY name LIMIT {MAX_RULES + 1}")
-            found: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(answer).read_all().to_pylist()
+            found = _answered(lambda: _selected(table, columns))
             if not found:
                 report.add(place, "must hold a rule", f"an empty table {path}", "Insert a row.")
             return found
@@ -66,6 +94,14 @@ def _rows(path: str, place: Place, report: Report) -> list[dict[str, Any]]:
         got = " ".join(_COLORS.sub("", str(error)).split()).rstrip(".")
         report.add(place, "must be a table that can be read", got, "Check the path and the way to it.")
     return []
+
+
+def _selected(table: DeltaTable, columns: str) -> list[dict[str, Any]]:
+    engine = QueryBuilder()
+    engine.register("rules", table)
+    answer = engine.execute(f"SELECT {columns} FROM rules ORDER BY name LIMIT {MAX_RULES + 1}")
+    rows: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(answer).read_all().to_pylist()
+    return rows
 
 
 def _has_columns(types: dict[str, str], path: str, place: Place, report: Report) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -51,22 +52,26 @@ class RulesOnDisk:
     _read: Stamps = field(default_factory=dict)  # of the files when they were read last, after the start
     _seen: Stamps = field(default_factory=dict)  # of the files at the last look
     _next: float = 0.0
+    _look: threading.Thread | None = None  # the last one
+    _failure: BaseException | None = None  # of a look
     _rules: str = ""  # why the rules of the files are not those that run
     _keys: tuple[str, ...] = ()  # that changed beside the rules
 
     def changed(self) -> bool:
-        """Look at the files if it is time to; True if the job can go on with other rules.
+        """Let the files be looked at if it is time to; True if the job can go on with other rules.
 
         Files are read once they stay as they are from one look to the next, so that none is half written.
-        What cannot be taken over is told in the log, once.
+        What cannot be taken over is told in the log, once. A look has a thread of its own, so nobody waits
+        for a place that does not answer; the next call raises what it raises.
         """
+        if self._failure is not None:
+            raise self._failure
         due = self.spec.trigger_us != "available_now" and time.monotonic() >= self._next
-        if self._found is None and due:
+        looks = self._look is not None and self._look.is_alive()
+        if self._found is None and due and not looks:
             self._next = time.monotonic() + self._seconds
-            before, self._seen = self._seen, self._stamps()
-            if self._seen == before != self._read:
-                self._read = self._seen
-                self._look_into()
+            self._look = threading.Thread(target=self._looked, name="rules", daemon=True)
+            self._look.start()
         return self._found is not None
 
     def take(self) -> bool:
@@ -81,6 +86,15 @@ class RulesOnDisk:
         refresh_us = self.spec.rules_refresh_us
         return _LOOK_SECONDS if refresh_us is None else refresh_us / 1e6
 
+    def _looked(self) -> None:
+        try:
+            before, self._seen = self._seen, self._stamps()
+            if self._seen == before != self._read:
+                self._read = self._seen
+                self._found = self._look_into()
+        except BaseException as error:
+            self._failure = error
+
     def _stamps(self) -> Stamps:
         sources = sources_of(self.spec.path)
         stamps: Stamps = {} if sources.table is None else {sources.table: sources.stamp()}
@@ -92,9 +106,9 @@ class RulesOnDisk:
                 stamps[path] = ()
         return stamps
 
-    def _look_into(self) -> None:
-        """Read the files, note the job with their rules if it can go on with them, and tell what differs."""
-        rules, keys = "", self._keys
+    def _look_into(self) -> JobSpec | None:
+        """Read the files, and tell what differs; the job with their rules if it can go on with them."""
+        found, rules, keys = None, "", self._keys
         try:
             job = read_job(self.spec.path)
             keys = _changed_keys(self.started, job)
@@ -102,17 +116,18 @@ class RulesOnDisk:
             if told and self.spec.rules_refresh_us is None:
                 rules = f"rules — {told}. To take them over, start the job again or set rules_refresh."
             elif told:
-                self._found = self._accepted(job)
+                found = self._accepted(job)
                 _LOG.warning("rules — %s. They are taken over with the next batch.", told)
         except SparkPaceError as error:
             rules = f"rules — are not taken over, and the job goes on with those it has: {error}"
-        self._tell(rules, keys)
+        self._tell(rules, keys, taken=found is not None)
+        return found
 
-    def _tell(self, rules: str, keys: tuple[str, ...]) -> None:
+    def _tell(self, rules: str, keys: tuple[str, ...], taken: bool) -> None:
         """Say in the log what is new in it, and hand it on."""
         if rules:
             _LOG.warning("%s", rules)
-        elif self._rules and self._found is None:
+        elif self._rules and not taken:
             _LOG.warning("rules — the files have again the rules that the job runs with.")
         if keys != self._keys:
             _LOG.warning("%s", keys_told(keys))

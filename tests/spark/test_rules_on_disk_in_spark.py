@@ -25,6 +25,7 @@ from spark_pace.spark.checkpoint.files_note import read_note
 from spark_pace.spark.checkpoint.layout import read_layout
 from tests.spark.jobs import RULES, make_job, table
 from tests.spark.test_changed_rules_in_spark import changes, expected, feed, found
+from tests.support.silent_store import SilentStore
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -203,3 +204,23 @@ def test_without_a_refresh_a_change_is_told_only(
         job.wait_for_rules("pairs", "keyed")
 
     Watched(tmp_path, spec, caplog).run(steps)
+
+
+def test_a_signal_is_answered_while_the_table_of_rules_is_at_a_silent_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, path = running_job(tmp_path), tmp_path / "job.yaml"
+    signalled: list[float] = []
+
+    def steps(job: Watched) -> None:
+        feed(tmp_path, spec, 0, 1)
+        job.wait_for_batches(1)
+        path.write_text(path.read_text().replace("[rules.yaml]", "{table: 's3://bucket/rules'}"))
+        assert store.asked.wait(120)
+        signalled.append(time.monotonic())
+
+    with SilentStore() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        Watched(tmp_path, spec, caplog).run(steps)
+    assert time.monotonic() - signalled[0] < 60

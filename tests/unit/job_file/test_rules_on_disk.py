@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_pace.errors import StateError
-from spark_pace.job_file import JobSpec, read_job, rules_on_disk
+from spark_pace.errors import ConfigError, StateError
+from spark_pace.job_file import JobSpec, read_job, rule_table, rules_on_disk
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
+from tests.support.silent_store import SilentStore
 
 HEAD = 'events: {schema: "t TIMESTAMP, x BIGINT", event_time: t}\nrules:\n'
 HIGH = "  - {name: high, pattern: {sequence: [a: x > 5]}}\n"
+EVENTS = 'events: {schema: "t TIMESTAMP, x BIGINT", event_time: t}\n'
 LOW = "  - {name: low, pattern: {sequence: [a: x < 5]}}\n"
 JOB = """
 name: test
@@ -43,6 +46,15 @@ class Watched(RulesOnDisk):
         spec = read_job(files / "job.yaml")
         self.told: list[tuple[str, tuple[str, ...]]] = []
         super().__init__(spec, spec, accept or take_all, lambda rules, keys: self.told.append((rules, keys)))
+
+    def changed(self) -> bool:
+        """Wait for the look, too."""
+        super().changed()
+        if self._look is not None:
+            self._look.join()
+        if self._failure is not None:
+            raise self._failure
+        return self._found is not None
 
 
 def looks(on_disk: RulesOnDisk, count: int) -> bool:
@@ -200,3 +212,30 @@ def test_without_a_refresh_they_differ_until_the_next_start(
             (),
         )
     ]
+
+
+def test_a_store_that_is_silent_keeps_nobody_waiting(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = read_job(files / "job.yaml")
+    on_disk = RulesOnDisk(spec, spec, take_all)
+    with SilentStore() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        (files / "job.yaml").write_text(JOB.replace("[rules.yaml]", "{table: 's3://bucket/rules'}") + EVENTS)
+        began = time.monotonic()
+        assert not on_disk.changed()
+        assert store.asked.wait(60)
+        assert not on_disk.changed()
+        monkeypatch.setattr(rule_table, "_PATIENCE_S", 1)
+        with pytest.raises(ConfigError, match="must be a table that can be read; got no answer within 1 s"):
+            read_job(files / "job.yaml")
+        assert time.monotonic() - began < 60
+
+
+def test_what_a_look_raises_is_raised(files: Path) -> None:
+    def fail(_: JobSpec) -> None:
+        raise ConnectionError("the JVM is gone")
+
+    on_disk = Watched(files, fail)
+    (files / "rules.yaml").write_text(HEAD + LOW)
+    with pytest.raises(ConnectionError, match="the JVM is gone"):
+        looks(on_disk, 3)
