@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spark_pace.io.files.place import LOOKED_AT_ALL_S, Opened
-from spark_pace.io.files.regular_file import RegularFile
+from spark_pace.io.files.regular_file import Objection, RegularFile, opened
 
 # a folder that changed less than this before it was listed may have changed again without a new time
 _SETTLED_NS = 2_000_000_000
 # with these errors a folder counts as empty; others end the query
-_NOT_FOR_US = (FileNotFoundError, NotADirectoryError, PermissionError)
+_NOT_FOR_US = (FileNotFoundError, NotADirectoryError, PermissionError, Objection)
 
 
 class Folder:
@@ -88,7 +88,11 @@ def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
     folders: list[str] = []
     names: list[str] = []
     try:
-        with os.scandir(root / below) as entries:
+        listed = opened(str(root / below), os.O_RDONLY | os.O_DIRECTORY, str(root) if below else None)
+    except _NOT_FOR_US:
+        return [], []
+    try:
+        with os.scandir(listed) as entries:
             for entry in entries:
                 if entry.name[0] in "._":
                     continue
@@ -96,8 +100,8 @@ def _listed(root: Path, below: str) -> tuple[list[str], list[str]]:
                     folders.append(f"{below}{entry.name}/")
                 elif not _is_folder(entry, follow=True):  # a link to a folder is not followed
                     names.append(below + entry.name)
-    except _NOT_FOR_US:
-        return [], []
+    finally:
+        os.close(listed)
     return folders, names
 
 

@@ -38,7 +38,7 @@ class RegularFile(FileIO):
             Objection: it is something else, or lies elsewhere.
             OSError: it is not there, or cannot be read.
         """
-        super().__init__(path, opener=lambda path, flags: _opened(path, flags, folder))
+        super().__init__(path, opener=lambda path, flags: opened(path, flags, folder))
 
     def __del__(self) -> None:
         """Close it."""
@@ -50,11 +50,12 @@ class RegularFile(FileIO):
         return f"/dev/fd/{self.fileno()}"
 
 
-def _opened(path: str, flags: int, folder: str | None) -> int:
+def opened(path: str, flags: int, folder: str | None) -> int:
+    """Open a regular file, or a folder, as `RegularFile` says, and give the descriptor."""
     held = os.open(path, _HOLD)
     try:
         kind = os.fstat(held).st_mode
-        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # a folder has an error of the system's
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
             raise Objection("must be a regular file; got a device, a pipe or a socket")
         if folder is not None and not _place(held, path).startswith(os.path.join(_place_of(folder), "")):
             raise Objection("must lie in the source's folder; got a link out of it")

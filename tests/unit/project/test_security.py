@@ -34,6 +34,15 @@ AT_ONCE_SECONDS = 120  # it takes one at most; without its limit, hours
 RULE = "  - {name: r, pattern: {sequence: [a: s = 'x']}, emit: {s: a.s}}\n"
 
 
+SWAPS_OF_FOLDERS = """
+import os, sys
+folder = sys.argv[1]
+while True:
+    os.rename(f"{folder}/in/sub", f"{folder}/away")
+    os.symlink(f"{folder}/outside", f"{folder}/in/sub")
+    os.unlink(f"{folder}/in/sub")
+    os.rename(f"{folder}/away", f"{folder}/in/sub")
+"""
 SWAPS = """
 import os, sys
 folder = sys.argv[1]
@@ -262,6 +271,22 @@ def test_a_link_that_comes_and_goes_is_read_or_refused_as_it_is_opened(tmp_path:
         swaps.kill()
         swaps.wait()
     assert set(outcomes) == {"inside", "refused"}
+
+
+def test_a_link_to_a_folder_that_comes_and_goes_is_not_followed(tmp_path: Path) -> None:
+    for folder in ("in/sub", "outside"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "in" / "sub" / "inside").touch()
+    (tmp_path / "outside" / "secret").touch()
+    swaps = subprocess.Popen([sys.executable, "-c", SWAPS_OF_FOLDERS, str(tmp_path)])
+    looks = Counter[str]()
+    try:
+        while swaps.poll() is None and (looks["nothing"] < 2_000 or not looks["sub/inside"]):
+            looks.update(list(Folder(tmp_path / "in").look("")) or ["nothing"])
+    finally:
+        swaps.kill()
+        swaps.wait()
+    assert set(looks) == {"nothing", "sub/inside"}
 
 
 @pytest.mark.parametrize("name", ["a'b\"c\nd.json", "..json", "é`.json"])
