@@ -7,13 +7,18 @@ when it ends (`terminate called without an active exception`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
 
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.files.store_failures import is_of_lost_object, told_by
@@ -24,6 +29,7 @@ _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
 TABLES = ("matches", "late", "quarantine", "metrics")  # what a batch may append to, and must know the age of
 CHANGES = "rule_changes"  # tables of older releases lack it until the next start of their job
 REFUSED = "alerts_refused"  # which a job has once a target of its alerts has refused one
+_READ_AT_ONCE = 16  # files that are far away
 
 
 class Tables:
@@ -102,9 +108,36 @@ class Tables:
         """The number of the table's last commit."""
         return self._tables[name].version()
 
-    def files(self, name: str) -> list[str]:
-        """Where the files are that hold the table's rows."""
-        return self._tables[name].file_uris()
+    def files(self, name: str) -> dict[str, dict[str, Any]]:
+        """The files that hold the table's rows: by its name, what the log says of each."""
+        files = pa.table(self._tables[name].get_add_actions(flatten=True))
+        told = [one for one in files.column_names if one == "size_bytes" or one.startswith("partition.")]
+        names = map(unquote, files["path"].to_pylist())
+        return dict(zip(names, files.select(told).to_pylist(), strict=True))
+
+    def rows_of(self, name: str, files: Mapping[str, dict[str, Any]], columns: Sequence[str]) -> pa.Table:
+        """The rows of some of a table's `files`. As all of a table, delta-rs reads them.
+
+        Raises:
+            StateError: the table has lost a file.
+            SetupError: a store does not answer, or refuses a request.
+        """
+        place, wanted = self.place(name), pa.schema([self.schemas[name].field(one) for one in columns])
+
+        def read(file: str) -> pa.Table:
+            handler = DeltaStorageHandler(place.address, place.options, {file: files[file]["size_bytes"]})
+            with pq.ParquetFile(handler.open_input_file(file)) as opened:
+                stored = opened.read([*columns], use_threads=False)
+            for one in {*columns}.difference(stored.column_names):
+                value = pa.scalar(files[file].get(f"partition.{one}"), wanted.field(one).type)
+                stored = stored.append_column(one, pa.repeat(value, stored.num_rows))
+            return stored.select(columns).cast(wanted)
+
+        try:
+            with place.told(), ThreadPoolExecutor(1 if place.is_here else _READ_AT_ONCE) as readers:
+                return pa.concat_tables([wanted.empty_table(), *readers.map(read, files)])
+        except (OSError, pa.ArrowException) as error:
+            raise lost_file(f"the table {name}", told_by(error).rstrip(".")) from error
 
     def newest(
         self, name: str, order: Sequence[str], most: int, columns: Sequence[str] | None = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from spark_pace.io.query import Tables, lost_file
+from spark_pace.io.query import Tables
 
 _FILES_AT_ONCE = 200
 
@@ -52,26 +51,16 @@ class Sums:
         Raises:
             StateError: the table has lost a file.
         """
-        there = tables.files(self._summing.table)
+        table, columns = self._summing.table, self._summing.columns
+        there = tables.files(table)
         known, sums = self._read, self._sums
-        if sums is None or not known <= {*there}:
-            known, sums = frozenset(), self._summing.of_rows(self._no_rows(tables))
+        if sums is None or not known <= there.keys():
+            known, sums = frozenset(), self._summing.of_rows(tables.rows_of(table, {}, columns))
         new = [file for file in there if file not in known]
         for start in range(0, len(new), _FILES_AT_ONCE):
             require_running()
-            rows = self._rows(tables, new[start : start + _FILES_AT_ONCE])
-            sums = self._summing.of_sums(pa.concat_tables([sums, self._summing.of_rows(rows)]))
+            some = {file: there[file] for file in new[start : start + _FILES_AT_ONCE]}
+            rows = self._summing.of_rows(tables.rows_of(table, some, columns))
+            sums = self._summing.of_sums(pa.concat_tables([sums, rows]))
         self._read, self._sums = frozenset(there), sums  # all of it or, after an error, nothing
         return sums
-
-    def _no_rows(self, tables: Tables) -> pa.Table:
-        schema = tables.schemas[self._summing.table]
-        return pa.schema([schema.field(name) for name in self._summing.columns]).empty_table()
-
-    def _rows(self, tables: Tables, files: Sequence[str]) -> pa.Table:
-        schema, columns = self._no_rows(tables).schema, [*self._summing.columns]
-        try:
-            return pa.concat_tables([pq.read_table(file, columns=columns).cast(schema) for file in files])
-        except (OSError, pa.ArrowException) as error:
-            got = " ".join(str(error).split()).rstrip(".")
-            raise lost_file(f"the table {self._summing.table}", got) from error

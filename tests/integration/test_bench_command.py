@@ -36,7 +36,9 @@ limit: 2 min
 """
 
 
-def test_a_run_measures_what_a_job_finds(tmp_path: Path) -> None:
+def test_a_run_measures_what_a_job_finds_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    tmp_path = tmp_path / "my data" / "ü#?"
+    tmp_path.mkdir(parents=True)
     for name, text in (("job.yaml", JOB), ("rules.yaml", RULES), ("run.yaml", RUN)):
         (tmp_path / name).write_text(text)
     answer = called(SPARK_PACE, "bench", "run.yaml", "-o", "measured", cwd=tmp_path)

@@ -20,6 +20,7 @@ from spark_pace.errors import ConfigError, SetupError
 from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.side_tables import read_side_table, stamp_of
 from tests.support.both_places import Both, Pair
+from tests.support.watched import BEGAN, pairs_of_events, watched_job
 
 JOB = """
 name: doors
@@ -164,3 +165,25 @@ def test_a_side_table_in_a_store_is_that_in_a_folder_and_is_seen_to_change(pair:
             SetupError, match=rf"lookup\.hosts: {gone.path} — must be a .*; got .*(nothing|No such)"
         ):
             of_it()
+
+
+def test_what_looks_at_a_job_reads_its_tables_at_an_address_too(
+    pair: Pair, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = f"{pair.base}/{'my data ü' if isinstance(pair, Both) else 'my-data'}"  # what tables may have
+    watched = watched_job(tmp_path, 1, pairs_of_events(4), {"sink": {"kind": "delta", "path": out}})
+    for _ in range(2):
+        watched.batch({"rule_0": 1})
+        watched.rows("late", {"event_time": BEGAN, "lateness_us": 5, "source": "in.json", "offset": 7})
+        watched.rows("quarantine", {"kind": "record", "reason": "no JSON", "source": "in.json", "offset": 3})
+    page = tmp_path / "page.html"
+    for place in {out, out.replace("s3a://", "s3://"), tmp_path / "job.yaml"}:
+        page.unlink(missing_ok=True)
+        assert said(capfd, "report", place, "-o", page) == (f"{page}: written\n", "")
+        told = json.loads(page.read_text().partition('type="application/json">')[2].partition("</script>")[0])
+        assert [one["events"] for one in told["late"]["by_source"]] == [2]
+        assert [one["rows"] for one in told["reasons"]] == [2]
+        assert "rule_0" in said(capfd, "watch", place)[0]
+        assert json.loads(said(capfd, "status", place, "--json")[0])["sums"]["matches"] == 2
+        assert said(capfd, "sql", place, "SELECT reason FROM quarantine", "--format", "csv")[0]
+    assert "with 2 slots" in said(capfd, "plan", tmp_path / "job.yaml", "--slots", 2)[0]
