@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from spark_pace.errors import UnfitError
 from spark_pace.io.files.store_settings import PLACES
+from spark_pace.rules.document.report import quote
 
 SINKS = (*PLACES, "viewfs")  # which the writer of tables reaches
+# delta-rs (1.6) decodes %20 and the like in a table's path, takes \\ for /, and aborts on the others
+_MISTAKEN = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]|^\x00-\x1f\x7f]")
+# in an address it takes # and ? for the end of the path; on HDFS it does not find again what it encodes
+_MISTAKEN_AT = re.compile(rf"{_MISTAKEN.pattern}|[#?]")
+_MISTAKEN_ON_HDFS = re.compile(r"[^\w/:@!$&'()*+,;=.~-]", re.ASCII)
 
 
 def resolve(text: str, folder: Path) -> str:
@@ -36,3 +43,19 @@ def local_path(path: str, key: str) -> Path:
 def in_store(path: str) -> bool:
     """True if a path is the address of something in an object store or on HDFS, whose files jobs can read."""
     return path.startswith(tuple(f"{scheme}://" for scheme in PLACES))
+
+
+def mistaken(sink: str) -> tuple[str, str, str] | None:
+    """What of a sink's path the writer of tables mistakes: (what must hold, what came, what to do)."""
+    scheme, is_address, rest = sink.partition("://")
+    which = '"%20" and the like, \\, [, ], |, ^ and control characters'
+    forbidden = _MISTAKEN
+    if scheme in ("hdfs", "viewfs"):
+        forbidden, which = _MISTAKEN_ON_HDFS, "spaces, letters beyond ASCII, and signs such as # ? % [ ]"
+    elif is_address:
+        forbidden, which = _MISTAKEN_AT, f"#, ?, {which}"
+    found = forbidden.search(rest or sink)
+    if found is None:
+        return None
+    must = f"must lead to a folder without {which}, which the writer of tables mistakes"
+    return must, f"{quote(found[0])} in {quote(sink)}", "Choose another name."

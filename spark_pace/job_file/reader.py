@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.endpoints import read_metrics, read_page
 from spark_pace.job_file.events import declared_schema, open_events, read_events
-from spark_pace.job_file.paths import SINKS, resolve
+from spark_pace.job_file.paths import SINKS, mistaken, resolve
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
 from spark_pace.job_file.source import EXAMPLE, check_source, names_iceberg, read_source, read_texts
@@ -56,8 +55,6 @@ _ONLY_IN_JOBS = set(_JOB_KEYS) - {"events", "rules"}
 PARALLELISM_KEYS = ("slots", "buckets", "lanes", "latency_bound")
 _MOST = 10_000
 _MOST_PASSED_OVER = 10_000  # problems of a file of which what is right is wanted
-# delta-rs (1.6) decodes %20 and the like in a table's path, takes \\ for /, and aborts on the others
-_MISTAKEN = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]|^\x00-\x1f\x7f]")
 
 
 def read_job(path: str | Path) -> JobSpec:
@@ -256,12 +253,8 @@ def _read_sink(fields: Section, folder: Path) -> str | None:
         return None
     check_address(path, fields.report, SINKS)
     resolved = resolve(path.text, folder)
-    mistaken = _MISTAKEN.search(resolved.partition("://")[2] or resolved)
-    if mistaken:
-        which = '"%20" and the like, \\, [, ], |, ^ and control characters'
-        must = f"must lead to a folder without {which}, which the writer of tables mistakes"
-        got = f"{quote(mistaken[0])} in {quote(resolved)}"
-        fields.report.add(path.place, must, got, "Choose another name.")
+    if wrong := mistaken(resolved):
+        fields.report.add(path.place, *wrong)
     return resolved
 
 

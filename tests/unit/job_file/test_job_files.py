@@ -88,15 +88,30 @@ def test_paths_may_have_any_characters_in_their_names(tmp_path: Path) -> None:
     assert spec.checkpoint_path == str(tmp_path / "jobs" / "%20[|]" / "_checkpoint")
 
 
-@pytest.mark.parametrize("part", ["%20", "%2F", "%e4", "\\", "[", "]", "|", "^"])
-def test_a_sink_whose_tables_could_not_be_written_or_read_again_is_refused(tmp_path: Path, part: str) -> None:
+@pytest.mark.parametrize(
+    ("before", "part"),
+    [
+        *(("", part) for part in ("%20", "%2F", "%e4", "\\", "[", "]", "|", "^")),
+        *(("s3a://bucket/", part) for part in ("#", "?", "%20", "[")),
+        *((f"{scheme}://node/", part) for scheme in ("hdfs", "viewfs") for part in (" ", "ü", "#", "%", "{")),
+    ],
+)
+def test_a_sink_whose_tables_could_not_be_written_or_read_again_is_refused(
+    tmp_path: Path, before: str, part: str
+) -> None:
+    path = f"{before}a{part}b/out"
     with pytest.raises(ConfigError) as caught:
-        read(tmp_path, job=JOB.replace(SINK, f"path: {json.dumps(f'a{part}b/out')}"))
-    got = f"got {quote(part)} in {quote(f'{tmp_path}/jobs/a{part}b/out')}. Choose another name."
+        read(tmp_path, job=JOB.replace(SINK, f"path: {json.dumps(path)}"))
+    got = f"got {quote(part)} in {quote(path if before else f'{tmp_path}/jobs/{path}')}. Choose another name."
     assert re.fullmatch(
-        rf".*job\.yaml:4:27 sink\.path — must lead to a folder without \"%20\" .*; {re.escape(got)}",
+        rf".*job\.yaml:4:27 sink\.path — must lead to a folder without .*; {re.escape(got)}",
         str(caught.value),
     )
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/my data/ü+{x}", "hdfs://node:8020/a/B_c-d.e=1~(2)"])
+def test_a_sink_at_an_address_may_have_the_characters_that_its_store_takes(tmp_path: Path, path: str) -> None:
+    assert read(tmp_path, job=JOB.replace(SINK, f"path: {json.dumps(path)}")).sink_path == path
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
