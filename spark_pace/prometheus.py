@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import fields
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from spark_pace.errors import SetupError
 from spark_pace.io.metrics import AlertCounts, BatchReport, Counts
 
 _COUNTED = {
@@ -143,25 +141,7 @@ class Offered(Collector):
             family.add_metric([self._job], value)
             yield family
 
-
-@contextmanager
-def served(offered: Offered, host: str, port: int) -> Iterator[None]:
-    """Answer Prometheus at an address of this machine while the block runs, in a thread.
-
-    Raises:
-        SetupError: the port is taken, or the host is not one of this machine.
-    """
-    registry = CollectorRegistry()
-    registry.register(offered)
-    try:
-        server, thread = start_http_server(port, host, registry)
-    except (OSError, UnicodeError) as error:
-        must = "must be an address of this machine that is free"
-        do = "Choose another port or host, or stop what has it: this job perhaps, if it runs already."
-        raise SetupError(f"metrics — {must}; got {host}:{port}, {error}. {do}") from error
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    def answer(self, _path: str, accepted: str) -> tuple[int, str, str, bytes]:
+        """All metrics, whatever the path, as `spark_pace.watching.server.Answers` has answers."""
+        written, kind = choose_encoder(accepted)
+        return 200, kind, "no-store", written(self)

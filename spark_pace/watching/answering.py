@@ -70,7 +70,8 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
 
 @contextmanager
 def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
-    from spark_pace.prometheus import Offered, served
+    from spark_pace.prometheus import Offered
+    from spark_pace.watching.server import served
 
     assert spec.metrics is not None
     offered = Offered(spec.name, [rule.name for rule in spec.rules])
@@ -83,7 +84,7 @@ def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
     def ready(job: JobSpec) -> None:
         offered.run(rule.name for rule in job.rules)
 
-    with served(offered, spec.metrics.host, spec.metrics.port):
+    with served("metrics", offered.answer, spec.metrics):
         yield Heard(batch, offered.rules_differ, ready)
 
 
@@ -92,8 +93,9 @@ def _page(spec: JobSpec) -> Iterator[Heard]:
     from spark_pace.io.html.template import require_plotly
     from spark_pace.watching.facts import Facts, facts
     from spark_pace.watching.health import Health
+    from spark_pace.watching.page import POLICY_OF_ANSWERS, Pages
     from spark_pace.watching.seen import Seen
-    from spark_pace.watching.server import Pages, page_served
+    from spark_pace.watching.server import served
     from spark_pace.watching.subject import Subject, tables_of
 
     assert spec.page is not None
@@ -109,7 +111,7 @@ def _page(spec: JobSpec) -> Iterator[Heard]:
 
     pages = Pages(spec.name, look, lambda: health.told(time.time()))
     try:
-        with page_served(pages, spec.page.at.host, spec.page.at.port):
+        with served("page", pages.answer, spec.page.at, POLICY_OF_ANSWERS):
             yield Heard(lambda batch: health.after(batch, time.time()), ready=ready)
     finally:
         seen.end()

@@ -1,121 +1,55 @@
-"""Serves the page of a running job by HTTP, and tells whether the job is healthy."""
+"""Answers by HTTP at a port of a running job, however many ask, and whoever says nothing."""
 
 from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache, partial
+from contextlib import contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
-from socket import AF_INET6, AddressFamily, getaddrinfo
+from socket import SHUT_RDWR, getaddrinfo, socket
 from typing import Any
 from urllib.parse import urlsplit
 
 from spark_pace.errors import SetupError, one_line, shown
-from spark_pace.io.html.template import plotly
-from spark_pace.watching.page import POLICY, live_page, script
+from spark_pace.job_file import Endpoint
 
-_LEAST_SECONDS = 3.0  # between two looks at the tables
-_MOST_SHARE = 0.02  # of the time is spent on looks: of two cores, one hundredth
 _SLOW_CLIENT_SECONDS = 10.0
-_DAY = "max-age=86400"
-_TYPES = {"html": "text/html", "js": "text/javascript", "json": "application/json"}
-_POLICY = f"{POLICY}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_MOST_CONNECTIONS = 32
+JSON = "application/json; charset=utf-8"
+
+Answer = tuple[int, str, str, bytes]  # the code, the type of the content, how long it may be kept, itself
+Answers = Callable[[str, str], Answer]  # by the path, and by the types of content that are accepted
 
 
-class Looks:
-    """What is told of the job, looked up again once it is old, however many ask."""
-
-    def __init__(self, look: Callable[[], Any]) -> None:
-        """Look at nothing yet; `look` gives what JSON can hold."""
-        self._look = look
-        self._lock = threading.Lock()
-        self._told: bytes | None = None
-        self._until = 0.0
-
-    def told(self) -> bytes:
-        """JSON of what is told. Who asks while another one looks is given what was told before."""
-        if self._lock.acquire(blocking=self._told is None):
-            try:
-                began = time.monotonic()
-                if self._told is None or began >= self._until:
-                    try:
-                        self._told = json.dumps(self._look()).encode()
-                    finally:
-                        took = time.monotonic() - began
-                        self._until = began + max(_LEAST_SECONDS, took / _MOST_SHARE)
-            finally:
-                self._lock.release()
-        assert self._told is not None
-        return self._told
-
-    def end(self) -> None:
-        """Wait for the end of a look, and look no more.
-
-        A thread that is inside another language when Python ends would abort the process.
-        """
-        self._lock.acquire()
-
-
-class Pages:
-    """What there is to get, by path.
-
-    Attributes:
-        hosts: the names by which a browser may ask; None: any.
-    """
-
-    def __init__(self, name: str, look: Callable[[], Any], health: Callable[[], dict[str, Any]]) -> None:
-        """Take the job's name, what tells of it, and what tells of its health."""
-        self.hosts: set[str] | None = None
-        self._looks = Looks(look)
-        self._health = health
-        self._of_path: dict[str, Callable[[], tuple[int, str, str, bytes]]] = {
-            "/": lambda: (200, "html", "no-store", live_page(name).encode()),
-            "/plotly.js": lambda: (200, "js", _DAY, _plotly()),
-            "/page.js": lambda: (200, "js", "no-store", script().encode()),
-            "/told.json": lambda: (200, "json", "no-store", self._looks.told()),
-            "/healthz": self._healthz,
-        }
-
-    def end(self) -> None:
-        """Look at the job no more; wait for the end of a look."""
-        self._looks.end()
-
-    def answer(self, path: str) -> tuple[int, str, str, bytes]:
-        """(the code, the kind of the content, how long it may be kept, the content)."""
-        page = self._of_path.get(path)
-        if page is None:
-            return 404, "json", "no-store", b'{"error": "there is no such page"}\n'
-        try:
-            return page()
-        except Exception as error:  # before the tables are made, for example; the page goes on
-            return 503, "json", "no-store", json.dumps({"error": one_line(shown(error))}).encode() + b"\n"
-
-    def _healthz(self) -> tuple[int, str, str, bytes]:
-        told = self._health()
-        return 200 if told["healthy"] else 503, "json", "no-store", json.dumps(told).encode() + b"\n"
+def refusal(code: int, text: str) -> Answer:
+    """What is answered where there is nothing else."""
+    return code, JSON, "no-store", json.dumps({"error": text}).encode() + b"\n"
 
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = _SLOW_CLIENT_SECONDS
     server_version, sys_version = "spark-pace", ""
 
-    def __init__(self, *arguments: Any, pages: Pages) -> None:
-        self._pages = pages
+    def __init__(self, *arguments: Any, answers: Answers, hosts: set[str] | None, policy: str) -> None:
+        self._answers, self._hosts, self._policy = answers, hosts, policy
         super().__init__(*arguments)
 
     def do_GET(self) -> None:
-        if self._pages.hosts is not None and self._asked_host() not in self._pages.hosts:
-            # a page of somebody else's, whose name leads to this machine, must not read this one
-            self._send(403, "json", "no-store", b'{"error": "this name does not lead to the job"}\n')
+        if self._hosts is not None and self._asked_host() not in self._hosts:
+            # a page of somebody else's, whose name leads to this machine, must not read what is here
+            self._send(*refusal(403, "this name does not lead to the job"))
             return
-        self._send(*self._pages.answer(urlsplit(self.path).path))
+        try:
+            answer = self._answers(urlsplit(self.path).path, self.headers.get("Accept", ""))
+        except Exception as error:  # before the tables are made, for example; the job goes on
+            answer = refusal(503, one_line(shown(error)))
+        self._send(*answer)
 
     def _refuse(self) -> None:
-        self._send(405, "json", "no-store", b'{"error": "only GET is answered"}\n')
+        self._send(*refusal(405, "only GET is answered"))
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse
 
@@ -128,10 +62,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, code: int, kind: str, kept: str, content: bytes) -> None:
         self.send_response(code)
         headers = {
-            "Content-Type": f"{_TYPES[kind]}; charset=utf-8",
+            "Content-Type": kind,
             "Content-Length": str(len(content)),
             "Cache-Control": kept,
-            "Content-Security-Policy": _POLICY,
+            "Content-Security-Policy": self._policy,
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
             **({"Allow": "GET"} if code == 405 else {}),
@@ -146,23 +80,68 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: the job's output is its own."""
 
 
+class _Server(ThreadingHTTPServer):
+    """Gives each connection a thread. The oldest of too many is ended, so that who asks next is answered."""
+
+    daemon_threads = True
+    block_on_close = False  # a slow client does not hold up the end of the job
+    request_queue_size = 128
+
+    def __init__(self, family: int, address: tuple[str, int], handler: Callable[..., _Handler]) -> None:
+        self.address_family = family
+        self._open: dict[socket, None] = {}
+        self._free = threading.Semaphore(2 * _MOST_CONNECTIONS)  # threads whose connection is ended end soon
+        super().__init__(address, handler)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        for oldest in [*self._open][:-_MOST_CONNECTIONS]:
+            self._open.pop(oldest, None)
+            with suppress(OSError):
+                oldest.shutdown(SHUT_RDWR)
+        return self._free.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that go away."""
+
+
 @contextmanager
-def page_served(pages: Pages, host: str, port: int) -> Iterator[None]:
+def served(key: str, answers: Answers, at: Endpoint, policy: str = "default-src 'none'") -> Iterator[None]:
     """Answer at an address of this machine while the block runs, in threads of their own.
+
+    Args:
+        key: the key of the job file that names the address.
+        answers: what is answered.
+        at: the address.
+        policy: what a browser may load for what it is answered.
 
     Raises:
         SetupError: the port is taken, or the host is not one of this machine.
     """
     try:
-        family, *_, address = getaddrinfo(host, port)[0]
-        server = _server_of(family)((str(address[0]), port), partial(_Handler, pages=pages))
+        family, *_, address = getaddrinfo(at.host, at.port)[0]
+        is_loopback = ip_address(str(address[0])).is_loopback
+        hosts = {at.host.lower(), "localhost", "127.0.0.1", "::1"} if is_loopback else None
+        handler = partial(_Handler, answers=answers, hosts=hosts, policy=policy)
+        server = _Server(family, (str(address[0]), at.port), handler)
     except (OSError, UnicodeError) as error:
         must = "must be an address of this machine that is free"
         do = "Choose another port or host, or stop what has it: this job perhaps, if it runs already."
-        raise SetupError(f"page — {must}; got {host}:{port}, {error}. {do}") from error
-    if ip_address(str(address[0])).is_loopback:
-        pages.hosts = {host, "localhost", "127.0.0.1", "::1"}
-    thread = threading.Thread(target=server.serve_forever, name="page", daemon=True)
+        raise SetupError(f"{key} — {must}; got {at.host}:{at.port}, {error}. {do}") from error
+    thread = threading.Thread(target=server.serve_forever, name=key, daemon=True)
     thread.start()
     try:
         yield
@@ -170,20 +149,3 @@ def page_served(pages: Pages, host: str, port: int) -> Iterator[None]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _server_of(family: AddressFamily) -> type[ThreadingHTTPServer]:
-    class Server(ThreadingHTTPServer):
-        address_family = AF_INET6 if family == AF_INET6 else ThreadingHTTPServer.address_family
-        daemon_threads = True
-        block_on_close = False  # a slow client does not hold up the end of the job
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """Say nothing of clients that go away."""
-
-    return Server
-
-
-@cache
-def _plotly() -> bytes:
-    return plotly().encode()

@@ -16,7 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from examples.ports import free_port
 from spark_pace.errors import SetupError
 from spark_pace.io.metrics import AlertCounts, BatchReport
-from spark_pace.prometheus import Offered, served
+from spark_pace.job_file import Endpoint
+from spark_pace.prometheus import Offered
+from spark_pace.watching.server import served
 from tests.support.commands import ROOT
 
 GRAFANA = ROOT / "conf" / "grafana"
@@ -64,7 +66,10 @@ def batch(number: int, **changed: object) -> BatchReport:
 def read(offered: Offered) -> dict[str, float]:
     """What a running server answers: the value of each sample, its rule, target or stage behind its name."""
     port = free_port()
-    with served(offered, HOST, port), urlopen(f"http://{HOST}:{port}/metrics", timeout=10) as answer:
+    with (
+        served("metrics", offered.answer, Endpoint(port)),
+        urlopen(f"http://{HOST}:{port}/metrics", timeout=10) as answer,
+    ):
         text = answer.read().decode()
     found = {}
     for family in text_string_to_metric_families(text):
@@ -126,7 +131,8 @@ def test_that_the_files_have_other_rules_is_told() -> None:
 
 
 def test_a_host_without_a_name_that_can_be_is_refused() -> None:
-    with pytest.raises(SetupError), served(Offered("flights", []), "a..b", free_port()):
+    offered = Offered("flights", [])
+    with pytest.raises(SetupError), served("metrics", offered.answer, Endpoint(free_port(), "a..b")):
         pass
 
 
@@ -142,7 +148,8 @@ def test_a_port_that_is_taken_is_refused() -> None:
         taken.bind((HOST, 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(SetupError) as refused, served(Offered("flights", []), HOST, port):
+        offered = Offered("flights", [])
+        with pytest.raises(SetupError) as refused, served("metrics", offered.answer, Endpoint(port)):
             pass
     assert str(refused.value).startswith(
         f"metrics — must be an address of this machine that is free; got {HOST}:{port}, "

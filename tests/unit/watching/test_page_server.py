@@ -20,10 +20,12 @@ from spark_pace.errors import ConfigError, SetupError, StateError
 from spark_pace.io.html import template
 from spark_pace.job_file import Endpoint, JobSpec, Page
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.watching import page, server
 from spark_pace.watching.answering import answering
 from spark_pace.watching.health import Health
+from spark_pace.watching.page import POLICY_OF_ANSWERS, Looks, Pages
 from spark_pace.watching.seen import Seen
-from spark_pace.watching.server import Looks, Pages, page_served
+from spark_pace.watching.server import served as answered
 from tests.support.watched import HOSTILE, pairs_of_events, watched_job
 from tests.unit.test_prometheus import HOST, batch
 
@@ -45,7 +47,8 @@ def with_page(spec: JobSpec, port: int, host: str = HOST) -> JobSpec:
 @contextmanager
 def served(look: Callable[[], Any], healthy: bool = True) -> Iterator[int]:
     port = free_port()
-    with page_served(Pages("job", look, lambda: {"healthy": healthy}), HOST, port):
+    pages = Pages("job", look, lambda: {"healthy": healthy})
+    with answered("page", pages.answer, Endpoint(port), POLICY_OF_ANSWERS):
         yield port
 
 
@@ -96,6 +99,47 @@ def test_a_name_that_others_let_lead_to_this_machine_is_refused() -> None:
     with served(dict) as port:
         assert [asked(port, "/", host=host)[0] for host in ("localhost", "127.0.0.1", "[::1]")] == [200] * 3
         assert [asked(port, "/told.json", host=host)[0] for host in ("evil.example", "[", "")] == [403] * 3
+
+
+def test_the_counters_too_are_refused_to_a_foreign_name_and_to_who_would_change_them(tmp_path: Path) -> None:
+    port = free_port()
+    spec = replace(watched_job(tmp_path, 1).spec, metrics=Endpoint(port))
+    with answering(spec, None):
+        assert [asked(port, "/metrics", host=host)[0] for host in (HOST, "evil.example")] == [200, 403]
+        assert asked(port, "/metrics", "POST")[0] == 405
+
+
+def test_silent_connections_take_few_files_and_keep_nobody_waiting() -> None:
+    with served(dict) as port:
+        before = len(os.listdir("/proc/self/fd"))
+        silent = [socket.create_connection((HOST, port)) for _ in range(300)]
+        assert asked(port, "/healthz")[0] == 200
+        assert len(os.listdir("/proc/self/fd")) - before - len(silent) <= 2 * server._MOST_CONNECTIONS
+        assert silent[0].recv(1) == b""  # the first one was ended for the others
+        for one in silent:
+            one.close()
+
+
+def test_who_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server._Handler, "timeout", 0.1)
+    with served(dict) as port, socket.create_connection((HOST, port)) as silent:
+        silent.settimeout(30)
+        silent.sendall(b"GET / HT")
+        assert silent.recv(1) == b""
+
+
+def test_who_asks_while_the_first_look_does_not_end_is_told_so_and_the_job_is_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(page, "_FIRST_LOOK_SECONDS", 0.05)
+    with served(lambda: go_on.wait(30)) as port:
+        looking = threading.Thread(target=asked, args=(port, "/told.json"))
+        looking.start()
+        answers = [asked(port, path)[0] for path in ("/told.json", "/healthz")]
+        go_on.set()
+        looking.join()
+    assert answers == [503, 200]
 
 
 def test_tables_that_are_not_there_yet_or_damaged_are_told_and_the_page_goes_on() -> None:
