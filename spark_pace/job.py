@@ -114,7 +114,7 @@ def _told(
         heard.ready(spec)
         on_ready(spec)
 
-    return Heard(batch, heard.differ, ready)
+    return replace(heard, batch=batch, ready=ready)
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def _run(
                         send_from(tables, change.before.app_id, on_disk.spec.rules)
                         merger_of = partial(host, tables=tables)
                         queries = _queries(on_disk.spec, spark, inputs, change, merger_of, side_tables)
-                        _run_queries(queries, stop, on_disk, heard.ready)
+                        _run_queries(queries, stop, on_disk, heard)
                         goes_on = on_disk.take() and not stop.event.is_set()
                         change = known_change(on_disk.spec, job_input, ()) if goes_on else None
     return stop.signal
@@ -259,17 +259,15 @@ def _note(checkpoint: Checkpoint, heard: Heard, rules: str, keys: tuple[str, ...
         remove_note(checkpoint)
 
 
-def _run_queries(
-    queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk, ready: Callable[[JobSpec], None]
-) -> None:
-    """Run the queries to their end, or until a signal or other rules stop one; `ready` hears of each start.
+def _run_queries(queries: Iterator[RunningQuery], stop: Stop, on_disk: RulesOnDisk, heard: Heard) -> None:
+    """Run the queries to their end, or until a signal or other rules stop one; `heard.ready` hears of each.
 
     Other rules wait for the end of an unfinished batch, so that many changes do not keep it from being done.
     """
     for query, merger, unfinished in queries:
         if not unfinished:
-            ready(on_disk.spec)
-        wait(query, merger, stop, (lambda: False) if unfinished else on_disk.changed)
+            heard.ready(on_disk.spec)
+        wait(query, merger, stop, heard.works, (lambda: False) if unfinished else on_disk.changed)
         if stop.event.is_set() or on_disk.changed():
             break
 

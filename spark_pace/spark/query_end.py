@@ -85,15 +85,21 @@ def in_our_words(stop: Stop, checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def wait(
-    query: StreamingQuery, merger: MergerHost, stop: Stop, enough: Callable[[], bool] = lambda: False
+    query: StreamingQuery,
+    merger: MergerHost,
+    stop: Stop,
+    works: Callable[[bool], None],
+    enough: Callable[[], bool] = lambda: False,
 ) -> None:
     """Wait until the query ends, or end it: when a signal asks for that, or once there is `enough`.
 
-    Raises what fails meanwhile.
+    `works` hears each second whether a batch is under way. Raises what fails meanwhile.
     """
     try:
         while not (stop.event.is_set() or enough() or query.awaitTermination(_POLL_SECONDS)):
             stop.require_not_lost()
+            status = query.status
+            works(status["isTriggerActive"] and status["isDataAvailable"])
         if failure := query.exception():
             raise failure
     except Exception as error:
@@ -110,6 +116,7 @@ def wait(
                 raise
         finally:
             merger.close()
+            works(False)
     # at the end of a query only calls to Spark may fail
     if merger.failure is not None and not is_of_spark(merger.failure):
         raise as_our_error(merger.failure, merger.checkpoint.path, at=merger.failed_at)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
     from spark_pace.alerts.targets import Alerts
@@ -26,12 +25,14 @@ class Heard:
         differ: with True while the job's files have other rules than those that run.
         ready: with the job, which may have taken over other rules, when it begins to wait for events.
         empty: where a new job starts and there is no file to read yet.
+        works: each second, with True while a batch is under way.
     """
 
     batch: Callable[[BatchReport], None]
     differ: Callable[[bool], None] = lambda _: None
     ready: Callable[[JobSpec], None] = lambda _: None
     empty: Callable[[], None] = lambda: None
+    works: Callable[[bool], None] = lambda _: None
 
 
 @contextmanager
@@ -65,7 +66,11 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Heard]:
             for one in heard:
                 one.ready(job)
 
-        yield Heard(batch, differ, ready)
+        def works(is_under_way: bool) -> None:
+            for one in heard:
+                one.works(is_under_way)
+
+        yield Heard(batch, differ, ready, works=works)
 
 
 @contextmanager
@@ -101,7 +106,7 @@ def _page(spec: JobSpec) -> Iterator[Heard]:
     assert spec.page is not None
     require_plotly()
     subjects, seen = [Subject.of(spec)], Seen(tables_of(spec))
-    health = Health(Checkpoint(spec.checkpoint_folder), spec.page.healthy_within_us / 1e6)
+    health = Health(spec.page.healthy_within_us / 1e6)
 
     def look() -> Facts:
         return facts(subjects[-1], seen, datetime.now(timezone.utc))
@@ -112,7 +117,11 @@ def _page(spec: JobSpec) -> Iterator[Heard]:
     pages = Pages(spec.name, look, lambda: health.told(time.time()))
     try:
         with served("page", pages.answer, spec.page.at, POLICY_OF_ANSWERS):
-            yield Heard(lambda batch: health.after(batch, time.time()), ready=ready)
+            yield Heard(
+                lambda batch: health.after(batch, time.time()),
+                ready=ready,
+                works=lambda is_under_way: health.works(is_under_way, time.time()),
+            )
     finally:
         seen.end()
         pages.end()

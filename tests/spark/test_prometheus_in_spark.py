@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,7 @@ def free_ports() -> tuple[int, int]:
 def test_a_running_job_answers_and_an_ended_one_does_not(tmp_path: Path) -> None:
     port, of_page = free_ports()
     spec = replace(job(tmp_path), metrics=Endpoint(port), page=Page(Endpoint(of_page)))
+    spec = replace(spec, trigger_us=1_000_000, finish=False)
     address, page = f"http://127.0.0.1:{port}/metrics", f"http://127.0.0.1:{of_page}"
     write_files(tmp_path, random_events(5), 2)
     told: list[dict[str, float]] = []
@@ -49,8 +53,18 @@ def test_a_running_job_answers_and_an_ended_one_does_not(tmp_path: Path) -> None
             assert b'<script src="page.js">' in answer.read()
         with pytest.raises(HTTPError, match="404"):
             urlopen(f"{page}/checkpoint", timeout=10)
+        if len(told) == 1:
+            threading.Thread(target=stop_once_it_waits).start()
+
+    def stop_once_it_waits() -> None:
+        state = ""
+        while state != "waits":
+            with urlopen(f"{page}/healthz", timeout=30) as answer:
+                state = json.loads(answer.read())["state"]
+        os.kill(os.getpid(), signal.SIGTERM)
 
     summary = run_job(spec, on_progress=ask)
+    assert summary.stopped_by == signal.SIGTERM
     assert [one["spark_pace_batches_total"] for one in told] == list(range(1, summary.batches + 1))
     assert told[-1]["spark_pace_events_total"] == summary.events == 200
     assert {name: told[-1][name] for name in summary.matches} == summary.matches

@@ -54,7 +54,7 @@ def wait(
         close=lambda: ended.append("closed"),
     )
     with query_end.in_our_words(stop, Checkpoint(FOLDER)):
-        query_end.wait(query, merger, stop)  # type: ignore[arg-type]
+        query_end.wait(query, merger, stop, lambda _: None)  # type: ignore[arg-type]
     return ended
 
 

@@ -19,7 +19,6 @@ from examples.ports import free_port
 from spark_pace.errors import ConfigError, SetupError, StateError
 from spark_pace.io.html import template
 from spark_pace.job_file import Endpoint, JobSpec, Page
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.watching import page, server
 from spark_pace.watching.answering import answering
 from spark_pace.watching.health import Health
@@ -68,6 +67,7 @@ def test_a_job_serves_the_page_with_what_the_report_tells(tmp_path: Path) -> Non
         assert b'"use strict"' in asked(port, "/page.js")[2]
         assert json.loads(asked(port, "/healthz")[2])["state"] == "starts"
         heard.batch(batch(0))
+        heard.works(False)
         assert json.loads(asked(port, "/healthz")[2])["state"] == "waits"
         for path in ("/told", "/../job.yaml", "/told.json/", "/%2e%2e/job.yaml", "/page.html"):
             assert asked(port, path)[0] == 404
@@ -219,18 +219,11 @@ def test_who_asks_nothing_costs_nothing(tmp_path: Path) -> None:
         assert threading.active_count() == before
 
 
-def test_a_job_is_unhealthy_only_while_a_batch_is_under_way_for_too_long(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path)
-    for folder in (checkpoint.offsets, checkpoint.commits):
-        folder.mkdir()
-    health = Health(checkpoint, 60.0, began=1_000.0)
-
-    def begin(number: int, at: float) -> None:
-        checkpoint.offsets_of(number).touch()
-        os.utime(checkpoint.offsets_of(number), (at, at))
-
+def test_a_job_is_unhealthy_only_while_a_batch_is_under_way_for_too_long() -> None:
+    health = Health(60.0)
     assert health.told(9_000.0)["state"] == "starts" and health.told(9_000.0)["healthy"]
-    begin(0, 400.0)  # by a run that was killed
+    for now in (1_000.0, 1_030.0):
+        health.works(True, now)
     assert health.told(1_060.0)["under_way_seconds"] == 60.0 and health.told(1_060.0)["healthy"]
     assert health.told(1_061.0) == {
         "healthy": False,
@@ -241,7 +234,7 @@ def test_a_job_is_unhealthy_only_while_a_batch_is_under_way_for_too_long(tmp_pat
     }
     health.after(batch(0), 1_070.0)
     assert health.told(1_071.0)["state"] == "works"  # Spark has not noted its end yet
-    checkpoint.commit_of(0).touch()
+    health.works(False, 1_071.5)
     assert health.told(99_999.0) == {
         "healthy": True,
         "state": "waits",
@@ -249,8 +242,29 @@ def test_a_job_is_unhealthy_only_while_a_batch_is_under_way_for_too_long(tmp_pat
         "last_batch_seconds": 98_929.0,
         "under_way_seconds": None,
     }
-    begin(1, 100_000.0)
+    health.works(True, 100_000.0)
     assert (health.told(100_030.0)["state"], health.told(100_061.0)["state"]) == ("works", "hangs")
+
+
+def test_whether_a_job_is_well_is_told_without_a_word_to_its_store(tmp_path: Path) -> None:
+    with socket.create_server((HOST, 0)) as silent:
+        settings = {
+            "endpoint": f"http://{HOST}:{silent.getsockname()[1]}",
+            "access.key": "a",
+            "secret.key": "b",
+        }
+        spec = replace(
+            watched_job(tmp_path, 1).spec,
+            checkpoint_path="s3a://bucket/checkpoint",
+            spark={f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()},
+        )
+        port = free_port()
+        with answering(with_page(spec, port), None) as heard:
+            heard.works(True)
+            assert json.loads(asked(port, "/healthz")[2])["under_way_seconds"] is not None
+        silent.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_an_unhealthy_job_answers_503() -> None:
