@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
@@ -31,10 +32,10 @@ class CommandInput:
         """Write alerts; return once the system has taken all of them for the program."""
         process = self._running()
         lines = memoryview("".join(f"{alert.text}\n" for alert in alerts).encode())
-        written = 0
+        written, until = 0, time.monotonic() + self._seconds * (len(alerts) + 1)
         while written < len(lines):
             try:
-                written += self._write(process, lines[written:])
+                written += self._write(process, lines[written:], until)
             except OSError as error:
                 self._end(process, patience=0.0 if isinstance(error, TimeoutError) else _ENDING_SECONDS)
                 raise SendError(self._told(process, error), may_have_arrived=True) from error
@@ -66,12 +67,14 @@ class CommandInput:
         self._process = process
         return process
 
-    def _write(self, process: subprocess.Popen[bytes], lines: memoryview) -> int:
+    def _write(self, process: subprocess.Popen[bytes], lines: memoryview, until: float) -> int:
         file = _input_of(process).fileno()
         room = select.poll()  # `select` takes no file with a number above 1,023
         room.register(file, select.POLLOUT)
-        if not room.poll(self._seconds * 1000):
-            raise TimeoutError
+        left = until - time.monotonic()
+        if left <= 0 or not room.poll(min(self._seconds, left) * 1000):
+            is_slow = time.monotonic() >= until
+            raise TimeoutError("reads too slowly" if is_slow else f"reads nothing for {self._seconds:g} s")
         with suppress(BlockingIOError):
             return os.write(file, lines)
         return 0
@@ -87,7 +90,7 @@ class CommandInput:
 
     def _told(self, process: subprocess.Popen[bytes], error: OSError) -> str:
         if isinstance(error, TimeoutError):
-            return f"a program that reads nothing for {self._seconds:g} s, and was ended"
+            return f"a program that {error}, and was ended"
         return f"its end, with exit code {process.returncode}"
 
 

@@ -27,6 +27,7 @@ from spark_pace.io.metrics import AlertCounts
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
+_REPLY_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
@@ -170,14 +171,19 @@ class Forwarder:
         return False
 
     def _settled(self, count: int, refused: list[Refusal]) -> bool:
-        """Put refused alerts into their table, and count; False if the forwarder ends before."""
+        """Put refused alerts into their table, and count; False if the forwarder ends before.
+
+        A target may answer with what it was sent, its secrets too.
+        """
+        shown = [one_line(self._target.masked(one.reply), _REPLY_CHARACTERS) for one in refused]
+        refused = [replace(one, reply=reply) for one, reply in zip(refused, shown, strict=True)]
         while refused and not self._tried(partial(self._target.refused.add, self._target.name, refused)):
             if self._ended.is_set():
                 return False
         if refused and not self.counts.refused:
-            got = f"{refused[0].status} {one_line(refused[0].reply)}".rstrip()
+            got = f"{refused[0].status} {refused[0].reply}".rstrip()
             told = "refuses alerts, which go to the table alerts_refused; the first with"
-            _LOG.warning("alerts.%s — %s: %s", self._target.name, told, self._target.masked(got))
+            _LOG.warning("alerts.%s — %s: %s", self._target.name, told, got)
         self.counts.sent += count - len(refused)
         self.counts.refused += len(refused)
         self._well()

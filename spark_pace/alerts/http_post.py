@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
+from math import inf
+from typing import Any
 
 from urllib3 import BaseHTTPResponse, PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -25,7 +31,8 @@ from spark_pace.job_file.alert_targets import HttpAddress
 _WAIT = {401, 403, 404, 407, 408, 425, 429}
 _NOT_TAKEN = {401, 403, 404, 407, 425, 429}
 _NOT_SENT = (NewConnectionError, ConnectTimeoutError, NameResolutionError)
-_REPLY_BYTES = 500
+_REPLY_BYTES = 9_000  # far more than is shown, so that no secret is cut before it is masked
+_AGAIN_SECONDS = 0.1
 
 
 class HttpPost:
@@ -40,11 +47,14 @@ class HttpPost:
         self._pool = PoolManager(num_pools=1, retries=False, timeout=timeout)
         # while alerts that were refused together are posted one by one: by id, those that are settled
         self._settled: dict[str, Refusal | None] | None = None
+        self._connection: HTTPConnection | None = None
+        self._is_late = False
 
     def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
         """Post alerts. If they are refused together, each is posted alone, so that only the bad ones are.
 
-        After a failure in between, the next call goes on with those that are left.
+        Those are repeats: who refuses all may have taken some. After a failure in between, the next call goes
+        on with those that are left.
         """
         if self._settled is None:
             refused = self._post(alerts)
@@ -53,7 +63,7 @@ class HttpPost:
             if len(alerts) == 1:
                 return [Refusal(alerts[0], *refused)]
             self._settled = {}
-        settled = self._one_by_one(alerts, self._settled)
+        settled = self._one_by_one([alert.repeated() for alert in alerts], self._settled)
         self._settled = None
         return [refusal for refusal in settled.values() if refusal is not None]
 
@@ -79,19 +89,22 @@ class HttpPost:
     def _post(self, alerts: Sequence[Alert]) -> tuple[str, str] | None:
         """Post alerts; the code and the beginning of the reply if they are refused, else None."""
         body = f"[{','.join(alert.text for alert in alerts)}]".encode()
-        try:
-            answer = self._pool.request(
-                "POST",
-                self._to.url,
-                body=body,
-                headers=self._headers(),
-                redirect=False,
-                preload_content=False,
-            )
-        except HTTPError as error:
-            came = not isinstance(error, _NOT_SENT)
-            raise SendError(_told(error, self._seconds), may_have_arrived=came) from error
-        reply, status = _reply(answer), answer.status
+        seconds = self._seconds * (len(alerts) + 1)
+        with self._broken_off_after(seconds):
+            try:
+                answer = self._pool.request(
+                    "POST",
+                    self._to.url,
+                    body=body,
+                    headers=self._headers(),
+                    redirect=False,
+                    preload_content=False,
+                )
+            except HTTPError as error:
+                came = not isinstance(error, _NOT_SENT)
+                text = f"no answer within {seconds:g} s" if self._is_late else _told(error, self._seconds)
+                raise SendError(text, may_have_arrived=came) from error
+            reply, status = _reply(answer), answer.status
         if 200 <= status < 300:
             return None
         if 400 <= status < 500 and status not in _WAIT:
@@ -99,12 +112,42 @@ class HttpPost:
         pause = _asked_pause(answer)
         raise SendError(_named(status), may_have_arrived=status not in _NOT_TAKEN, pause_seconds=pause)
 
+    @contextmanager
+    def _broken_off_after(self, seconds: float) -> Iterator[None]:
+        """Break off what the block does with the connection once it has taken so long.
+
+        Time-outs are of single steps, and a target that answers byte by byte has a step for each.
+        """
+        self._pool.connection_from_url(self._to.url).ConnectionCls = self._connected  # type: ignore[assignment]
+        self._is_late, done = False, threading.Event()
+
+        def watch() -> None:
+            left = seconds
+            while not done.wait(left):
+                self._is_late, left = True, _AGAIN_SECONDS  # it may still be connecting
+                with suppress(OSError, AttributeError):
+                    # as of a plain socket, also with TLS, whose own way is not for two threads
+                    socket.socket.shutdown(self._connection.sock, socket.SHUT_RDWR)  # type: ignore[union-attr]
+
+        watching = threading.Thread(target=watch, name="alerts limit", daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watching.join()
+
+    def _connected(self, *args: Any, **options: Any) -> HTTPConnection:
+        kind = HTTPSConnection if self._to.url.startswith("https:") else HTTPConnection
+        self._connection = kind(*args, **options)
+        return self._connection
+
     def _headers(self) -> dict[str, str]:
         return {"Content-Type": "application/json", "User-Agent": "spark_pace", **self._to.headers}
 
 
 def _reply(answer: BaseHTTPResponse) -> str:
-    """The first characters of a reply; the connection is kept if that was all."""
+    """The beginning of a reply; the connection is kept if that was all."""
     try:
         read = answer.read(_REPLY_BYTES)
     except HTTPError:  # the code was read, and it decides
@@ -113,7 +156,7 @@ def _reply(answer: BaseHTTPResponse) -> str:
         answer.release_conn()
     else:
         answer.close()
-    return one_line(read.decode("utf-8", "replace"), _REPLY_BYTES)
+    return read.decode("utf-8", "replace")
 
 
 def _asked_pause(answer: BaseHTTPResponse) -> float | None:
@@ -121,6 +164,8 @@ def _asked_pause(answer: BaseHTTPResponse) -> float | None:
         return Retry().get_retry_after(answer)
     except InvalidHeader:
         return None
+    except (ValueError, OverflowError):  # a number, or a date, that is further away than Python can say
+        return inf
 
 
 def _named(status: int) -> str:

@@ -6,6 +6,7 @@ librdkafka does it: it connects again by itself, and keeps the order of records 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -47,7 +48,7 @@ class KafkaRecords:
         try:
             self._producer: Producer | None = Producer(self._settings)
         except KafkaException as error:
-            got = _text(error.args[0])
+            got = one_line(error.args[0].str())
             do = "Write them as librdkafka has them, such as security.protocol and ssl.ca.location."
             raise ConfigError.of(
                 f"{where}.kafka.options", "must be options of Kafka's client", got, do
@@ -58,8 +59,9 @@ class KafkaRecords:
         producer = self._producer = self._producer or Producer(self._settings)
         self._trouble = ""
         found: dict[str, KafkaError | None] = {}
+        until = time.monotonic() + self._seconds
         for alert in alerts:
-            self._produce(producer, alert, found)
+            self._produce(producer, alert, found, until)
         if producer.flush(self._seconds + _GRACE_SECONDS):
             producer.purge()
             producer.flush(_GRACE_SECONDS)
@@ -67,9 +69,9 @@ class KafkaRecords:
             error = found.get(alert.id, KafkaError(KafkaError._TIMED_OUT))
             if error is not None and error.code() not in _REFUSED:
                 self._producer = None if error.fatal() else producer
-                raise SendError(self._trouble or _text(error), may_have_arrived=True)
+                raise SendError(self._trouble or error.str(), may_have_arrived=True)
         refused = ((alert, found[alert.id]) for alert in alerts)
-        return [Refusal(alert, error.name(), _text(error)) for alert, error in refused if error is not None]
+        return [Refusal(alert, error.name(), error.str()) for alert, error in refused if error is not None]
 
     def close(self) -> None:
         """Let go of the producer and of what it has not sent."""
@@ -78,7 +80,9 @@ class KafkaRecords:
             producer.purge()
             producer.flush(_GRACE_SECONDS)
 
-    def _produce(self, producer: Producer, alert: Alert, found: dict[str, KafkaError | None]) -> None:
+    def _produce(
+        self, producer: Producer, alert: Alert, found: dict[str, KafkaError | None], until: float
+    ) -> None:
         """Hand an alert to the client, which notes in `found` what became of it."""
 
         def note(error: KafkaError | None, _: Message) -> None:
@@ -88,7 +92,7 @@ class KafkaRecords:
             try:
                 producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
             except BufferError:  # the client holds as many as its options allow
-                producer.flush(self._seconds)
+                producer.flush(max(0.0, until - time.monotonic()))
                 producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
         except (KafkaException, BufferError) as error:
             is_full = isinstance(error, BufferError)
@@ -96,8 +100,4 @@ class KafkaRecords:
 
     def _note(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # it says less than what came before
-            self._trouble = _text(error)
-
-
-def _text(error: KafkaError) -> str:
-    return one_line(error.str(), 500)
+            self._trouble = error.str()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from urllib3.util import Retry
@@ -27,10 +27,14 @@ class Alert:
     key: str
     text: str
 
+    def repeated(self) -> Alert:
+        """The alert as one that may have been sent before; `repeat` comes before all texts with quotes."""
+        return replace(self, text=self.text.replace('"repeat": false', '"repeat": true', 1))
+
 
 @dataclass(frozen=True)
 class Refusal:
-    """An alert that its place will never accept, with the code of the answer and its first characters."""
+    """An alert that its place will never accept, with the code of the answer and the beginning of it."""
 
     alert: Alert
     status: str

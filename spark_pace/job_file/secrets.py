@@ -5,13 +5,16 @@ The values are read from the environment when the job starts, and masked in ever
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import escape
+from urllib.parse import quote, unquote
 
-from spark_pace.errors import SparkPaceError, UnfitError
+from spark_pace.errors import SparkPaceError, UnfitError, one_line
 
 MASK = "***"
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
@@ -50,9 +53,9 @@ class Secrets:
         return {key: self.resolve(text, f"{where}.{key}") for key, text in texts.items()}
 
     def mask(self, text: str) -> str:
-        """Return `text` with ``***`` in place of each value that was read."""
-        for value in sorted(filter(None, self._values), key=len, reverse=True):
-            text = text.replace(value, MASK)
+        """Return `text` with ``***`` in place of each value that was read, as others may write it too."""
+        for form in sorted({form for value in self._values for form in _forms(value)}, key=len, reverse=True):
+            text = text.replace(form, MASK)
         return text
 
     @contextmanager
@@ -69,3 +72,16 @@ class Secrets:
             is_ours = isinstance(error, SparkPaceError) and not hasattr(error, "problems")
             kind = type(error) if is_ours else SparkPaceError
             raise kind(self.mask(str(error))) from None
+
+
+def _forms(value: str) -> set[str]:
+    """A value as it is, in an address, in JSON, in HTML, and as a line of a message."""
+    in_json = json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1].replace("/", "\\/")
+    return {
+        value,
+        quote(value, safe=""),
+        unquote(value),
+        *in_json,
+        escape(value),
+        one_line(value, len(value)),
+    } - {""}

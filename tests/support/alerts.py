@@ -65,7 +65,8 @@ class Server:
     """An HTTP server. `answers` are given in turn, then 200.
 
     An answer is a code with headers; or ``drop``, which reads the alerts and closes the connection; or
-    ``hang``, which reads them and says nothing until the end.
+    ``hang``, which reads them and says nothing until the end; or ``drip``, which answers with a byte now and
+    then, and never ends.
     """
 
     answers: list[Answer] = field(default_factory=list)
@@ -75,6 +76,7 @@ class Server:
     headers: list[dict[str, str]] = field(default_factory=list)
     clients: set[int] = field(default_factory=set)  # the port of each connection
     is_chunked: bool = False
+    refusal: bytes = b"no such thing"
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -93,10 +95,12 @@ class Server:
             self.clients.add(handler.client_address[1])
             self._changed.notify_all()
         if isinstance(answer, str):
+            while answer == "drip" and not self._ended.wait(0.02):
+                handler.wfile.write(b"H")
             self._ended.wait(60 if answer == "hang" else 0)
             handler.close_connection = True
             return
-        reply = b"no such thing" if answer[0] >= 400 else b"ok"
+        reply = self.refusal if answer[0] >= 400 else b"ok"
         handler.send_response(answer[0])
         length = {"Content-Length": str(len(reply))}
         if self.is_chunked:

@@ -17,7 +17,7 @@ from spark_pace.alerts import targets
 from spark_pace.alerts.cursor import Place, Sending, read_cursor, write_cursor
 from spark_pace.errors import ConfigError, SetupError
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA
-from spark_pace.io.query import Tables
+from spark_pace.io.query import REFUSED, Tables
 from tests.support.alerts import (
     RULES,
     Server,
@@ -154,6 +154,9 @@ def test_what_is_refused_is_kept_in_a_table_and_the_rest_goes_on(tmp_path: Path,
         ("pager", f"cards:01234567/matches/a/{number}", "400", "no such thing") for number in (1, 4)
     }
     assert {json.loads(one["alert"])["out_seq"] for one in kept} == {1, 4}
+    for first, *alone in (server.posts[:4], server.posts[4:]):
+        assert [alert["repeat"] for alert in first] == [False] * 3
+        assert [alert["repeat"] for post in alone for alert in post] == [True] * 3
     asked = spark_pace("sql", tmp_path / "out", "SELECT status FROM alerts_refused", "--format", "csv")
     assert asked.stdout == "status\n400\n400\n"
 
@@ -232,6 +235,23 @@ def test_secrets_reach_the_target_and_no_message(
         sent_by(alerts)
     assert server.headers[-1]["Authorization"] == "Bearer s3cret"
     assert "s3cret" not in cursor_file(tmp_path).read_text() + caplog.text
+
+
+def test_secrets_that_a_target_says_again_reach_no_table_and_no_message(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = job_tables(tmp_path / "out")
+    monkeypatch.setenv("TOKEN", 's3cret/"&key"')
+    server.refused = lambda alert: True
+    said = r"s3cret/\"&key\" s3cret\/\"&key\" s3cret%2F%22%26key%22 s3cret/&quot;&amp;key&quot;"
+    server.refusal = f'{said} {"x" * 380} s3cret/"&key"'.encode()  # the last one where the reply is cut
+    with running(tmp_path, pager(server, headers={"Authorization": "Bearer ${env:TOKEN}"})) as alerts:
+        tables.append("matches", match_rows(("a", range(1))), 0)
+        sent_by(alerts)
+    rows = Tables(tmp_path / "out", [REFUSED]).query(f"SELECT reply FROM {REFUSED}").read_all().to_pylist()
+    assert rows == [{"reply": f"*** *** *** *** {'x' * 380} ***"}]
+    log = "".join(path.read_text() for path in (tmp_path / "out" / REFUSED / "_delta_log").iterdir())
+    assert "minValues" in log and "s3c" not in log + caplog.text
 
 
 def test_a_secret_that_is_not_there_is_told_before_anything_begins(

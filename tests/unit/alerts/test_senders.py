@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import time
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -58,12 +60,16 @@ def test_alerts_are_posted_as_one_array_with_the_headers(server: Server, is_chun
         ((500, {}), "500 Internal Server Error", True, None),
         ((503, {"Retry-After": "7"}), "503 Service Unavailable", True, 7),
         ((429, {"Retry-After": "soon"}), "429 Too Many Requests", False, None),
+        ((429, {"Retry-After": "9" * 5_000}), "429 Too Many Requests", False, inf),
+        ((503, {"Retry-After": "Fri, 31 Dec 99999 23:59:59 GMT"}), "503 Service Unavailable", True, inf),
+        ((503, {"Retry-After": "-" + "9" * 400}), "503 Service Unavailable", True, None),
         ((408, {}), "408 Request Timeout", True, None),
         ((401, {}), "401 Unauthorized", False, None),
         ((404, {}), "404 Not Found", False, None),
         ((302, {"Location": "/"}), "302 Found", True, None),
         ("drop", "a connection that was closed", True, None),
         ("hang", "no answer within 0.2 s", True, None),
+        ("drip", "no answer within 0.8 s", True, None),
     ],
 )
 def test_what_may_pass_is_tried_again(
@@ -94,6 +100,14 @@ def test_of_refused_alerts_only_the_bad_ones_are_refused(server: Server) -> None
     (refusal,) = post.send(ALERTS)
     assert (refusal.alert, refusal.status, refusal.reply) == (ALERTS[1], "400", "no such thing")
     assert server.posts == [ALL, ALL[:1], ALL[1:2], ALL[2:]]
+    post.close()
+
+
+def test_a_refusal_that_never_ends_is_taken_as_far_as_it_came(server: Server) -> None:
+    server.answers = [(400, {"Content-Length": "99"})]
+    post = sender(server, 0.2)
+    (refusal,) = post.send(ONE)
+    assert refusal.status == "400"
     post.close()
 
 
@@ -147,6 +161,24 @@ def test_a_program_that_reads_nothing_is_ended() -> None:
     assert raised.value.may_have_arrived
 
 
+def test_a_program_that_reads_too_slowly_is_ended() -> None:
+    slow = "import os, threading\nwhile os.read(0, 4096): threading.Event().wait(0.05)"
+    command = CommandInput(Command((sys.executable, "-c", slow)), 500_000)
+    with pytest.raises(SendError, match=r"a program that reads .*, and was ended") as raised:
+        command.send([Alert("job/1", "rule", "x" * 1_000_000)])
+    assert raised.value.may_have_arrived
+
+
+def test_a_full_queue_of_kafka_s_client_is_waited_for_once() -> None:
+    few = KafkaTopic("127.0.0.1:9", "alerts", {"queue.buffering.max.messages": "1"})
+    records = KafkaRecords(few, 500_000, "alerts.bus")
+    began = time.monotonic()
+    with pytest.raises(SendError):
+        records.send([Alert(f"job/{number}", "rule", "{}") for number in range(60)])
+    assert time.monotonic() - began < 15  # of which each alert once took half a second
+    records.close()
+
+
 def test_a_program_that_is_not_there_is_a_failure() -> None:
     command = CommandInput(Command(("./nowhere",)), 1_000_000)
     with pytest.raises(SendError, match=r"No such file or directory: \./nowhere"):
@@ -178,6 +210,6 @@ def test_pauses_grow_to_half_a_minute_or_to_what_is_asked() -> None:
     assert all(0.25 * 2**number <= found[number] <= 0.25 * 2**number + 1 for number in range(1, 5))
     assert set(found[20:]) == {30.0}
     assert pauses.after_failure(50) == 50
-    assert pauses.after_failure(1e9) == 3600
+    assert pauses.after_failure(1e9) == pauses.after_failure(inf) == 3600
     pauses.reset()
     assert pauses.after_failure(None) == 0
