@@ -23,6 +23,7 @@ from spark_pace.errors import (
 )
 from spark_pace.io.files.store_failures import full_store
 from spark_pace.io.files.store_path import AnyPath, StorePath
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
@@ -59,6 +60,7 @@ _OF_STORE = re.compile(
     r"|\bStatus Code: (?:408|409|429|5\d\d)\b|the return value of \"software\.amazon\."
 )
 _STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
+_NO_METADATA = "STREAMING_CHECKPOINT_MISSING_METADATA_FILE"
 # the words of Kafka's client and connector
 _SILENT = re.compile(
     r"org\.apache\.kafka\.common\.errors\.TimeoutException: ([^\n]+?)(?:\.? SQLSTATE|\.?$)", re.MULTILINE
@@ -195,6 +197,9 @@ def _of_the_checkpoint(texts: list[str], place: str, checkpoint: AnyPath) -> Spa
     damaged = _DAMAGED.search(whole)
     if damaged:
         return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")
+    if _NO_METADATA in whole:
+        note = Checkpoint(checkpoint).metadata_file
+        return StateError(f"{note} — must be there where batches are; got no file. {RESTORE}")
     if _STATE_LOST.search(whole):
         must, got = "must be as Spark wrote it", _cause(texts).rstrip(". ")
         # what a store has answered may have been cut where nobody could notice it

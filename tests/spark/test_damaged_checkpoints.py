@@ -144,6 +144,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         change("metadata", "-", "("),
         r"checkpoint/metadata — must be as Spark wrote it; got another content",
     ),
+    "the query's name lost": (
+        lambda c: (c / "metadata").unlink(),
+        r"checkpoint/metadata — must be there where batches are; got no file\. Restore the whole",
+    ),
     "older than its tables": (
         without_the_last_batch,
         r"must be as old as its tables; got batch 1 here, batch 2 as the last of metrics there",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,8 +27,21 @@ _CHECKSUM = "checksum"
 
 def read(path: AnyPath) -> bytes | None:
     """The content of a file; None if there is no such file."""
-    content: bytes | None = _side(path).read(path)
+    with _in_its_place(path):
+        content: bytes | None = _side(path).read(path)
     return content
+
+
+@contextmanager
+def _in_its_place(path: AnyPath) -> Iterator[None]:
+    """Refuse a folder where a file is to be, or a file where a folder is."""
+    try:
+        yield
+    except (IsADirectoryError, NotADirectoryError) as error:
+        got = (
+            "a folder in its place" if isinstance(error, IsADirectoryError) else "a file in place of a folder"
+        )
+        raise StateError(f"{path} — must be as it was written; got {got}. {RESTORE}") from error
 
 
 def pieces(path: AnyPath) -> Iterator[bytes]:
@@ -36,7 +50,8 @@ def pieces(path: AnyPath) -> Iterator[bytes]:
     Raises:
         FileNotFoundError: there is no such file.
     """
-    yield from _side(path).pieces(path)
+    with _in_its_place(path):
+        yield from _side(path).pieces(path)
 
 
 def mapped(path: AnyPath) -> memoryview:
@@ -46,7 +61,8 @@ def mapped(path: AnyPath) -> memoryview:
         FileNotFoundError: there is no such file.
         ValueError: it is empty.
     """
-    content: memoryview = _side(path).mapped(path)
+    with _in_its_place(path):
+        content: memoryview = _side(path).mapped(path)
     return content
 
 
@@ -83,7 +99,8 @@ def append(path: AnyPath, content: bytes, length: int, cut: bool) -> None:
 
 def read_appended(path: AnyPath) -> bytes | None:
     """The content of a file that `append` has written; None if there is no such file."""
-    content: bytes | None = _side(path).read_appended(path)
+    with _in_its_place(path):
+        content: bytes | None = _side(path).read_appended(path)
     return content
 
 
@@ -98,8 +115,9 @@ def remove_appended(path: AnyPath) -> None:
 
 
 def names(folder: AnyPath) -> list[str]:
-    """The names of a folder's files, in any order; none if the folder is missing."""
-    found: list[str] = _side(folder).names(folder)
+    """The names of what lies in a folder, in any order; none if it is missing. All should be files."""
+    with _in_its_place(folder):
+        found: list[str] = _side(folder).names(folder)
     return found
 
 

@@ -74,7 +74,7 @@ def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
 
 
 def _require_note(path: AnyPath, is_sound: Callable[[bytes], bool]) -> None:
-    """Refuse a note of Spark's that is damaged. Spark itself makes a missing note of the query's id."""
+    """Refuse a note of Spark's that is damaged. Of a missing note of the query's id Spark itself decides."""
     content = file_access.read(path)
     if content is not None and not is_sound(content):
         raise _another_content(path)

@@ -94,10 +94,9 @@ def remove_appended(path: Path) -> None:
 
 
 def names(folder: Path) -> list[str]:
-    """The names of a folder's files, in any order; none if the folder is missing."""
+    """The names of what lies in a folder, in any order; none if the folder is missing."""
     try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.is_file()]
+        return os.listdir(folder)
     except FileNotFoundError:
         return []
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.integrity import require_whole
+from spark_pace.spark.checkpoint.integrity import _begin, require_whole
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Checkpoint:
@@ -126,6 +128,25 @@ def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
             match=r"sequence/9\.json — must (be as this program wrote it|hold out_seq and frontier_us)",
         ):
             read_begin(whole, 9)
+
+
+@pytest.mark.parametrize("name", ["offsets/8", "commits/8", "sequence/9.json", "metadata", "waiting/c"])
+def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path, name: str) -> None:
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
+    write_begin(whole, 9, replace(_begin(whole, 9), chunks=["c"]))
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(StateError, match=f"{name} — must be as it was written; got a folder in its place"):
+        require_whole(whole, written(8), TABLES)
+
+
+@pytest.mark.parametrize("name", ["offsets", "commits", "sequence"])
+def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path, name: str) -> None:
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
+    shutil.rmtree(tmp_path / name)
+    (tmp_path / name).touch()
+    with pytest.raises(StateError, match="must be as it was written; got a file in place of a folder"):
+        require_whole(whole, written(8), TABLES)
 
 
 def test_several_may_write_the_same_chunk_at_once(tmp_path: Path) -> None:
