@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from spark_pace.core.expr import decimal_digits
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.event_files import EventsRead, columns_of
@@ -165,7 +166,9 @@ def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
         return pa.array(values, from_pandas=True)
     except _OF_ARROW:
         values = list(values)
-    if any(isinstance(value, Decimal) for value in values):  # Arrow does not mix them with integers
+    is_decimal = any(field.name == name and decimal_digits(field.type) for field in schema.fields)
+    # Arrow does not mix them with integers, nor takes those of more than 64 bits
+    if is_decimal or any(isinstance(value, Decimal) for value in values):
         with suppress(*_OF_ARROW):
             return pa.array([_as_decimal(value) for value in values], from_pandas=True)
     for row, value in enumerate(values):
