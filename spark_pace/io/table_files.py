@@ -9,13 +9,15 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet
 
-from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.expr import ARROW_TYPES, decimal_digits
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.delta_log import Metadata, TableFile
 from spark_pace.io.event_files import EventsRead, columns_of, misfit, one_bad_record, table_events
 from spark_pace.io.files.tree import Tree
+
+_WIDE = pa.decimal256(76, 38)
 
 
 def read_table_file(
@@ -144,7 +146,11 @@ def _opened(folder: Tree, file: TableFile) -> Iterator[pa.parquet.ParquetFile]:
 
 
 def _types(schema: EventSchema) -> dict[str, pa.DataType]:
-    return {field.name: ARROW_TYPES[field.type] for field in schema.fields}
+    """The types to read partition columns in, with room for each digit that a table can have."""
+    return {
+        field.name: _WIDE if decimal_digits(field.type) else ARROW_TYPES[field.type]
+        for field in schema.fields
+    }
 
 
 def _scalar(value: str | None, kind: pa.DataType) -> pa.Scalar:

@@ -101,7 +101,7 @@ def _value(expr: Expr, columns: Columns) -> Any:
     if isinstance(expr, Aggregate):
         return columns.aggregate(expr)
     values = [_value(argument, columns) for argument in expr.arguments]
-    if decimal_digits(expr.type) and expr.function in decimals.OPERATIONS:
+    if decimal_digits(expr.type) and expr.function in decimals.NAMES:
         return decimals.compute(expr.function, values, ARROW_TYPES[expr.type])
     if expr.function == "cast":
         return casts.cast_value(values[0], expr.type)

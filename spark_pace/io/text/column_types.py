@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
-from spark_pace.core.expr.decimals import round_half_up
+from spark_pace.core.expr.decimals import to_decimal
 from spark_pace.core.expr.time_formats import times_of
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 from spark_pace.core.plan.rule import Field
@@ -182,12 +182,15 @@ def with_elements(
 
 def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
     """Convert to a DECIMAL, rounding half away from zero as Spark does; numbers that do not fit raise."""
-    digits = decimal_digits(kind)
-    assert digits is not None
     if pa.types.is_string(column.type):
-        large = column.filter(pc.match_substring_regex(column, large_number(kind)))
-        require_decimals(large.to_pylist(), kind)
-    return round_half_up(column.cast(_wide(kind)), digits[1]).cast(ARROW_TYPES[kind])
+        large = pc.match_substring_regex(column, large_number(kind))
+        large = pc.or_(large, pc.greater(pc.binary_length(column), _MOST_DIGITS))
+        require_decimals(column.filter(large).to_pylist(), kind)
+    target = ARROW_TYPES[kind]
+    read = [to_decimal(chunk, target) for chunk in column.cast(_wide(kind)).chunks]
+    if sum(chunk.null_count for chunk in read) > column.null_count:
+        raise pa.ArrowInvalid("a number that is rounded to more digits")
+    return pa.chunked_array(read, target)
 
 
 def large_number(kind: TypeName) -> str:
@@ -198,10 +201,10 @@ def large_number(kind: TypeName) -> str:
 
 
 def require_decimals(texts: Iterable[str], kind: TypeName) -> None:
-    """Refuse numbers with too many digits before the point, because Arrow reads some as other numbers.
+    """Refuse numbers with too many digits, because Arrow reads some as other numbers.
 
     Raises:
-        pa.ArrowInvalid: one has more digits before the point than `kind` allows.
+        pa.ArrowInvalid: one has more digits before the point than `kind` allows, or more than Arrow can hold.
     """
     digits = decimal_digits(kind)
     assert digits is not None
@@ -210,7 +213,8 @@ def require_decimals(texts: Iterable[str], kind: TypeName) -> None:
             number = Decimal(text)
         except InvalidOperation:  # no number: Arrow refuses it
             continue
-        if number and number.adjusted() >= digits[0] - digits[1]:
+        too_large = number and number.adjusted() >= digits[0] - digits[1]
+        if too_large or len(number.as_tuple().digits) > _MOST_DIGITS:
             raise pa.ArrowInvalid(f"{text} does not fit")
 
 

@@ -10,11 +10,13 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Bools
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element, decimal_digits
+from spark_pace.core.expr.decimals import to_decimal
 from spark_pace.core.plan.rule import Field
+from spark_pace.core.tables import bools
 from spark_pace.io.event_times import FAR_US, UNIT_US
 from spark_pace.io.text.column_types import typed, with_elements
 
-_MOST_DIGITS = 76  # the longest decimal that Arrow can hold
+_INTEGERS = pa.decimal128(20, 0)  # has room for each of 64 bits
 _LEAST_TOO_LARGE = 2**63  # for a BIGINT
 
 
@@ -42,8 +44,11 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
         if is_.is_string_view(stored.value_type):  # of polars; Arrow does not decode it
             column = column.cast(pa.dictionary(stored.index_type, pa.string()))
         return _typed(column.cast(column.type.value_type), target)
-    if is_.is_integer(stored) and is_.is_decimal(target):  # by way of a type that has room for every integer
-        return column.cast(pa.decimal256(_MOST_DIGITS, target.scale)).cast(target)
+    if is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored)):
+        decimals, changed = _decimals(column.combine_chunks(), target)
+        if changed.any():
+            raise pa.ArrowInvalid(f"{column.filter(pa.array(changed))[0].as_py()}, which has too many digits")
+        return pa.chunked_array([decimals])
     is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
     kept = stored == target or is_.is_null(stored)
     kept |= is_.is_integer(stored) and is_.is_integer(target)
@@ -52,10 +57,18 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     kept |= is_number and is_.is_floating(target)
     is_text = is_.is_large_string(stored) or is_.is_string_view(stored)
     kept |= is_text and is_.is_string(target)
-    kept |= is_.is_decimal(target) and is_.is_decimal(stored)
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")
-    return column.cast(target, safe=is_.is_integer(target) or is_.is_decimal(target))
+    return column.cast(target, safe=is_.is_integer(target))
+
+
+def _decimals(column: pa.Array, target: pa.DataType) -> tuple[pa.Array, Bools]:
+    """Whole numbers or decimals in another type of decimals; and bool[n], which ones would change."""
+    if pa.types.is_integer(column.type):
+        column = column.cast(_INTEGERS)
+    found = to_decimal(column, target)
+    same = pc.fill_null(pc.equal(to_decimal(found, column.type), column), False)
+    return found, bools(pc.is_valid(column)) & ~bools(same)
 
 
 def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -87,15 +100,10 @@ def too_large_or_exact(column: pa.ChunkedArray, attribute: Field) -> Bools:
 
 
 def _of_numbers(column: pa.Array, kind: str) -> Bools:
-    is_, stored, digits = pa.types, column.type, decimal_digits(kind)
-    known = digits is not None or (kind == "BIGINT" and is_.is_integer(stored))
-    if not known or not (is_.is_integer(stored) or is_.is_decimal(stored)):
-        return np.zeros(len(column), np.bool_)
-    scale = stored.scale if is_.is_decimal(stored) else 0
-    numbers = column.cast(pa.decimal256(_MOST_DIGITS, scale))
-    before, behind = (digits[0] - digits[1], digits[1]) if digits else (0, 0)
-    least = Decimal(10) ** before if digits else Decimal(_LEAST_TOO_LARGE)
-    wrong = pc.not_equal(pc.round(numbers, behind), numbers)
-    if least.adjusted() + 1 + scale <= _MOST_DIGITS:  # else no number of this type is so large
-        wrong = pc.or_(wrong, pc.greater_equal(pc.abs(numbers), pa.scalar(least, numbers.type)))
-    return pc.fill_null(wrong, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    is_, stored = pa.types, column.type
+    if decimal_digits(kind) and (is_.is_integer(stored) or is_.is_decimal(stored)):
+        return _decimals(column, ARROW_TYPES[kind])[1]
+    if kind == "BIGINT" and is_.is_integer(stored):
+        least = pa.scalar(Decimal(_LEAST_TOO_LARGE), _INTEGERS)
+        return bools(pc.fill_null(pc.greater_equal(column.cast(_INTEGERS), least), False))
+    return np.zeros(len(column), np.bool_)
