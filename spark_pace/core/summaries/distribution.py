@@ -1,7 +1,7 @@
 """What needs all values of groups of rows: distinct ones, percentiles, the most frequent one, lists of them.
 
 For all but lists they are sorted once for each question, by group and then as SQL compares them: NaN equals
-NaN and is the greatest number, 0.0 = -0.0. Nulls are left out.
+NaN and is the greatest number, 0.0 = -0.0. Nulls are left out. `extremes` is for ranges, which may overlap.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.columns import Ints
 from spark_pace.core.expr import Aggregate
+from spark_pace.core.ranges import folded
 from spark_pace.core.ranks import float_orders, floats_of, value_codes, value_ranks
 from spark_pace.core.tables import bools
 
@@ -40,6 +41,20 @@ def distributed(one: Aggregate, values: pa.Array, owner: Ints, rows: int) -> pa.
         assert one.at is not None
         return _lists(values, owner, rows, int(one.at))
     return _percentile(values, owner, rows, MEDIAN if one.at is None else one.at)
+
+
+def extremes(values: pa.Array, start: Ints, end: Ints, *, least: bool) -> pa.Array:
+    """The least or greatest value of each range of rows, `start` to the one before `end`."""
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0, so that equal values look alike
+    (ranks,) = value_ranks([values])
+    none = len(ranks) if least else -1
+    row_of = np.zeros(len(ranks) + 1, np.int64)
+    row_of[ranks] = np.arange(len(ranks))
+    found, some = np.full(len(start), none), np.flatnonzero(start < end)
+    ranks = np.where(ranks < 0, none, ranks)
+    found[some] = folded(np.minimum if least else np.maximum, ranks, start[some], end[some])
+    return values.take(pa.array(row_of[found], mask=found == none))
 
 
 def _lists(values: pa.Array, owner: Ints, rows: int, most: int) -> pa.Array:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.ranges import running
+from spark_pace.core.tables import boolean
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -29,6 +30,8 @@ _HALF = 1 << (_BITS - 1)
 # the places of the numbers of infinities, negative ones, and NaNs among the values
 ODD = (1000, 1001, 1002)
 _WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
+MORE_DIGITS = 10  # of the sum of DECIMALs than of each, as in Spark
+_MOST_DIGITS = 38
 _FAR = 25  # numbers whose digits are nearer to place 0 are far from the ends of what a DOUBLE holds
 
 
@@ -143,11 +146,30 @@ class Sums:
         fits = (digits[2:] == np.where(negative, _LOW, 0)).all(axis=0) & (sign == -negative.astype(np.int64))
         return (digits[1] << _BITS) + digits[0], fits
 
-    def decimals(self, kind: pa.DataType) -> pa.Array:
-        """Whole numbers as the digits of DECIMALs, of a type that has room for all of them."""
-        digits, _ = self._settled(range(4))
-        words = np.ascontiguousarray(digits.T.astype(np.uint32))
-        return pa.Array.from_buffers(kind, self.rows, [None, pa.py_buffer(words)])
+    def totals(self, kind: pa.DataType, count: Ints) -> pa.Array:
+        """What ``sum`` gives for values of a type; null where it does not fit, or `count` of them is 0."""
+        if pa.types.is_floating(kind):
+            return pa.array(self.doubles(), mask=count == 0)
+        if pa.types.is_decimal(kind):
+            digits = min(kind.precision + MORE_DIGITS, _MOST_DIGITS)
+            return self._decimals(pa.decimal128(digits, kind.scale), count == 0)
+        whole, fits = self.whole()
+        return pa.array(whole, mask=~fits | (count == 0))
+
+    def means(self, count: Ints) -> pa.Array:
+        """What ``avg`` gives for BIGINTs and DOUBLEs: the nearest DOUBLE to the sum, divided by `count`."""
+        return pa.array(self.doubles() / np.maximum(count, 1), mask=count == 0)
+
+    def _decimals(self, kind: pa.DataType, none: Bools) -> pa.Array:
+        """Whole numbers as the digits of DECIMALs; null where there is none, or they are too many."""
+        digits, sign = self._settled(range(6))
+        size, most, beyond = _magnitude(digits, sign), 10**kind.precision, np.ones(self.rows, np.bool_)
+        for place, digit in enumerate(size):
+            limit = most >> _BITS * place & _LOW
+            beyond = (digit > limit) | ((digit == limit) & beyond)
+        words = np.ascontiguousarray(digits[:4].T.astype(np.uint32))
+        known = boolean(~(none | beyond)).buffers()[1]
+        return pa.Array.from_buffers(kind, self.rows, [known, pa.py_buffer(words)])
 
     def stored(self) -> pa.Array:
         """A list of int64 for each number: place * 2 ** 32 + digit, for each digit that is not 0."""

@@ -19,7 +19,7 @@ from spark_pace.core.plan.shape import alternatives_of, sequences_of
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.matches import evaluate
-from tests.support.streams import SECOND, Arrival, Parallelism, row_of
+from tests.support.streams import SECOND, Arrival, Parallelism, adds_up, enlarged, row_of
 
 TRIES = 24  # rows among which one for a component is sought
 STREAMS = 4  # that are made at most until one has a match
@@ -30,8 +30,9 @@ def stream_for(rule: Rule, random: Random) -> list[Event]:
     """Events in the order of their times. One stream of ten is not made for the rule at all."""
     if random.random() < 0.1:
         return _Maker(rule, random, made=False).stream()
+    large = adds_up([rule]) and random.random() < 0.3
     for _ in range(STREAMS):
-        events = _Maker(rule, random).stream()
+        events = _Maker(rule, random, large=large).stream()
         if evaluate(rule, events):
             break
     return events
@@ -45,6 +46,7 @@ class _Maker:
         rule: the rule.
         random: where all chance comes from.
         made: whether candidates are made; else every event is noise.
+        large: whether there are numbers whose sum is no BIGINT.
         rows: the rows so far; their times are seconds that are set last.
         gaps: the seconds before each row.
     """
@@ -52,6 +54,7 @@ class _Maker:
     rule: Rule
     random: Random
     made: bool = True
+    large: bool = False
     rows: list[Row] = field(default_factory=list)
     gaps: list[int] = field(default_factory=list)
     key: Row = field(default_factory=dict)
@@ -88,6 +91,8 @@ class _Maker:
             0, place, choice("abcabcabcd"), choice((0, 1, 0, 1, 2, None)), choice((0, 1, 0, 1, 2, None))
         )
         row |= {"k": choice(("u", "u", "u", "v", None))}
+        if self.large:
+            row |= {name: enlarged(row[name], self.random) for name in "xy"}
         return row | {name: self.key[name] for name in self.rule.partition_by if self.key}
 
     def _noise(self) -> Row:

@@ -72,6 +72,9 @@ class Programs(NamedTuple):
             done, the column of the values (-1 for `COUNT`), and the column to which the aggregate of the rows
             that are placed is written, at the row of the anchor behind the group.
         aggregate_bounds: int64[c + 1], where those of each condition begin and end.
+        counts: int64[g], room for the number of values that each has so far.
+        lows, highs: int64[g], room for their sum, low + high * 2 ** 32, where they are BIGINTs.
+        sums: float64[g], room for it where they are DOUBLEs.
         rows: int64[r], room for the rows that programs are run for together.
         places: int64[r], room for the places of these in the pools of a search.
         held: bool[r], room for what is said of them.
@@ -88,6 +91,10 @@ class Programs(NamedTuple):
     nulls: Bools
     aggregates: Ints
     aggregate_bounds: Ints
+    counts: Ints
+    lows: Ints
+    highs: Ints
+    sums: npt.NDArray[np.float64]
     rows: Ints
     places: Ints
     held: Bools
@@ -152,15 +159,11 @@ class Further(NamedTuple):
         numbers: int64[n - 1], for each gap the number of its group's condition; -1 for none.
         taken: int64[n + 2], behind a place for each gap: the rows of the group's first and of its last event,
             and the row at which the programs' aggregates stand, 0.
-        sums: int64[g], for each aggregate what stood there before a mean was made of it.
-        counts: int64[g], how many events have counted.
     """
 
     programs: Programs
     numbers: Ints
     taken: Ints
-    sums: Ints
-    counts: Ints
 
 
 class Sequence(NamedTuple):

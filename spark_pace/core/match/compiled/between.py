@@ -155,15 +155,15 @@ def _last_of_group(sequence: Sequence, placement: Placement, gap: int) -> int:
 @part
 def _aggregate(sequence: Sequence, placement: Placement, one: int) -> None:
     """Write an aggregate over a group of what is placed to where programs read it."""
-    programs, count = sequence.searched.programs, 0
+    programs = sequence.searched.programs
     gap = programs.aggregates[one, 0]
     cell = placement.taken[gap + 1]
     place, stop, until = events_between(sequence, placement, gap)
     begun(programs, one, cell)
     while place < stop and sequence.searched.rows.pools[place] < until:
-        count = grown(programs, one, cell, sequence.searched.rows.pools[place], count)
+        grown(programs, one, cell, sequence.searched.rows.pools[place])
         place = next_between(sequence, placement, gap, (place, stop, until))
-    ended(programs, one, cell, count)
+    ended(programs, one, cell)
 
 
 @part

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from spark_pace.core.match.compiled import operations as do
 from spark_pace.core.match.compiled.aggregates import begun, ended, grown
 from spark_pace.core.match.compiled.arguments import Further, Placement
 from spark_pace.core.match.compiled.interpreter import first_that_holds
@@ -15,8 +14,6 @@ def group_begun(further: Further, gap: int, row: int) -> None:
     bounds, number = further.programs.aggregate_bounds, further.numbers[gap]
     for one in range(bounds[number], bounds[number + 1]):
         begun(further.programs, one, 0)
-        further.sums[one] = further.programs.ints[further.programs.aggregates[one, 3], 0]
-        further.counts[one] = 0
     further.taken[len(further.numbers)] = row
     _add(further, gap, row)
 
@@ -36,10 +33,6 @@ def _add(further: Further, gap: int, row: int) -> None:
     """Add an event to the group."""
     programs, number = further.programs, further.numbers[gap]
     for one in range(programs.aggregate_bounds[number], programs.aggregate_bounds[number + 1]):
-        column = programs.aggregates[one, 3]
-        if programs.aggregates[one, 1] & (do.OF_DOUBLES - 1) == do.AVG:
-            programs.ints[column, 0] = further.sums[one]  # of DOUBLEs these are the bits
-        further.counts[one] = grown(programs, one, 0, row, further.counts[one])
-        further.sums[one] = programs.ints[column, 0]
-        ended(programs, one, 0, further.counts[one])
+        grown(programs, one, 0, row)
+        ended(programs, one, 0)
     further.taken[len(further.numbers) + 1] = row

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import GREATEST, Ints
+from spark_pace.core.match.compiled.aggregates import write_whole
 from spark_pace.core.match.compiled.interpreter import holds
 from spark_pace.core.match.row_patterns.search_arrays import (
     FAILED,
@@ -146,22 +147,12 @@ def _write_aggregate(so_far: SoFar, slot: int, kind: int, cell: int) -> None:
     if kind == COUNT:
         programs.ints[0, cell] = count
     elif count > 0 and kind == SUM:
-        _write_whole(so_far, slot, rows, cell)
+        first = so_far.slots[slot, NUMBERS]
+        high = so_far.running[first + 1, rows] if so_far.slots[slot, DIGITS] > 1 else 0
+        write_whole(programs, 0, cell, so_far.running[first, rows], high)
     elif count > 0:
         total = _sum_of_doubles(so_far, slot, rows)
         programs.doubles[0, cell] = total / count if kind == MEAN else total
-
-
-@part
-def _write_whole(so_far: SoFar, slot: int, rows: int, cell: int) -> None:
-    """Write a sum of BIGINTs; null if it is none."""
-    first = so_far.slots[slot, NUMBERS]
-    low = so_far.running[first, rows]
-    high = low >> _BITS
-    if so_far.slots[slot, DIGITS] > 1:
-        high += so_far.running[first + 1, rows]
-    so_far.programs.ints[0, cell] = (high << _BITS) | (low & _LOW)
-    so_far.programs.nulls[0, cell] = not -_HALF <= high < _HALF
 
 
 @part

@@ -13,9 +13,9 @@ from spark_pace.core.expr import evaluate
 from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns, taken
 from spark_pace.core.match.row_patterns.search import Found
 from spark_pace.core.plan.row_pattern import MatchNumber, Measure, Navigation, RowPattern, Slot, Summary
-from spark_pace.core.ranges import expand, folded, running
-from spark_pace.core.ranks import value_ranks
+from spark_pace.core.ranges import expand, running
 from spark_pace.core.summaries.column_sums import sums_of
+from spark_pace.core.summaries.distribution import extremes
 from spark_pace.core.tables import bools
 
 
@@ -123,27 +123,6 @@ def summary_of(one: Summary, values: pa.Array, start: Ints, end: Ints) -> pa.Arr
     if one.function == "count":
         return pa.array(count)
     if one.function in ("min", "max"):
-        return _extreme(one.function, values, start, end)
+        return extremes(values, start, end, least=one.function == "min")
     sums = sums_of(values).over(start, end)
-    if one.function == "avg":
-        return pa.array(sums.doubles() / np.maximum(count, 1), mask=count == 0)
-    if pa.types.is_floating(values.type):
-        return pa.array(sums.doubles(), mask=count == 0)
-    if pa.types.is_decimal(values.type):
-        total = sums.decimals(pa.decimal128(values.type.precision + 10, values.type.scale))
-        return pc.if_else(pa.array(count == 0), pa.scalar(None, total.type), total)
-    whole, fits = sums.whole()
-    return pa.array(whole, mask=(count == 0) | ~fits)
-
-
-def _extreme(function: str, values: pa.Array, start: Ints, end: Ints) -> pa.Array:
-    some = np.flatnonzero(start < end)
-    if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # which makes 0.0 of -0.0, so that equal values look alike
-    (ranks,) = value_ranks([values])
-    row_of = np.zeros(len(ranks) + 1, np.int64)
-    row_of[ranks] = np.arange(len(ranks))
-    found = np.zeros(len(start), np.int64)
-    fold = np.minimum if function == "min" else np.maximum
-    found[some] = row_of[folded(fold, ranks, start[some], end[some])]
-    return taken(values, found, start < end)
+    return sums.means(count) if one.function == "avg" else sums.totals(values.type, count)

@@ -44,7 +44,9 @@ def result_of(one: Summary, state: State) -> Any:
     if one.of.type != "DOUBLE":
         if one.function == "avg":
             return float(total) / count
-        return total if isinstance(total, Decimal) or _LEAST <= total < _ABOVE else None
+        if (digits := decimal_digits(one.type)) is not None:
+            return total if total.adjusted() < digits[0] - digits[1] else None
+        return total if _LEAST <= total < _ABOVE else None
     whole = _rounded(total)
     return whole / count if one.function == "avg" else whole
 

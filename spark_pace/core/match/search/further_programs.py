@@ -21,5 +21,4 @@ def further_of(search: Search) -> Further:
             cell: dict[str | None, int] = {component.name: len(gaps) + 1}
             conditions.append(Condition(of_ends(component.further), 1 << place, places, cell))
     programs = programs_of(conditions, search.stream)
-    sums, counts = np.zeros((2, len(programs.aggregates)), np.int64)
-    return Further(programs, numbers, np.zeros(len(gaps) + 3, np.int64), sums, counts)
+    return Further(programs, numbers, np.zeros(len(gaps) + 3, np.int64))

@@ -13,11 +13,13 @@ from spark_pace.core.summaries.column_sums import deviation, squares_of, sums_of
 from spark_pace.core.summaries.distribution import FUNCTIONS, distributed
 from spark_pace.core.tables import bools
 
-_KERNELS = {"count": "count", "sum": "sum", "avg": "mean", "min": "min", "max": "max"}
+_KERNELS = {"count": "count", "min": "min", "max": "max"}
 
 
 def aggregated(one: Aggregate, values: pa.Array | None, owner: Ints, rows: int) -> pa.Array:
     """An aggregate over the events of each group. Nulls count for `first` and `last` only.
+
+    Floating-point numbers are added one after the other, as compiled searches add them.
 
     Args:
         one: the aggregate.
@@ -30,10 +32,10 @@ def aggregated(one: Aggregate, values: pa.Array | None, owner: Ints, rows: int) 
     function = one.function
     if function in FUNCTIONS:
         return distributed(one, values, owner, rows)
-    if function == "stddev":
-        return _deviations(values, owner, rows)
     if function in ("first", "last"):
         return _first_or_last(function, owner, values, rows)
+    if function in ("sum", "avg", "stddev"):
+        return _summed(function, values, owner, rows)
     if function in ("min", "max") and pa.types.is_floating(values.type):
         return _extreme_float(one, values, owner, rows)
     assert function in _KERNELS, function
@@ -41,8 +43,6 @@ def aggregated(one: Aggregate, values: pa.Array | None, owner: Ints, rows: int) 
     result = groups.aggregate([("value", _KERNELS[function])])
     present = result.column("group").to_numpy()
     column = result.column(f"value_{_KERNELS[function]}").combine_chunks()
-    if function == "sum" and pa.types.is_decimal(column.type):
-        column = column.cast(pa.decimal128(values.type.precision + 10, values.type.scale))  # as declared
     return _scatter(column, present, rows, 0 if function == "count" else None)
 
 
@@ -52,11 +52,17 @@ def _first_or_last(function: str, owner: Ints, values: pa.Array, rows: int) -> p
     return _scatter(values.take(pa.array(at)), groups, rows, None)
 
 
-def _deviations(values: pa.Array, owner: Ints, rows: int) -> pa.Array:
-    """The standard deviation of each group, as of spans."""
-    start, end = (np.searchsorted(owner, np.arange(rows), side) for side in ("left", "right"))
+def _summed(function: str, values: pa.Array, owner: Ints, rows: int) -> pa.Array:
+    """The sum, the mean or the standard deviation of each group."""
     count = np.bincount(owner[bools(pc.is_valid(values))], minlength=rows)
-    return deviation(sums_of(values).over(start, end), squares_of(values).over(start, end), count)
+    if function != "stddev" and pa.types.is_floating(values.type):
+        total = np.bincount(owner, pc.fill_null(values, 0.0).to_numpy(), rows)
+        return pa.array(total / np.maximum(count, 1) if function == "avg" else total, mask=count == 0)
+    end = np.cumsum(events := np.bincount(owner, minlength=rows))
+    sums = sums_of(values).over(end - events, end)
+    if function == "stddev":
+        return deviation(sums, squares_of(values).over(end - events, end), count)
+    return sums.means(count) if function == "avg" else sums.totals(values.type, count)
 
 
 def _extreme_float(one: Aggregate, values: pa.Array, owner: Ints, rows: int) -> pa.Array:

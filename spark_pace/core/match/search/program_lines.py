@@ -108,18 +108,25 @@ def numbers_of(values: pa.Array) -> tuple[Ints, Bools]:
     return pc.fill_null(values, pa.scalar(0, values.type)).to_numpy().view(np.int64), null
 
 
-def as_programs(conditions: Sequence[Sequence[Line]], ints: Ints, nulls: Bools, rows: int) -> Programs:
-    """Programs over columns; none of them reads an aggregate of a group.
+def as_programs(
+    conditions: Sequence[Sequence[Line]],
+    ints: Ints,
+    nulls: Bools,
+    rows: int,
+    aggregates: Sequence[tuple[int, int, int, int]] = (),
+) -> Programs:
+    """Programs over columns, each of which is tested whatever is placed.
 
     Args:
         conditions: the lines of each condition.
         ints: int64[v, width], the columns.
         nulls: bool[v, width], where they are null.
         rows: the number of rows for which a program is run at once.
+        aggregates: see `Programs`; those of the last condition, unless that is said otherwise.
     """
     lines = np.array([line for one in conditions for line in (*one, (do.HOLDS, -1, -1, 0))], np.int64)
     lines = lines.reshape(-1, 4)
-    room = (_depth(lines), rows)
+    room, count = (_depth(lines), rows), len(aggregates)
     return Programs(
         lines=lines,
         bounds=np.cumsum([0, *(len(one) + 1 for one in conditions)]),
@@ -127,8 +134,12 @@ def as_programs(conditions: Sequence[Sequence[Line]], ints: Ints, nulls: Bools, 
         ints=ints,
         doubles=ints.view(np.float64),
         nulls=nulls,
-        aggregates=np.zeros((0, 4), np.int64),
+        aggregates=np.array(aggregates, np.int64).reshape(count, 4),
         aggregate_bounds=np.zeros(len(conditions) + 1, np.int64),
+        counts=np.zeros(count, np.int64),
+        lows=np.zeros(count, np.int64),
+        highs=np.zeros(count, np.int64),
+        sums=np.zeros(count),
         rows=np.zeros(rows, np.int64),
         places=np.zeros(rows, np.int64),
         held=np.zeros(rows, np.bool_),

@@ -115,9 +115,8 @@ def programs_of(conditions: Sequence[Condition], stream: Stream) -> Programs:
         aggregate_bounds.append(len(written.aggregates))
     ints = np.array(written.columns, np.int64).reshape(len(written.columns), stream.rows)
     nulls = np.array(written.nulls, np.bool_).reshape(ints.shape)
-    return as_programs(texts, ints, nulls, MOST_ROWS)._replace(
+    return as_programs(texts, ints, nulls, MOST_ROWS, written.aggregates)._replace(
         names=np.array([condition.names for condition in conditions], np.int64),
-        aggregates=np.array(written.aggregates, np.int64).reshape(-1, 4),
         aggregate_bounds=np.array(aggregate_bounds),
     )
 
