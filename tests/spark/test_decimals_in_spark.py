@@ -77,9 +77,10 @@ def test_long_numbers_are_rounded_as_spark_rounds_them(spark: SparkSession, tmp_
     assert not wrong, "\n".join(wrong)
 
 
-def test_averages_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_sums_and_averages_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(9)
     kinds = {"e": (20, 10), "f": (9, 9), "g": (5, 2), "h": (28, 0), "i": (28, 28)}
+    kinds |= {"j": (32, 3), "k": (38, 6), "l": (38, 38), "m": (38, 0)}
     rows = [{name: number(digits, chance) for name, digits in kinds.items()} for _ in range(7)]
     events = pa.table(
         {
@@ -90,16 +91,17 @@ def test_averages_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> Non
     pq.write_table(events, tmp_path / "numbers.parquet")
     frame = spark.read.parquet(str(tmp_path / "numbers.parquet"))
     of = {name: name for name in kinds} | {"product": "g * f", "rest": "e - g", "rounded": "round(e, 2)"}
-    theirs = frame.selectExpr(*(f"avg({text}) AS {name}" for name, text in of.items())).toArrow()
+    totals = ((f"try_avg({text}) AS {name}", f"try_sum({text}) AS {name}s") for name, text in of.items())
+    theirs = frame.selectExpr(*(one for pair in totals for one in pair)).toArrow()
     schema = ", ".join(f"{name} DECIMAL({p},{s})" for name, (p, s) in kinds.items())
-    emit = ", ".join(f"{name}_: 'avg({text})'" for name, text in of.items())
+    emit = ", ".join(f"{name}_: 'avg({text})', {name}s_: 'sum({text})'" for name, text in of.items())
     rules = f"""
 events: {{schema: "t TIMESTAMP, {schema}", event_time: t}}
 rules: [{{name: r, span: {{every: 1 h, size: 1 h}}, emit: {{{emit}}}}}]
 """
     times = pa.array(range(len(rows)), pa.timestamp("s"))
     ours = replay(rules, events.append_column("t", times)).matches
-    for name in of:
+    for name in theirs.column_names:
         assert (ours[f"{name}_"].type, ours[f"{name}_"].to_pylist()) == (
             theirs[name].type,
             theirs[name].to_pylist(),

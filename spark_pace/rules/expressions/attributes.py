@@ -5,8 +5,8 @@ from __future__ import annotations
 from spark_pace.core.expr import Aggregate, Expr, ExprType, decimal_digits, is_single
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.expressions.digits import FEWER, MORE_DIGITS
-from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong
+from spark_pace.rules.expressions.digits import total_type
+from spark_pace.rules.expressions.types import Wrong
 
 NO_ATTRIBUTE = "must name an attribute of the events"
 ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
@@ -67,8 +67,8 @@ def over_values(
     if function == "approx_count_distinct" and component is not None:
         do = "Write count(distinct x): a group is small."
         return Wrong("must be an aggregate of components", "approx_count_distinct(...)", do)
-    if function in ("sum", "avg") and digits:
-        return _decimal_over_group(function, component, (name, of), digits)
+    if function in ("sum", "avg") and digits:  # an average is made of the sum and the count; see `averaged`
+        return Aggregate(function, component, name, total_type(*digits) if function == "sum" else kind, of)  # type: ignore[arg-type]
     if function in _OF_NUMBERS and kind not in ("BIGINT", "DOUBLE"):
         types = "BIGINT, DOUBLE or DECIMAL" if function in ("sum", "avg") else "BIGINT or DOUBLE"
         do = f"Name an attribute of type {types}."
@@ -81,20 +81,3 @@ def over_values(
         return Wrong(f"must be a number, text or a time inside {function}", kind, "Name another attribute.")
     result = f"ARRAY<{kind}>" if function == "collect_list" else _RESULTS.get(function, kind)
     return Aggregate(function, component, name, result, of)  # type: ignore[arg-type]
-
-
-def _decimal_over_group(
-    function: str, component: str | None, column: tuple[str, Expr | None], digits: tuple[int, int]
-) -> Aggregate | Wrong:
-    """The sum of a DECIMAL has ten digits more, as in Spark, which billions of events cannot overflow.
-
-    An average has the type of the values here: `averaged` makes it of the sum and the count.
-    """
-    (precision, scale), (name, of) = digits, column
-    if precision + MORE_DIGITS > MAX_DIGITS:
-        must = f"must be a DECIMAL of at most {MAX_DIGITS - MORE_DIGITS} digits inside {function}"
-        do = "Declare fewer digits in the schema." if of is None else FEWER
-        return Wrong(must, f"DECIMAL({precision},{scale})", do)
-    if function == "avg":
-        return Aggregate("avg", component, name, f"DECIMAL({precision},{scale})", of)
-    return Aggregate("sum", component, name, f"DECIMAL({precision + MORE_DIGITS},{scale})", of)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Call, Expr, ExprType, Literal, decimal_digits
 from spark_pace.core.expr.decimals import WIDEST
+from spark_pace.core.summaries.sums import MORE_DIGITS
 from spark_pace.rules.expressions.types import BIGINT_DIGITS, MAX_DIGITS, Wrong, convert, digits_of_constant
 
-MORE_DIGITS = 10  # of a sum than of the numbers in it
 LEAST_SCALE = 6  # digits behind the point that a long result keeps, if it has so many
 FEWER = "Write cast(... as DECIMAL(p,s)) with fewer digits, or cast(... as DOUBLE)."
 
@@ -52,10 +52,15 @@ def averaged(found: Aggregate | Wrong) -> Expr | Wrong:
     digits = decimal_digits(found.type) if isinstance(found, Aggregate) and found.function == "avg" else None
     if digits is None or isinstance(found, Wrong):
         return found
-    total = replace(found, function="sum", type=_text((digits[0] + MORE_DIGITS, digits[1])))
+    total = replace(found, function="sum", type=total_type(*digits))
     count = replace(found, function="count", type="BIGINT")
     kind = _text((min(digits[0] + 4, MAX_DIGITS), min(digits[1] + 4, MAX_DIGITS)))
     return Call("avg", (total, convert(count, _text(BIGINT_DIGITS))), kind)
+
+
+def total_type(precision: int, scale: int) -> ExprType:
+    """The type of the sum of DECIMALs: ten digits more, which billions of events cannot overflow."""
+    return _text((min(precision + MORE_DIGITS, MAX_DIGITS), scale))
 
 
 def _digits(value: Expr) -> tuple[int, int] | Wrong | None:

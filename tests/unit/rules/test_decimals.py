@@ -9,7 +9,6 @@ import pytest
 
 from spark_pace import load_rules, replay
 from spark_pace.core.expr import Call, Column, decimal_digits, evaluate, walk
-from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.event_files import read_events
@@ -285,57 +284,3 @@ def test_a_long_row_of_nines_is_rounded_up() -> None:
     found = typed(pa.chunked_array([texts]), "DECIMAL(38,19)").to_pylist()
     assert found == [Decimal("1e16"), Decimal("1e17")]
     assert list(map(str, found)) == [f"1{'0' * 16}.{'0' * 19}", f"1{'0' * 17}.{'0' * 19}"]
-
-
-AVERAGES = """
-events: {schema: "t TIMESTAMP, kind STRING, d DECIMAL(10,2)", event_time: t}
-rules:
-  - {name: spans, span: {every: 10 s, size: 20 s}, emit: {mean: avg(d)}, where: avg(d) > 0.1}
-  - name: groups
-    pattern: {sequence: [{name: a, when: kind = 'a', times: 1+}, b: kind = 'b']}
-    where: avg(a.d) < b.d
-    within: 1 min
-    context: next, selected
-    emit: {mean: avg(a.d), more: b.d - avg(a.d)}
-"""
-
-
-def test_averages_of_decimals_have_four_digits_more(tmp_path: Path) -> None:
-    values = [("a", "0.10"), ("a", None), ("a", "0.20"), ("a", "0.15"), ("b", "0.16")]
-    events = [
-        {"t": f"2024-01-01T00:00:0{second}Z", "kind": kind, "d": None if d is None else Decimal(d)}
-        for second, (kind, d) in enumerate(values)
-    ]
-    found = replay(AVERAGES, events).matches
-    assert found.schema.field("mean").type == pa.decimal128(14, 6)
-    groups, *spans = found.select(["rule", "mean", "more"]).to_pylist()
-    assert groups == {"rule": "groups", "mean": Decimal("0.150000"), "more": Decimal("0.010000")}
-    assert [row["mean"] for row in spans] == [Decimal("0.152500")] * 2
-    (rule,) = load_rules(AVERAGES)[1:]
-    assert rule.pattern is not None
-    assert canonical_text(rule.pattern.where[0].expr) == "avg(a.d) < cast(b.d as decimal(14,6))"
-
-
-def test_a_span_adds_up_decimals(tmp_path: Path) -> None:
-    path = tmp_path / "rules.yaml"
-    path.write_text(
-        'events: {schema: "t TIMESTAMP, d DECIMAL(10,2)", event_time: t}\n'
-        "rules: [{name: r, span: {every: 2 events, size: 3 events},\n"
-        "  emit: {total: sum(d), least: min(d), most: max(d), n: count(d)}}]\n",
-        encoding="utf-8",
-    )
-    values = [Decimal("0.10"), Decimal("0.20"), None, Decimal("99999999.99"), Decimal("0.01")]
-    times = pa.array(range(5), pa.timestamp("s"))
-    events = pa.table({"t": times, "d": pa.array(values, pa.decimal128(10, 2))})
-    rows = replay(load_rules(path), events).matches
-    found = rows.select(["total", "least", "most", "n"]).to_pylist()
-    assert found == [
-        {"total": Decimal("0.30"), "least": Decimal("0.10"), "most": Decimal("0.20"), "n": 2},
-        {
-            "total": Decimal("100000000.00"),
-            "least": Decimal("0.01"),
-            "most": Decimal("99999999.99"),
-            "n": 2,
-        },
-    ]
-    assert rows.schema.field("total").type == pa.decimal128(20, 2)
