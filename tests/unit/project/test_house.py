@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("spark_pace", "spark_pace_bench", "jobs", "examples", "benchmarks", "docs", "tests")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-MOST_LINES = 350
+MOST_LINES = 600
 MOST_FUNCTION_LINES = 40
 # the last numpy for Python 3.10 declares other shapes of arrays than the ones that the code is checked
 # against everywhere else
