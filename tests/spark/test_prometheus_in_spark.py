@@ -31,6 +31,14 @@ def free_ports() -> tuple[int, int]:
         return one.getsockname()[1], other.getsockname()[1]
 
 
+def stop_once_it_waits(page: str) -> None:
+    state = ""
+    while state != "waits":
+        with urlopen(f"{page}/healthz", timeout=30) as answer:
+            state = json.loads(answer.read())["state"]
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def test_a_running_job_answers_and_an_ended_one_does_not(tmp_path: Path) -> None:
     port, of_page = free_ports()
     spec = replace(job(tmp_path), metrics=Endpoint(port), page=Page(Endpoint(of_page)))
@@ -54,14 +62,7 @@ def test_a_running_job_answers_and_an_ended_one_does_not(tmp_path: Path) -> None
         with pytest.raises(HTTPError, match="404"):
             urlopen(f"{page}/checkpoint", timeout=10)
         if len(told) == 1:
-            threading.Thread(target=stop_once_it_waits).start()
-
-    def stop_once_it_waits() -> None:
-        state = ""
-        while state != "waits":
-            with urlopen(f"{page}/healthz", timeout=30) as answer:
-                state = json.loads(answer.read())["state"]
-        os.kill(os.getpid(), signal.SIGTERM)
+            threading.Thread(target=stop_once_it_waits, args=[page]).start()
 
     summary = run_job(spec, on_progress=ask)
     assert summary.stopped_by == signal.SIGTERM

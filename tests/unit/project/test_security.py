@@ -286,7 +286,8 @@ def test_a_link_to_a_folder_that_comes_and_goes_is_not_followed(tmp_path: Path) 
     finally:
         swaps.kill()
         swaps.wait()
-    assert set(looks) == {"nothing", "sub/inside"}
+    # `sub` alone is a link that led nowhere when it was looked at: it is named, as each such link
+    assert {"nothing", "sub/inside"} <= set(looks) <= {"nothing", "sub/inside", "sub"}
 
 
 @pytest.mark.parametrize("name", ["a'b\"c\nd.json", "..json", "é`.json"])
