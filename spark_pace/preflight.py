@@ -44,6 +44,11 @@ def java_problem() -> Problem | None:
         return Problem(where, must, "no java command", remedy)
     answer = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if answer.returncode and most_bytes != resource.RLIM_INFINITY:
+        needs = "must be enough for Java, which reserves far more than it uses"
+        got = f"a limit of {most_bytes / 1e9:.1f} GB, with which {command} does not start"
+        return Problem("virtual memory", needs, got, "Take the limit away: `ulimit -v unlimited`.")
     if answer.returncode or version is None:
         return Problem(where, must, f"no version from {command}", remedy)
     if int(version.group(1)) not in JAVA_VERSIONS:

@@ -32,6 +32,15 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_limit_of_virtual_memory_is_named_and_no_version_of_java() -> None:
+    command = f"ulimit -v 2000000; exec {sys.executable} -m spark_pace.preflight"
+    asked = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    must = "must be enough for Java, which reserves far more than it uses"
+    assert asked.stderr.startswith(f"virtual memory — {must}; got a limit of 2.0 GB, with which ")
+    assert asked.stderr.endswith("does not start. Take the limit away: `ulimit -v unlimited`.\n")
+    assert (asked.returncode, asked.stderr.count("\n")) == (1, 1)
+
+
 def install_java(home: Path, answer: str) -> None:
     java = home / "bin" / "java"
     java.write_text(f"#!/bin/sh\necho '{answer}' >&2\n", encoding="utf-8")
