@@ -79,8 +79,12 @@ def read_source(fields: Section, folder: Path) -> Source | None:
     node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
     guess = next((kind for key, kind in _TELLING.items() if key in mapping.entries), "files")
     kind = node.text if isinstance(node, Scalar) else guess
-    keys, read = _KINDS[kind if kind in _KINDS else meant_by(kind, tuple(_KINDS)) or guess]
-    return read(Section(mapping, fields.report, keys), folder)
+    meant = kind if kind in _KINDS else meant_by(kind, tuple(_KINDS)) or guess
+    keys, read = _KINDS[meant]
+    source = Section(mapping, fields.report, keys)
+    source.require("kind", f"kind: {meant}")
+    source.choice("kind", tuple(_KINDS), meant)
+    return read(source, folder)
 
 
 def names_iceberg(mapping: Mapping, report: Report, kinds: str, do: str) -> bool:
@@ -93,9 +97,8 @@ def names_iceberg(mapping: Mapping, report: Report, kinds: str, do: str) -> bool
 
 
 def _read_files(source: Section, folder: Path) -> FilesSource | None:
-    for key, example in (("kind", "kind: files"), ("format", "format: json"), ("path", "path: events")):
+    for key, example in (("format", "format: json"), ("path", "path: events")):
         source.require(key, example)
-    source.choice("kind", tuple(_KINDS), "files")
     form = source.choice("format", get_args(Format), "json")
     path = source.text("path", "path: events")
     if path is not None:
@@ -106,9 +109,7 @@ def _read_files(source: Section, folder: Path) -> FilesSource | None:
 
 
 def _read_delta(source: Section, folder: Path) -> DeltaSource | None:
-    for key, example in (("kind", "kind: delta"), ("path", "path: out/matches")):
-        source.require(key, example)
-    source.choice("kind", tuple(_KINDS), "delta")
+    source.require("path", "path: out/matches")
     path = source.text("path", "path: out/matches")
     if path is not None:
         check_address(path, source.report)

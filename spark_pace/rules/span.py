@@ -23,6 +23,7 @@ from spark_pace.rules.expressions.compile import compile_condition, compile_conj
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, SpanScope
 from spark_pace.rules.lengths import read_duration, read_length
+from spark_pace.rules.operator import KEYS_OF_PATTERNS
 
 MOST_WINDOWS = 10_000  # windows that an event may be in
 MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events
@@ -32,7 +33,6 @@ _SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
 _FORMS = (_PREDICATE_KEYS, _GRID_KEYS, ("gap", "within"))
 _ALL_FORMS = "A span is {every, size} (windows), {gap} (sessions) or {open, close, within}."
 _NO_KEYS = {"window": "size", "length": "size", "slide": "every", "hop": "every"}
-_KEYS_OF_PATTERNS = ("within", "contiguity", "context", "close")
 _AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
 
@@ -187,7 +187,7 @@ def check_aggregates_syntax(rule: Section) -> None:
 
 def _check_keys(rule: Section) -> None:
     why = "It belongs to a pattern; a rule without one aggregates all events of each span."
-    rule.refuse(_KEYS_OF_PATTERNS, why)
+    rule.refuse([key for key in KEYS_OF_PATTERNS if key != "where"], why)
     rule.require("emit", _AGGREGATES)
     node = rule.node("emit")
     if isinstance(node, Mapping) and not node.entries:
