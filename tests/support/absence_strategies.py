@@ -62,12 +62,13 @@ def conditions(negated: str, first: str) -> st.SearchStrategy[Expr]:
 
 
 @composite
-def absences(draw: st.DrawFn, name: str, first: str) -> Absence:
-    """A negated component in front of the component `first`."""
+def absences(draw: st.DrawFn, name: str, first: str, *, grouped: bool) -> Absence:
+    """A negated component in front of the component `first`, which no condition compares with a group."""
     predicate = draw(forbidding())
     if draw(st.integers(0, 5)) == 0:
         predicate = changed(draw, predicate, previous_conditions())
-    where = tuple(draw(conditions(name, first)) for _ in range(chosen(draw, [0, 1, 1, 1, 2])))
+    count = 0 if grouped else chosen(draw, [0, 1, 1, 1, 2])
+    where = tuple(draw(conditions(name, first)) for _ in range(count))
     within_us = chosen(draw, [0, 1, 2, 2, 3, 5, 8, 100]) * SECOND
     return Absence(Component(name, predicate, negated=True), within_us, where)
 
@@ -76,16 +77,23 @@ def behind_absences(draw: st.DrawFn, plain: Pattern) -> Pattern:
     """The pattern with one or two negated components in front of its first one."""
     first = plain.components[0]
     names = ["m", "n"][: chosen(draw, [1, 1, 1, 2])]
-    assume(first.times is None and len(plain.components) + len(names) <= MOST_COMPONENTS)
-    return replace(plain, absences=tuple(draw(absences(name, first.name)) for name in names))
+    assume(_may_be_forbidden(plain) and len(plain.components) + len(names) <= MOST_COMPONENTS)
+    grouped = first.times is not None
+    return replace(plain, absences=tuple(draw(absences(name, first.name, grouped=grouped)) for name in names))
+
+
+def _may_be_forbidden(pattern: Pattern) -> bool:
+    """Whether the first component is not optional."""
+    times = pattern.components[0].times
+    return times is None or times.least > 0
 
 
 @built_once
 def patterns_to_stand_behind(context: Context, inside: bool) -> st.SearchStrategy[Pattern]:
-    """Patterns whose first component is no group."""
+    """Patterns of which half begin with no group."""
     grouped = grouped_patterns(context, in_span=inside)
     alone = grouped.filter(lambda pattern: pattern.components[0].times is None)
-    return patterns(context, in_span=inside) | alone
+    return st.one_of(patterns(context, in_span=inside), alone, grouped.filter(_may_be_forbidden))
 
 
 @composite

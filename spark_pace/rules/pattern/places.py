@@ -81,12 +81,13 @@ def check_places(found: Sequence[Placed], sequence: Place, report: Report) -> No
         return
     leading = leading_of(found)
     _check_windows(found[len(leading) :], report)
-    if leading and positive[0].component.times is not None:
+    times = positive[0].component.times
+    if leading and times is not None and times.least == 0:
         report.add(
             positive[0].times,
-            "must stand for one event behind a negated component in first place",
-            quote(positive[0].component.name),
-            "What stands before forbids one event: leave times out, or the negated component.",
+            "must begin at 1 or more behind a negated component in first place",
+            quote(str(times)),
+            "Where it has no event nothing says what the other forbids: write two rules.",
         )
     _check_follows(found[len(leading) :], report)
     _check_optional_last(found, positive, report)

@@ -151,7 +151,11 @@ def _check_leading(rule: Section, listed: Listed, expr: Expr, where: tuple[Seque
         others.append(quote(OPENING_EVENT))
     if mentions_previous(expr):
         others.append("prev(...)")
-    if others != [quote(behind)]:
+    if components[first].times is not None:
+        must = f"must name {quote(name)} alone, for {quote(behind)} stands for several events"
+        do = "Each of these is forbidden by itself: leave the others out, or put one for one event between."
+        rule.report.add(place, must, " and ".join(others), do)
+    elif others != [quote(behind)]:
         must = (
             f"must name besides {quote(name)} only {quote(behind)}, the first component that is not negated"
         )
