@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from spark_pace.core.expr import STRUCT, TypeName, is_single
 from spark_pace.core.plan.rule import EventSchema, Field
@@ -69,23 +70,15 @@ def _declared(keys: Section, report: Report) -> list[Field]:
     fields: list[Field] = []
     if text is None:
         return fields
-    if text.text.count(",") >= MAX_ATTRIBUTES:
-        report.add(
-            text.place,
-            f"must declare at most {MAX_ATTRIBUTES} attributes",
-            f"{text.text.count(',') + 1}",
-            "Declare those that rules use.",
-        )
+    found = list(islice(declared(text.text), MAX_ATTRIBUTES + 1))
+    if len(found) > MAX_ATTRIBUTES:
+        must, do = f"must declare at most {MAX_ATTRIBUTES} attributes", "Declare those that rules use."
+        report.add(text.place, must, "more", do)
         return fields
-    found = list(declared(text.text))
     structs = {one.name for one in found if one.kind == STRUCT}
     for one in found:
         place = text.at(one.at)
         field = _field(one, place, structs, report)
-        if len(fields) == MAX_ATTRIBUTES:
-            do = "Declare those that rules use."
-            report.add(text.place, f"must declare at most {MAX_ATTRIBUTES} attributes", "more", do)
-            return fields
         if field is not None and _is_new(field, fields, place, report):
             fields.append(field)
     return fields

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_pace import load_rules, replay
+from spark_pace import check, load_rules, replay
 from spark_pace.core.expr import Call, Column, decimal_digits, evaluate, walk
 from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.plan.rule import EventSchema, Field
@@ -183,6 +183,14 @@ def test_rules_compare_and_add_up_decimals(tmp_path: Path) -> None:
         "99999999999999999.500000",
         "3",
     ]
+
+
+@pytest.mark.parametrize(("number", "problems"), [(999, 0), (1_000, 1)])
+def test_the_comma_of_a_decimal_counts_no_attribute(number: int, problems: int) -> None:
+    schema = ", ".join(["t TIMESTAMP", *(f"d{place} DECIMAL(10,2)" for place in range(number))])
+    rule = {"name": "r", "pattern": {"sequence": [{"a": "d1 > 0"}]}}
+    found = check({"events": {"schema": schema, "event_time": "t"}, "rules": [rule]})
+    assert len(found.problems) == problems
 
 
 @pytest.mark.parametrize("kind", ["DECIMAL(0,0)", "DECIMAL(39,2)", "DECIMAL(5,6)", "DECIMAL(x)"])
