@@ -30,7 +30,7 @@ from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import first_line
 from spark_pace.io.text.unread_lines import told_of_line
 from spark_pace.reasons.lower_matches import LowerMatches, reading_all
-from spark_pace.reasons.rule_stream import at_source, key_text, keys_of, stream_of
+from spark_pace.reasons.rule_stream import at_source, keys_of, places_of, stream_of
 
 _MOST_BAD = 1_000_000  # bad records of a file that are kept: any of them may be asked about
 
@@ -320,19 +320,18 @@ def _names(source: Source) -> list[str]:
 
 def _by_seq(source: Source, seq: int, key: str | None) -> Place:
     task, rule = source.task, source.rule
-    wanted = key_text(rule, key)
+    segments = places_of(rule, key, [] if task is None else keys_of(task))
     if task is None:
         do = "Give source:offset to see what it lacks."
         raise ConfigError.of("--at", "must be in the rule's stream", f"{seq}, and no event is", do)
-    segments = [place for place, text in enumerate(keys_of(task)) if text == wanted]
     if not segments:
         do = "Take it from a match, or give source:offset."
-        raise ConfigError.of("--key", "must be a key of the rule's stream", one_line(str(wanted)), do)
+        raise ConfigError.of("--key", "must be a key of the rule's stream", one_line(str(key)), do)
     stream = task.stream
     rows = np.flatnonzero(np.isin(stream.segment, segments) & (stream.seq == seq))
     if not len(rows):
         most = int(stream.seq[np.isin(stream.segment, segments)].max())
-        of = "" if wanted is None else f" of {one_line(wanted)}"
+        of = "" if key is None else f" of {one_line(key)}"
         do = f"The rule's stream{of} has seq 0 to {most}."
         raise ConfigError.of("--at", "must be a seq of the rule's stream", str(seq), do)
     if len(rows) > 1:

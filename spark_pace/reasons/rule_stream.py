@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -93,8 +95,8 @@ def keys_of(task: SplitTask) -> list[str | None]:
     return texts.to_pylist()  # type: ignore[no-any-return]
 
 
-def key_text(rule: Rule, key: str | None) -> str | None:
-    """The key in the engine's spelling; None if the rule has no `partition_by`.
+def places_of(rule: Rule, key: str | None, keys: Sequence[str | None]) -> list[int]:
+    """Where among the keys of a stream that one is which a user gives, whatever the spelling of its numbers.
 
     Raises:
         ConfigError: the rule needs a key and none is given, or must not have one, or `key` is no such object.
@@ -106,20 +108,23 @@ def key_text(rule: Rule, key: str | None) -> str | None:
             raise ConfigError.of(
                 "--key", f"must be left out: rule {rule.name} has one stream", one_line(key), do
             )
-        return None
+        return [0]
     example = json.dumps(dict.fromkeys(rule.partition_by, "A"), separators=(",", ":"))
     do = f"Give it as JSON, such as '{example}', or give source:offset."
     must = f"must say of which key the seq is: rule {rule.name} is partitioned by {names}"
     if key is None:
         raise ConfigError.of("--key", must, "nothing", do)
     try:
-        value = json.loads(key)
+        wanted = _values(key)
     except ValueError:
-        value = None
-    if not isinstance(value, dict) or set(value) != set(rule.partition_by):
+        wanted = None
+    if not isinstance(wanted, dict) or set(wanted) != set(rule.partition_by):
         raise ConfigError.of("--key", must, one_line(key), do)
-    ordered = {name: value[name] for name in rule.partition_by}
-    return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False)
+    return [place for place, text in enumerate(keys) if text is not None and _values(text) == wanted]
+
+
+def _values(key: str) -> Any:
+    return json.loads(key, parse_float=Decimal, parse_int=Decimal)
 
 
 def of_key(task: SplitTask, row: int) -> OfKey:
