@@ -172,7 +172,7 @@ def _search_cost(rule: Rule, pattern: Pattern) -> SearchCost:
         each: Begin = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
         return SearchCost(each, "nearest", False, ())
     if pattern.order != "sequence":
-        return SearchCost(technique.each, technique.how, False, ())
+        return SearchCost(technique.each, technique.how, technique.compiled, ())
     order, last, latest = [*range(search.steps)], search.steps - 1, pattern.context == LATEST_ZERO.value
     if technique.each == "terminator" and technique.how in ("walk", "first candidate", "all candidates"):
         if not search.simple:

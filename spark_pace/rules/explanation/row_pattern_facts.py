@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_pace.core.expr.canonical_text import canonical_duration
+from spark_pace.core.match.row_patterns.match_tests import tests_of
 from spark_pace.core.plan.meaning import node_text
 from spark_pace.core.plan.row_pattern import Condition, RowPattern
 from spark_pace.core.plan.rule import Rule
@@ -16,25 +17,26 @@ AT_ONCE, ON_THE_WAY = "for all events at once", "event by event, beside the matc
 def row_pattern_facts(rows: RowPattern) -> RowPatternFacts:
     """The facts about a rule's row pattern."""
     names = [rows.variables[one] for one in rows.skip_variables]
+    by_python = {one.variable for one in tests_of(rows) if not one.is_program}
     variables = tuple(
-        VariableFacts(name, _tested(one)) for name, one in zip(rows.variables, rows.conditions, strict=True)
+        VariableFacts(name, _tested(one, by_python=place in by_python))
+        for place, (name, one) in enumerate(zip(rows.variables, rows.conditions, strict=True))
     )
-    compiled = all(one.tested != ON_THE_WAY for one in variables)
     ahead = max([rows.beyond, *rows.ahead])
     return RowPatternFacts(
         pattern=node_text(rows.pattern, rows.variables),
         variables=variables,
         within=None if rows.within_us is None else canonical_duration(rows.within_us),
         then=" ".join([f"skip {rows.skip}", *([" or ".join(names)] if names else [])]),
-        compiled=compiled,
+        compiled=not by_python,
         before=rows.before,
         behind=ahead,
     )
 
 
-def _tested(one: Condition) -> str | None:
+def _tested(one: Condition, *, by_python: bool) -> str | None:
     if one.of_match:
-        return ON_THE_WAY
+        return ON_THE_WAY + ", by Python" * by_python
     return AT_ONCE if one.fixed else None
 
 

@@ -130,7 +130,7 @@ def test_explain_says_how_a_row_pattern_is_searched_and_what_bounds_it() -> None
         ],
         "within": "9 s",
         "then": "skip past last row",
-        "compiled": False,
+        "compiled": True,
         "before": 1,
         "behind": 0,
     }
@@ -138,7 +138,7 @@ def test_explain_says_how_a_row_pattern_is_searched_and_what_bounds_it() -> None
     assert told["aggregates"] is None
     lines = "\n".join(explain(rule))
     assert "rows         (A B{1,}), within 9 s" in lines
-    assert "search       by Python, from one event to the next; after a match skip past last row" in lines
+    assert "search       by compiled code; after a match skip past last row" in lines
     bounded = explain_as_json(rule_of("ORDER BY t MEASURES NEXT(b.x) AS n PATTERN (a{2,3} b)"))
     assert bounded["carried"]["bound"] == "4 events"
     assert bounded["match_recognize"]["behind"] == 1
@@ -146,6 +146,18 @@ def test_explain_says_how_a_row_pattern_is_searched_and_what_bounds_it() -> None
     assert explain_as_json(kept)["carried"]["bound"].startswith(
         "the events of a key with gaps of at most 1 h"
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "compiled"),
+    [("x > 3", True), ("AVG(a.x) > 2", True), ("SUM(a.x) % 2 = 0", False)],
+)
+def test_explain_says_python_only_of_what_python_tests(condition: str, compiled: bool) -> None:
+    rule = rule_of(f"ORDER BY t MEASURES LAST(a.x) AS x PATTERN (a{{2}}) DEFINE a AS {condition}")
+    told = explain_as_json(rule)["match_recognize"]
+    assert told["compiled"] == compiled
+    assert ("by Python" in told["variables"][0]["tested"]) != compiled
+    assert ("search       by compiled code" in "\n".join(explain(rule))) == compiled
 
 
 def test_why_names_the_variables_and_the_matches_of_an_event() -> None:

@@ -132,6 +132,7 @@ def test_a_run_searches_conjunctions_as_it_says(method: str, tmp_path: Path, eve
     (rule,) = load_rules(path)
     cost = explain_as_json(rule)["cost"]
     assert (cost["search"]["method"], cost["search"]["each"]) == (method, "terminator")
+    assert cost["search"]["compiled"] == (method != "all candidates")
     assert cost["dominant"] == ("events" if method == "nearest set" else "candidates")
     assert any(METHODS[method] in line for line in explain(rule))
     called = {
