@@ -1,16 +1,21 @@
 """What the documents show is what happens: snippets run, tables equal the golden cases, named files exist."""
 
+import dataclasses
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 import yaml
 
 import spark_pace
 from spark_pace.job_file import alerts, reader, source
+from spark_pace.rules.explanation import facts
+from spark_pace.rules.explanation.cost import METHODS
 from spark_pace.rules.schema import OF_JOBS, SCHEMA_KEYS
 from spark_pace.rules.text_form import PRESETS
 from tests.support.documents import RULE_PAGES, fences
@@ -142,6 +147,34 @@ def test_a_row_of_the_semantics_is_a_golden_case(row: dict[str, str]):
 def test_the_semantics_show_all_contexts():
     assert len(SHOWN) > 10
     assert len([name for name in SHOWN[0] if name not in ("case", "stream")]) == 10
+
+
+def keys_of_facts(kind: type, before: str = "") -> Iterator[str]:
+    """The keys of an object that `explain` gives, such as ``pattern.where``, those of objects inside too."""
+    hints = get_type_hints(kind, vars(facts))
+    for field in dataclasses.fields(kind):
+        yield before + field.name
+        for held in (hints[field.name], *get_args(hints[field.name])):
+            if dataclasses.is_dataclass(held):
+                yield from keys_of_facts(held, f"{before}{field.name}.")
+
+
+def test_the_keys_and_words_of_explain_are_all_told():
+    """A key stands in the row of its own, or in that of an object which holds it."""
+    told = {
+        key: row["holds"]
+        for row in table_rows(ROOT / "docs" / "rules" / "explain.md", "key of the object")
+        for key in re.findall("`([^`]+)`", row["key of the object"])
+    }
+    keys = [*keys_of_facts(facts.Explanation)]
+    assert len(keys) > 80
+    for key in [key for key in keys if key not in told]:
+        parents = [key.rsplit(".", number)[0] for number in range(1, key.count(".") + 1)]
+        row = next(parent for parent in parents if parent in told)
+        assert f"`{key.rpartition('.')[2]}`" in told[row], f"{key} in the row {row}"
+    assert [method for method in METHODS if f"`{method}`" not in told["cost.search"]] == []
+    places = {facts.CANDIDATES, facts.FORBIDDING, facts.TAKING, facts.IN_ORDER, facts.IN_SPANS}
+    assert [place for place in places if f"`{place}`" not in told["pattern"]] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
