@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import get_args
+
 from spark_pace.core.expr import Aggregate, Expr, ExprType, decimal_digits, is_single
+from spark_pace.core.expr.nodes import AggregateName
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions.digits import total_type
@@ -15,7 +19,16 @@ _RESULTS: dict[str, ExprType] = {
     **dict.fromkeys(("avg", "stddev", "median", "percentile"), "DOUBLE"),
     **dict.fromkeys(("count", "count_distinct", "approx_count_distinct"), "BIGINT"),
 }
-USE_AGGREGATES = "use count, sum, avg, min, max, first or last."
+AGGREGATES = tuple(name for name in get_args(AggregateName) if name != "count_distinct")
+
+
+def use_one_of(names: Sequence[str]) -> str:
+    """The advice to use one of the aggregates."""
+    return f"use {', '.join(names[:-1])} or {names[-1]}."
+
+
+OF_SPANS_ALONE = "approx_count_distinct"
+USE_AGGREGATES = use_one_of([name for name in AGGREGATES if name != OF_SPANS_ALONE])
 
 
 def find_type(schema: EventSchema, attribute: str) -> ExprType | Wrong:
@@ -64,9 +77,9 @@ def over_values(
         of: what is computed of each event.
     """
     digits = decimal_digits(kind)
-    if function == "approx_count_distinct" and component is not None:
+    if function == OF_SPANS_ALONE and component is not None:
         do = "Write count(distinct x): a group is small."
-        return Wrong("must be an aggregate of components", "approx_count_distinct(...)", do)
+        return Wrong("must be an aggregate of components", f"{function}(...)", do)
     if function in ("sum", "avg") and digits:  # an average is made of the sum and the count; see `averaged`
         return Aggregate(function, component, name, total_type(*digits) if function == "sum" else kind, of)  # type: ignore[arg-type]
     if function in _OF_NUMBERS and kind not in ("BIGINT", "DOUBLE"):

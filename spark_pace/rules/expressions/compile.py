@@ -15,12 +15,11 @@ from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.aggregates import aggregate, counts_distinct
-from spark_pace.rules.expressions.attributes import COUNTED_IF
+from spark_pace.rules.expressions.attributes import AGGREGATES, COUNTED_IF
 from spark_pace.rules.expressions.calendar import part, with_unit
 from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
 from spark_pace.rules.expressions.digits import averaged
 from spark_pace.rules.expressions.functions import (
-    AGGREGATES,
     ELSEWHERE,
     FUNCTIONS,
     arithmetic,

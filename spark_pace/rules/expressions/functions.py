@@ -293,8 +293,3 @@ ELSEWHERE = {
     "now": "A rule knows no clock: name the event time.",
     "current_timestamp": "A rule knows no clock: name the event time.",
 }
-
-AGGREGATES = (
-    "count", "sum", "avg", "min", "max", "stddev", "first", "last",
-    "approx_count_distinct", "median", "percentile", "mode", "collect_list",
-)  # fmt: skip

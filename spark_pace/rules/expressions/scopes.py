@@ -12,7 +12,13 @@ from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
-from spark_pace.rules.expressions.attributes import USE_AGGREGATES, find_type, over_group
+from spark_pace.rules.expressions.attributes import (
+    AGGREGATES,
+    USE_AGGREGATES,
+    find_type,
+    over_group,
+    use_one_of,
+)
 from spark_pace.rules.expressions.group_scope import GroupScope
 from spark_pace.rules.expressions.types import Wrong
 
@@ -261,8 +267,8 @@ class SpanScope:
             return wrong
         if prefix is not None:
             return _no_components(f"{prefix}.{attribute}", f"avg({attribute})")
-        use = "use count, sum, avg, min, max, stddev, first or last."
-        return Wrong("must be inside an aggregate", quote(attribute), f"A span holds many events: {use}")
+        do = f"A span holds many events: {use_one_of(AGGREGATES)}"
+        return Wrong("must be inside an aggregate", quote(attribute), do)
 
     def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of the span."""
