@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace import replay
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import read_job
 from spark_pace.reasons import Why, why
@@ -276,15 +275,6 @@ def test_a_seq_of_a_key_that_was_forgotten_may_be_several_events(tmp_path: Path)
     rest = KEYED + "\n    forget_key_after: 1 s"
     with pytest.raises(ConfigError, match="which 2 events have, for the key was forgotten"):
         told(tmp_path, "a b d d a", rest, 0, '{"k": "u"}')
-
-
-def test_the_key_of_a_match_is_found_by_its_values(tmp_path: Path) -> None:
-    rules, file = written(tmp_path, "a=1 b=1", KEYED.replace("[k]", "[x, k]"))
-    rules.write_text(rules.read_text().replace("x BIGINT", "x DECIMAL(10,2)"))
-    (key,) = replay(rules, file).matches["key"].to_pylist()
-    assert key == '{"x":1.00,"k":"u"}'
-    for given in (key, '{"k": "u", "x": 1.0}', '{"x": 10e-1, "k": "\\u0075"}'):
-        assert why(load_rules(rules), file, rule="r", at=1, key=given).key == key
 
 
 def test_the_command_writes_one_object(tmp_path: Path) -> None:
