@@ -16,7 +16,16 @@ import pyarrow as pa
 
 from spark_pace import job_file
 from spark_pace import rules as rule_files
-from spark_pace.arguments import in_python, integer, listed, of_one_stream, require, require_classic, whole
+from spark_pace.arguments import (
+    in_python,
+    integer,
+    listed,
+    of_one_stream,
+    require,
+    require_classic,
+    require_path,
+    whole,
+)
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, Problem, one_line
@@ -108,6 +117,7 @@ def replay(rules: object, events: object) -> Replay:
     given, job = _in_a_stream(rules)
     spark = {} if job is None else job.access(events)
     if isinstance(events, (str, Path)):
+        require_path("events", events)
         return replay_files(given, events, spark=spark, **({} if job is None else job.reading))
     return replay_table(given, events, spark=spark, **({} if job is None else job.events.stream))
 
@@ -125,6 +135,8 @@ def why(rules: object, events: object, rule: str, at: int | str, key: str | None
         require("at", at, str, "a seq or source:offset", "Take it from the events of a match.")
     require("key", key, (str, type(None)), "the text of a JSON object", "Write it by json.dumps.")
     is_path = isinstance(events, (str, Path))
+    if is_path:
+        require_path("events", events)
     read = str(events) if is_path else table_of(events, input_schema(given).own)
     spark = {} if job is None else job.access(read if is_path else "")
     with in_python():
@@ -137,6 +149,7 @@ def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Tabl
     from spark_pace.io import query
 
     require("out", out, (str, Path), "a path", _OF_A_SINK)
+    require_path("out", out)
     tables = (*query.TABLES, query.CHANGES)
     require("name", name, str, "the name of a table", f"Use one of: {', '.join(tables)}.")
     require("columns", columns, (list, tuple, type(None)), "a list of names", "Leave it out to have all.")
@@ -145,13 +158,19 @@ def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Tabl
 
 def timeline(matches: Any, title: object) -> Timeline:
     """Do what `spark_pace.timeline` says."""
+    from spark_pace.core.operate.match_table import FIXED_COLUMNS
     from spark_pace.io.html.match_frame import Matches
     from spark_pace.io.html.timeline import Timeline
 
     do = "Give the matches of a replay, or read_table(out, 'matches')."
     require("matches", matches, (Matches, pa.Table), "a table of matches", do)
     require("title", title, str, "a text", "Leave it out to have the heading matches.")
-    return Timeline(matches.table if isinstance(matches, Matches) else matches, str(title))
+    table = matches.table if isinstance(matches, Matches) else matches
+    lacking = [name for name in FIXED_COLUMNS if name not in table.column_names]
+    if lacking:
+        must, got = "must have the columns of matches", f"a table without {', '.join(lacking)}"
+        raise ConfigError.of("matches", must, got, do)
+    return Timeline(table, str(title))
 
 
 def create_views(spark: Any, out: object, rules: object) -> tuple[str, ...]:
@@ -164,6 +183,7 @@ def create_views(spark: Any, out: object, rules: object) -> tuple[str, ...]:
     require_classic("spark", spark)
     require("spark", spark, SparkSession, "a SparkSession", do)
     require("out", out, (str, Path), "a path", _OF_A_SINK)
+    require_path("out", out)
     return create(spark, str(out), () if rules == () else checked(rules))
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, one_line
 
 if TYPE_CHECKING:
     from spark_pace.core.plan.rule import Rule
 
+_MOST = 1 << 62  # of a whole number, which compiled code and Arrow take
 _FROM_LOAD = "Give what load_rules gave, a path, a text of several lines, a dict, or a list of one of these."
 
 
@@ -24,6 +26,20 @@ def require(name: str, value: object, kinds: type | tuple[type, ...], must: str,
     """
     if not isinstance(value, kinds):
         raise wrong(name, must, value, do)
+
+
+def require_path(name: str, path: object) -> None:
+    """Refuse a text that can be the path of no file.
+
+    Raises:
+        ConfigError: it is empty, or has a character that no path has.
+    """
+    try:
+        possible = b"\0" not in os.fsencode(str(path)) and str(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ConfigError.of(name, "must be a path", one_line(repr(str(path))), "Name a file or a folder.")
 
 
 def wrong(name: str, must: str, value: object, do: str) -> ConfigError:
@@ -51,17 +67,19 @@ def listed(rules: Any, kinds: tuple[type, ...]) -> list[Any]:
         ConfigError: they are something else.
     """
     if isinstance(rules, kinds):
-        return [rules]
+        rules = [rules]
     if not isinstance(rules, (list, tuple)):
         raise wrong("rules", "rules, or what says them", rules, _FROM_LOAD)
     if not rules:
         raise ConfigError.of(
             "rules", "must be one rule at least", f"an empty {type(rules).__name__}", _FROM_LOAD
         )
-    other = next((one for one in rules if not isinstance(one, kinds)), None)
-    if other is not None:
-        got = f"a list that holds {type(other).__name__}"
-        raise ConfigError.of("rules", "must be rules, or what says them", got, _FROM_LOAD)
+    for one in rules:
+        if not isinstance(one, kinds):
+            got = f"a list that holds {type(one).__name__}"
+            raise ConfigError.of("rules", "must be rules, or what says them", got, _FROM_LOAD)
+        if isinstance(one, str) and "\n" not in one:
+            require_path("rules", one)
     return list(rules)
 
 
@@ -69,13 +87,15 @@ def whole(name: str, value: object, least: int, do: str) -> int:
     """Return an argument that is a whole number, of Python or NumPy.
 
     Raises:
-        ConfigError: it is none, or below the least.
+        ConfigError: it is none, below the least, or of more than 62 bits.
     """
     number = integer(value)
     if number is None:
         raise wrong(name, "a whole number", value, do)
     if number < least:
         raise ConfigError.of(name, f"must be at least {least}", str(number), do)
+    if number > _MOST:
+        raise ConfigError.of(name, f"must be at most {_MOST}", "more", do)
     return number
 
 

@@ -47,9 +47,11 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
             the type of their attribute; with a line for each such column.
     """
     wrong: list[str] = []
-    table = _as_table(events, schema, wrong)
+    of_spark = type(events).__module__.startswith("pyspark.sql.")
+    table = None if of_spark else _as_table(events, schema, wrong)
     if table is None:
         do = "Name a file or folder by a path, or build a table."
+        do = "Give df.toArrow(), or call detect for one that streams." if of_spark else do
         raise ConfigError.of("events", f"must be {_KINDS}", type(events).__name__, do)
     _require_event_time(events, table, schema)
     for field in schema.fields:
@@ -148,7 +150,8 @@ def _as_table(events: Any, schema: EventSchema, wrong: list[str]) -> pa.Table | 
         places = [place for place, name in enumerate(events.columns) if name in names]
         return _table([(events.columns[place], events.iloc[:, place]) for place in places], schema, wrong)
     if hasattr(events, "__arrow_c_stream__"):
-        return pa.table(events)
+        with suppress(pa.ArrowInvalid):  # it is no table, but a column
+            return pa.table(events)
     if isinstance(events, Sequence) and all(isinstance(event, Mapping) for event in events):
         there = [name for name in names if any(name in event for event in events)]
         return _table([(name, [event.get(name) for event in events]) for name in there], schema, wrong)

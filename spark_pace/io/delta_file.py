@@ -17,11 +17,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
 from spark_pace.io.files.table_place import TablePlace
 
 _YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # the days that a log can name
+
+
+def is_plain(table: DeltaTable, rows: pa.Table) -> bool:
+    """True if an append needs one file of rows and nothing else; False for tables that were altered."""
+    if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
+        return False
+    fields = {field.name: field for field in table.schema().fields}
+    free = all(field.nullable and not field.metadata for field in fields.values())
+    return free and fields.keys() >= set(rows.column_names)
 
 
 def write_file(place: TablePlace, rows: pa.Table) -> AddAction:

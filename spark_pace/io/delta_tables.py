@@ -29,7 +29,7 @@ from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, FullStoreError, SetupError, one_line
 from spark_pace.io.delta_check import missing_columns, require_columns, require_own_tables
-from spark_pace.io.delta_file import write_file
+from spark_pace.io.delta_file import is_plain, write_file
 from spark_pace.io.files.store_settings import WHILE_RUNNING_S
 from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.metrics import METRICS_SCHEMA
@@ -74,6 +74,8 @@ PROPERTIES = {
     "delta.logRetentionDuration": "interval 1 days",
 }
 _MOST_CONFLICTS, _PAUSE_S = 10, 0.1
+# how Spark's conditions begin if a session has no extension and catalog of Delta's
+_WITHOUT_DELTA = ("UNSUPPORTED_DATASOURCE", "DELTA_CONFIGURE_SPARK_SESSION")
 T = TypeVar("T")
 
 
@@ -206,7 +208,7 @@ class DeltaTables:
         before = there.version()
         once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
         hooks = _hooks(before + 1)
-        if _is_plain(there, rows) and not place.is_in_hadoop:
+        if is_plain(there, rows) and not place.is_in_hadoop:
             if rows.num_rows and not written:
                 written.append(write_file(place, rows))
             there.create_write_transaction(
@@ -285,15 +287,6 @@ def _prepare(place: TablePlace, schema: pa.Schema) -> None:
         there.alter.add_columns([field for field in wanted.fields if field.name in missing])
 
 
-def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
-    """True if an append needs one file of rows and nothing else; False for tables that were altered."""
-    if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
-        return False
-    fields = {field.name: field for field in table.schema().fields}
-    free = all(field.nullable and not field.metadata for field in fields.values())
-    return free and fields.keys() >= set(rows.column_names)
-
-
 def view_sql(rule: Rule, root: str) -> str:
     """The SQL that makes a temporary view of a rule's matches in Spark, with the columns that the rule fills.
 
@@ -318,24 +311,34 @@ def create_views(spark: SparkSession, root: str, rules: Iterable[Rule] = ()) -> 
         The names of the views.
 
     Raises:
-        ConfigError: `root` has no tables of a job.
+        ConfigError: `root` has no tables of a job, or the session does not know Delta tables.
     """
     from delta.tables import DeltaTable as TableOfSpark
     from pyspark.errors import AnalysisException
 
-    names = [*TABLES, *([CHANGES] if TableOfSpark.isDeltaTable(spark, f"{root}/{CHANGES}") else [])]
-    views = {
-        name: f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM delta.{quoted(f'{root}/{name}')}"
-        for name in names
-    }
-    views |= {rule.name: view_sql(rule, root) for rule in rules}
     try:
+        names = [*TABLES, *([CHANGES] if TableOfSpark.isDeltaTable(spark, f"{root}/{CHANGES}") else [])]
+        views = {
+            name: f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM delta.{quoted(f'{root}/{name}')}"
+            for name in names
+        }
+        views |= {rule.name: view_sql(rule, root) for rule in rules}
         for view in views.values():
             spark.sql(view)
+    except TypeError as error:  # where a class of Delta's should be, the JVM has none to call
+        raise _without_delta() from error
     except AnalysisException as error:
+        if (error.getCondition() or "").startswith(_WITHOUT_DELTA):
+            raise _without_delta() from error
         must, do = "must have the tables of a job", "Name the path of the job's sink, once the job has run."
         raise ConfigError.of(root, must, one_line(error.getMessage() or str(error)), do) from error
     return tuple(views)
+
+
+def _without_delta() -> ConfigError:
+    must, got = "must know Delta tables", "a session without Delta's jars, or its extension and catalog"
+    do = "Build it by build_session of spark_pace.spark.session, or as Delta's documents say."
+    return ConfigError.of("spark", must, got, do)
 
 
 def quoted(name: str) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_pace.core.columns import OFFSET, SOURCE, TIME
-from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element
+from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element, is_single
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.merger import matches_schema, merge
@@ -22,7 +22,7 @@ from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.tables import array, chosen
-from spark_pace.errors import ConfigError, EventError
+from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
@@ -119,6 +119,11 @@ def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots:
         must, got = "must be given rules whose events join no tables", "rules with events.lookup"
         do = "Join the tables to the DataFrame, and declare their columns in schema."
         raise ConfigError.of("detect", must, got, do)
+    single = [field.name for field in own.fields if is_single(field.type)]
+    for name in tie_break:
+        if name not in single:
+            must, got = "must name attributes of the rules that are single values", one_line(repr(name))
+            raise ConfigError.of("tie_break", must, got, f"Use one of: {', '.join(single)}.")
     schema = replace(own, tie_break=tuple(dict.fromkeys([*tie_break, *own.tie_break])))
     return build_plan(
         [replace(rule, schema=schema, merge="detection") for rule in rules],

@@ -289,3 +289,18 @@ def test_a_frame_at_rest_is_refused(spark: SparkSession) -> None:
         "detect — must be given a streaming DataFrame; got one that does not stream. "
         "Make it by spark.readStream; for a table at rest take spark_pace.replay."
     )
+
+
+@pytest.mark.parametrize("name", ["nope", 1, "tags"])
+def test_a_tie_break_that_is_no_single_attribute_is_refused(
+    spark: SparkSession, tmp_path: Path, name: object
+) -> None:
+    events = {"schema": "time TIMESTAMP, id BIGINT, tags ARRAY<STRING>", "event_time": "time"}
+    rules = load_rules({"events": events, "rules": [{"name": "r", "pattern": {"sequence": [{"a": "true"}]}}]})
+    df = spark.readStream.schema("time timestamp, id long, tags array<string>").json(str(tmp_path))
+    with pytest.raises(ConfigError) as refused:
+        detect(df, rules, tie_break=[name])  # type: ignore[list-item]
+    assert str(refused.value) == (
+        f"tie_break — must name attributes of the rules that are single values; got {name!r}. "
+        "Use one of: time, id."
+    )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import spark_pace
 from spark_pace.arguments import whole
 from spark_pace.errors import ConfigError
+from spark_pace.io.delta_tables import create_views
 
 TEXT = """
 events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
@@ -17,7 +19,26 @@ rules: [{name: rise, pattern: {sequence: [a: x < 5, b: x > 5]}, within: 1 min}]
 """
 OTHER = TEXT.replace("x DOUBLE", "x DOUBLE, y DOUBLE").replace("rise", "fall")
 EVENTS = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
+EVENTS_ARE = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
 GIVE = "Give what load_rules gave, a path, a text of several lines, a dict, or a list of one of these."
+
+
+class OfSpark:
+    """A frame of Spark, known by its module, which offers itself as a stream of Arrow's and may fail then."""
+
+    __module__ = "pyspark.sql.classic.dataframe"
+
+    def __arrow_c_stream__(self, schema: object = None) -> object:
+        """Fail, as one of Spark does that has times."""
+        raise AssertionError
+
+
+class WithoutDelta:
+    """A session of Spark without Delta's classes: py4j has packages for them, which cannot be called."""
+
+    def __getattr__(self, name: str) -> object:
+        """A package."""
+        return WithoutDelta()
 
 
 @pytest.mark.parametrize(
@@ -112,6 +133,36 @@ GIVE = "Give what load_rules gave, a path, a text of several lines, a dict, or a
             "Build one by SparkSession.builder, with Delta's extension and catalog.",
         ),
         (
+            lambda: spark_pace.replay([None], EVENTS),
+            f"rules — must be rules, or what says them; got a list that holds NoneType. {GIVE}",
+        ),
+        *(
+            (call, f"{name} — must be a path; got {path!r}. Name a file or a folder.")
+            for path in ("", "a\0b", "\ud800")
+            for name, call in (
+                ("rules", lambda path=path: spark_pace.load_rules(path)),
+                ("rules", lambda path=path: spark_pace.check([path])),
+                ("events", lambda path=path: spark_pace.replay(TEXT, path)),
+                ("events", lambda path=path: spark_pace.why(TEXT, path, rule="rise", at=0)),
+                ("out", lambda path=path: spark_pace.read_table(path, "matches")),
+            )
+        ),
+        (
+            lambda: spark_pace.replay(TEXT, pa.chunked_array([[1]])),
+            f"events — must be {EVENTS_ARE}; got ChunkedArray. "
+            "Name a file or folder by a path, or build a table.",
+        ),
+        (
+            lambda: spark_pace.replay(TEXT, OfSpark()),
+            f"events — must be {EVENTS_ARE}; got OfSpark. "
+            "Give df.toArrow(), or call detect for one that streams.",
+        ),
+        (
+            lambda: spark_pace.timeline(pa.table({"rule": ["r"], "out_seq": [0]})),
+            "matches — must have the columns of matches; got a table without key, selection_id, seq, "
+            "opened_at, matched_at, events. Give the matches of a replay, or read_table(out, 'matches').",
+        ),
+        (
             lambda: spark_pace.detect([], TEXT),
             "df — must be a streaming DataFrame; got list. "
             "Read one by spark.readStream; for a table in memory there is replay.",
@@ -122,6 +173,11 @@ def test_wrong_arguments_end_in_our_words(call: Callable[[], object], message: s
     with pytest.raises(ConfigError) as caught:
         call()
     assert str(caught.value) == message
+
+
+def test_a_session_that_knows_no_delta_tables_is_refused_in_our_words() -> None:
+    with pytest.raises(ConfigError, match=r"^spark — must know Delta tables; got a session without Delta's"):
+        create_views(WithoutDelta(), "out")  # type: ignore[arg-type]
 
 
 class OfConnect:
@@ -156,3 +212,5 @@ def test_a_seq_may_be_an_integer_of_numpy_as_a_frame_of_matches_has_it() -> None
     assert [whole("slots", value, 1, "") for value in (np.uint8(3), 3)] == [3, 3]
     with pytest.raises(ConfigError, match="slots — must be at least 1; got 0"):
         whole("slots", np.int64(0), 1, "")
+    with pytest.raises(ConfigError, match="slots — must be at most 4611686018427387904; got more"):
+        whole("slots", 10**30, 1, "")
