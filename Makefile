@@ -111,13 +111,13 @@ $(SPARK_VENV)/.ready: requirements.txt setup.py | preflight
 	$(SPARK_VENV)/bin/python -m spark_pace.spark.java.jars --into $(SPARK_VENV)/jars
 	@touch $@
 
-site: $(VENV)/.ready  ## Make a site of the documents in site/ (to read it with its search: .venv/bin/mkdocs serve)
+site: $(VENV)/.ready  ## Make a site of the documents in site/, to be opened in a browser, with a search
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 differential: $(VENV)/.ready  ## Compare the core with the oracle on random rules and streams, whichever ways it takes (PAIRS=100000 SEED=0)
 	$(BIN)/python -m tests.long.differential --pairs $(or $(PAIRS),100000) --seed $(or $(SEED),0)
 
-browser: $(VENV)/.ready  ## Open pages with matches, and pages of jobs, in Chromium, and check what it draws
+browser: $(VENV)/.ready  ## Open pages with matches, of jobs and of the site in Chromium, and check what it draws
 	$(BIN)/python -m tests.long.browser
 
 levels: $(VENV)/.ready  ## Compare random rules over rules, folds and panes with the oracle (GRAPHS=10000 SEED=0)

@@ -11,7 +11,10 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 # what links of the documents may name
-SHOWN = ("*.md", "docs/**/*.md", "docs/*.png", "examples/pairs/README.md", "examples/logs/*", "conf/*/*.yaml")
+SHOWN = (
+    *("*.md", "docs/**/*.md", "docs/*.png", "docs/*.js"),
+    *("examples/pairs/README.md", "examples/logs/*", "conf/*/*.yaml"),
+)
 NAMED_FENCE = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 
 

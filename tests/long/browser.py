@@ -1,13 +1,15 @@
 """Opens pages in Chromium, and checks what it makes of them: ``make browser``.
 
 Pages with matches on a time axis, one with a few matches whose keys are scripts, one with ten thousand; the
-report of a job with ten rules and with a thousand, and the live page of a job. Everything must be drawn, no
-script of an event run, and no script of ours fail. Chromium must be on the path (of Debian: the package
+report of a job with ten rules and with a thousand, the live page of a job, and a page of the site of the
+documents, as a file. Everything must be drawn, no script of an event run, no script of ours fail, and the
+site's search find what it is asked for. Chromium must be on the path (of Debian: the package
 `chromium`).
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -119,6 +121,18 @@ def check_drawn(dom: str, rules: int) -> None:
     assert "<b>finds" not in seen and "&lt;b&gt;finds" in seen, "a description has become part of the page"
 
 
+def check_site(folder: Path, chromium: str) -> None:
+    """Search in a page of the documents that is opened as a file."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True, timeout=300)
+    page = (folder / "docs" / "rules" / "explain.html").as_uri()
+    found = re.search(r"(\d+) matching documents", dom_of(f"{page}?q=chronicle", folder, chromium))
+    assert found is not None and int(found[1]) > 1, (
+        "the site's search finds nothing in a page opened as a file"
+    )
+    print(f"the site's search, in a page opened as a file, finds {found[1]} documents")
+
+
 @click.command()
 def main() -> None:
     """Open all pages in Chromium, and check them."""
@@ -131,6 +145,8 @@ def main() -> None:
     for rules in (1, 10, 1_000):
         with TemporaryDirectory() as folder:
             check_job(rules, Path(folder), chromium)
+    with TemporaryDirectory() as folder:
+        check_site(Path(folder), chromium)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,10 @@ def test_the_site_is_whole_and_loads_nothing_from_the_network(tmp_path: Path):
     assert len(pages) > 25
     assert [(path.name, url) for path, text in pages.items() for url in LOADED.findall(text)] == []
     assert '<span class="filename">rules.yaml</span>' in pages[tmp_path / "index.html"]
+    # the search of pages that are opened as files: `make browser` tries it
+    assert (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = {")
+    assert '<script src="docs/iframe-worker.js"></script>' in pages[tmp_path / "index.html"]
+    assert (tmp_path / "docs" / "iframe-worker.js").is_file()
     assert [path.name for path, text in pages.items() if "```" in text] == []
     styles = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.css")]
     assert styles and [url for text in styles for url in OF_A_STYLE.findall(text)] == []
