@@ -14,7 +14,7 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import walks
 from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.optional_last import behind
+from spark_pace.core.match.search.optional_last import behind, rows_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
@@ -176,10 +176,8 @@ def component_at(search: Search, level: int, row: int) -> int:
 
 def events_behind(search: Search, rows: list[int], *, walking: bool) -> Ints:
     """int64[k], the events of an optional component in last place behind a whole candidate."""
-    if search.between.shape.optional_last is None:
-        return np.zeros(0, np.int64)
-    events, lo, hi = behind(search.varied(walking=walking), as_matrix(rows))
-    return events[lo[0] : hi[0]]
+    ranges = behind(search.varied(walking=walking), as_matrix(rows))
+    return np.zeros(0, np.int64) if ranges is None else rows_of(search)[slice(*ranges[0])]
 
 
 def begins_with_first(search: Search, rows: list[int]) -> bool:

@@ -17,14 +17,17 @@ from spark_pace import ways
 from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.match.completions import completions
 from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.search.optional_last import deciding_rows
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon, window_end
 
 # Takes the rows of s initiators, and for each the row after the last one of its window. Returns int64[s], the
 # row that would close the selection of each initiator, -1 where none would; and int64[s, n], the match that
-# would close it, -1 where none would, or None if it is not a match that closes a selection.
-Closing: TypeAlias = Callable[[Stream, Search, Ints, Ints], tuple[Ints, Ints | None]]
+# would close it, -1 where none would, or None if it is not a match that closes a selection; and what
+# `optional_last.behind` gives of these matches.
+Closed: TypeAlias = tuple[Ints, Ints | None, Ints | None]
+Closing: TypeAlias = Callable[[Stream, Search, Ints, Ints], Closed]
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Chain:
         open: bool[s], whether each is still open; only the last selection of a segment can be.
         matches: int64[s, n], the match that closed each, -1 where none did; None if it is not a match that
             closes a selection.
+        following: what `optional_last.behind` gives of these.
         deciding: int64[s], the row at the end of whose window it is known what has closed each; -1, or None
             for all, where that is known at the closing event.
     """
@@ -45,6 +49,7 @@ class Chain:
     closes: Ints
     open: Bools
     matches: Ints | None
+    following: Ints | None
     deciding: Ints | None
 
     def found(self, search: Search) -> Found:
@@ -53,7 +58,8 @@ class Chain:
         done, deciding = np.flatnonzero(self.closes >= 0), self.deciding_in_turn(search)
         deciding = None if deciding is None else deciding[done]
         walker = search.varied(walking=True)
-        return walker.found(self.openings, self.closes, done, self.matches[done], deciding)
+        following = None if self.following is None else self.following[done]
+        return walker.found(self.openings, self.closes, done, self.matches[done], deciding, following)
 
     def deciding_in_turn(self, search: Search) -> Ints | None:
         """The column `deciding`, where no match is decided before that of an earlier selection."""
@@ -83,28 +89,28 @@ def chain(search: Search, closing: Closing, horizon: Horizon, *, apart: bool) ->
     start, size = 0, ways.FIRST_OPENINGS
     if not apart:
         all_end = window_end(stream, initiators, within)
-        all_closes, _ = closing(stream, search, initiators, all_end)
+        all_closes, _, _ = closing(stream, search, initiators, all_end)
         all_deciding = _deciding(search, initiators, all_end, all_closes) if search.trailing else initiators
     no_rows = np.zeros(0, np.int64)
     no_matches = np.zeros((0, search.steps), np.int64) if apart else None
-    links = [Chain(no_rows, no_rows, np.zeros(0, np.bool_), no_matches, no_rows if search.trailing else None)]
+    no_deciding = no_rows if search.trailing else None
+    links = [Chain(no_rows, no_rows, np.zeros(0, np.bool_), no_matches, None, no_deciding)]
     while start < len(initiators):
         block = slice(start, start + size)
         rows, ended = initiators[block], over[block]
         if apart:
-            closes, matches = closing(stream, search, rows, window_end(stream, rows, within))
+            closes, matches, following = closing(stream, search, rows, window_end(stream, rows, within))
         else:
-            closes, matches = all_closes[block], None
+            closes, matches, following = all_closes[block], None, None
         deciding = None
         if search.trailing:
-            deciding = all_deciding[block] if matches is None else _of_matches(search, rows, matches)
+            deciding = all_deciding[block] if matches is None else deciding_rows(search, rows, following)
             undecided = (closes >= 0) & (deciding >= 0) & ~horizon.over(stream, deciding, within)
             closes, ended = np.where(undecided, -1, closes), ended & ~undecided
-        opened, following = _follow(search, start, closes, ended)
-        still_open = (closes[opened] < 0) & ~ended[opened]
-        of_opened = (None if column is None else column[opened] for column in (matches, deciding))
-        links.append(Chain(rows[opened], closes[opened], still_open, *of_opened))
-        start, size = following, 4 * size
+        opened, next_start = _follow(search, start, closes, ended)
+        of_opened = (None if column is None else column[opened] for column in (matches, following, deciding))
+        links.append(Chain(rows[opened], closes[opened], ((closes < 0) & ~ended)[opened], *of_opened))
+        start, size = next_start, 4 * size
     return _joined(links)
 
 
@@ -135,14 +141,6 @@ def if_no_more_come(search: Search, closing: Closing, horizon: Horizon) -> tuple
     return links.closes[done], deciding[done], behind[done]
 
 
-def _of_matches(search: Search, initiators: Ints, matches: Ints) -> Ints:
-    """For each initiator the row at the end of whose window its match is decided: its own; see `Chain`."""
-    deciding: Ints = initiators.copy()
-    found = matches[:, 0] >= 0
-    deciding[found] = search.varied(walking=True).deciding(matches[found])
-    return deciding
-
-
 def _deciding(search: Search, initiators: Ints, end: Ints, closes: Ints) -> Ints:
     """For each initiator the row at the end of whose window it is known what closes its selection.
 
@@ -162,21 +160,15 @@ def _joined(links: list[Chain]) -> Chain:
     openings, closes, still_open = (
         np.concatenate([getattr(link, name) for link in links]) for name in ("openings", "closes", "open")
     )
-    matches = [link.matches for link in links if link.matches is not None]
-    deciding = [link.deciding for link in links if link.deciding is not None]
-    return Chain(
-        openings,
-        closes,
-        still_open,
-        np.concatenate(matches) if matches else None,
-        np.concatenate(deciding) if deciding else None,
-    )
+    columns = ([getattr(link, name) for link in links] for name in ("matches", "following", "deciding"))
+    there = ([column for column in each if column is not None] for each in columns)
+    return Chain(openings, closes, still_open, *(np.concatenate(each) if each else None for each in there))
 
 
-def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> tuple[Ints, None]:
+def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: Ints) -> Closed:
     """The first row that completes *any* candidate in the window from each initiator on; -1 if none does.
 
-    The candidate may begin with a later initiator: it is no match that closes, so the second value is None.
+    The candidate may begin with a later initiator: it is no match that closes, so the others are None.
     """
     fitting = search.may_fit(initiators, search.terminators)
     all_fit = len(fitting) == len(initiators)
@@ -185,7 +177,7 @@ def closed_by_completion(stream: Stream, search: Search, initiators: Ints, end: 
     closes = np.full(len(initiators), stream.rows)
     closes[place] = np.where(completed < 0, stream.rows, completed)
     closes = np.minimum.accumulate(closes[::-1])[::-1]
-    return np.where(closes < end, closes, -1), None
+    return np.where(closes < end, closes, -1), None, None
 
 
 def _follow(search: Search, start: int, closes: Ints, over: Bools) -> tuple[Ints, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.columns import Ints
 from spark_pace.core.expr import Aggregate, Call, Column, Expr
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.step import step
@@ -64,31 +64,31 @@ def _of_event(expr: Expr, component: str) -> Expr:
     return expr
 
 
-def behind(search: Search, matrix: Ints) -> tuple[Ints, Ints, Ints]:
-    """The events of the component behind each of m candidates: ``rows[lo[i]:hi[i]]``.
+def behind(search: Search, matrix: Ints) -> Ints | None:
+    """int64[m, 2], the events of the component behind each of m candidates: a range of `rows_of`.
 
-    Returns:
-        rows, lo, hi: int64[k], int64[m], int64[m].
+    None for a pattern without such a component.
     """
     between, component = search.between, search.between.shape.optional_last
-    assert component is not None
+    if component is None:
+        return None
     if not search.pattern.taking:
-        lo, hi = between.group(component, matrix, capped=True)
-        return between.members(component), lo, hi
-    index, rows = _taken(search, matrix)
-    lo, there = np.zeros(len(matrix), np.int64), np.zeros(len(matrix), np.int64)
-    lo[index], there[index] = np.arange(len(index)), 1
-    return rows, lo, lo + there
+        return np.column_stack(between.group(component, matrix, capped=True))
+    index, rows = _sought(search, matrix)
+    ranges = np.zeros((len(matrix), 2), np.int64)
+    ranges[index] = np.searchsorted(rows_of(search), rows)[:, None] + (0, 1)
+    return ranges
 
 
-def _taken(search: Search, matrix: Ints) -> tuple[Ints, Ints]:
-    """Which candidates take an event of the component, and which; see `step`. It is sought once."""
-    if search.taken is None or search.taken[0] is not matrix:
-        search.taken = matrix, *_sought(search, matrix)
-    return search.taken[1:]
+def rows_of(search: Search) -> Ints:
+    """int64[], the rows of which `behind` gives ranges."""
+    between, component = search.between, search.between.shape.optional_last
+    assert component is not None
+    return between.rows_of[component] if search.pattern.taking else between.members(component)
 
 
 def _sought(search: Search, matrix: Ints) -> tuple[Ints, Ints]:
+    """Which candidates take an event of the component, and which; see `step`."""
     from spark_pace.core.match.compiled_search.sequence_search import following  # which needs `Search` itself
 
     level, follower, until = search.steps, search.follower, ends(search.between, matrix)
@@ -103,37 +103,35 @@ def _sought(search: Search, matrix: Ints) -> tuple[Ints, Ints]:
     return index, rows[index]
 
 
-def full(search: Search, matrix: Ints) -> Bools:
-    """bool[m], which candidates have as many events of the component as it takes."""
+def deciding_rows(search: Search, firsts: Ints, ranges: Ints | None) -> Ints:
+    """int64[m], the row whose window's end decides each candidate, where something may follow it.
+
+    -1 where as many events of the component are there as it takes. `firsts` are the candidates' first rows,
+    `ranges`, here and below, is what `behind` gives of them.
+    """
     component = search.between.shape.optional_last
-    most = None if component is None else times_of(search.between, component).most
-    if component is None or most is None:
-        return np.zeros(len(matrix), np.bool_)
-    _, lo, hi = behind(search, matrix)
-    is_full: Bools = hi - lo == most
-    return is_full
+    if component is None or ranges is None:
+        return firsts
+    most = times_of(search.between, component).most
+    return np.where(ranges[:, 1] - ranges[:, 0] == (-1 if most is None else most), -1, firsts)
 
 
-def last_events(search: Search, matrix: Ints) -> Ints:
+def last_events(search: Search, matrix: Ints, ranges: Ints) -> Ints:
     """int64[m], the last row of each candidate, that of the component if it has one."""
-    if search.between.shape.optional_last is None:
-        return search.lasts(matrix)
-    rows, lo, hi = behind(search, matrix)
-    rows = np.append(rows, -1)  # an empty group may point here, but is not looked at
-    return np.where(lo < hi, rows[hi - 1], matrix[:, -1])
+    rows = np.append(rows_of(search), -1)  # an empty group may point here, but is not looked at
+    return np.where(ranges[:, 0] < ranges[:, 1], rows[ranges[:, 1] - 1], matrix[:, -1])
 
 
-def with_events(search: Search, matrix: Ints, sets: Sets) -> Sets:
+def with_events(search: Search, ranges: Ints | None, sets: Sets) -> Sets:
     """The production sets of candidates with the events of the component, which come last."""
     component = search.between.shape.optional_last
-    if component is None:
+    if component is None or ranges is None:
         return sets
     offsets, members, roles = sets
-    rows, lo, hi = behind(search, matrix)
-    owner_behind, index = expand(lo, hi)
-    owner = np.append(np.repeat(np.arange(len(matrix)), np.diff(offsets)), owner_behind)
+    owner_behind, index = expand(ranges[:, 0], ranges[:, 1])
+    owner = np.append(np.repeat(np.arange(len(ranges)), np.diff(offsets)), owner_behind)
     order = np.argsort(owner, kind="stable")
-    all_members = np.append(members, rows[index])
+    all_members = np.append(members, rows_of(search)[index])
     all_roles = np.append(roles, np.full(len(index), component, np.int8))
-    sizes = np.bincount(owner, minlength=len(matrix))
+    sizes = np.bincount(owner, minlength=len(ranges))
     return np.append(0, np.cumsum(sizes)), all_members[order], all_roles[order]

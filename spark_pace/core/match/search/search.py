@@ -28,7 +28,7 @@ from spark_pace.core.match.search.comparison import (
 from spark_pace.core.match.search.level import Level
 from spark_pace.core.match.search.limits import may_go_on, narrowed, rows_at
 from spark_pace.core.match.search.members import with_members
-from spark_pace.core.match.search.optional_last import asked_of_one_event, full, with_events
+from spark_pace.core.match.search.optional_last import asked_of_one_event, behind, deciding_rows, with_events
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Stream, counted_before, rows_before
 from spark_pace.core.plan.meaning import columns_of
@@ -57,7 +57,6 @@ class Search:
         foresees: whether rows are left out that no row of a later level may follow.
         compared: comparisons of two components that are made, by the conditions.
         tables: what compiled code takes, once it is made.
-        taken: the candidates for which `optional_last` sought events last, and what it found.
         before: for some levels int64[n + 1], how many of its members stand before each row of the stream.
     """
 
@@ -79,7 +78,6 @@ class Search:
         self.walking, self.structural, self.foresees = False, False, True
         self.compared: dict[Expr, Comparison] = {}
         self.tables: dict[object, object] = {}
-        self.taken: tuple[Ints, Ints, Ints] | None = None
         self.before: dict[int, npt.NDArray[np.int32]] = {}
 
     @property
@@ -114,7 +112,7 @@ class Search:
         other = copy(self)
         for name in anew:
             vars(other).pop(name, None)
-        vars(other).update(values, tables={}, taken=None)
+        vars(other).update(values, tables={})
         return other
 
     @cached_property
@@ -281,25 +279,25 @@ class Search:
         return self.between.allowed(None, matrix, capped=self.walking, trailing=not self.structural)
 
     def found(
-        self, openings: Ints, closes: Ints, selection: Ints, matrix: Ints, deciding: Ints | None = None
+        self,
+        openings: Ints,
+        closes: Ints,
+        selection: Ints,
+        matrix: Ints,
+        deciding: Ints | None = None,
+        following: Ints | None = None,
     ) -> Found:
         """The matches of a matrix of candidates. Without `deciding` their own windows decide them."""
         if self.simple:
             return found_of(openings, closes, selection, matrix)
+        following = behind(self, matrix) if following is None else following
         if deciding is None and self.trailing:
-            deciding = self.deciding(matrix)
-        offsets, members, roles = with_events(self, matrix, self.production_sets(matrix))
-        if self.between.shape.optional_last is not None and len(matrix):
+            deciding = deciding_rows(self, self.firsts(matrix), following)
+        offsets, members, roles = with_events(self, following, self.production_sets(matrix))
+        if following is not None and len(matrix):
             closes = closes.copy()
             np.maximum.at(closes, selection, np.where(closes[selection] < 0, -1, members[offsets[1:] - 1]))
         return Found(openings, closes, selection, offsets, members, roles, deciding)
-
-    def deciding(self, matrix: Ints) -> Ints:
-        """int64[m], the row whose window's end decides each candidate, where something may follow it.
-
-        -1 where as many events of an optional component in last place are there as it takes.
-        """
-        return np.where(full(self, matrix), -1, matrix[:, 0])
 
     def found_backwards(self, matrix: Ints, deciding: Ints | None) -> Found:
         """The matches of a matrix, in selections that nothing closes before their window's end."""
