@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spark_pace.core.plan.rule import Context, Rule
 from tests.oracle.contexts import Event
 from tests.support.checks import NARROW, check
-from tests.support.forms import LANDED, form
+from tests.support.forms import FORMS, form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.strategies import CONTEXTS, rules
 from tests.support.streams import sparse_or_dense, streams
@@ -40,7 +40,7 @@ def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
     check(rule, events)
 
 
-@pytest.mark.parametrize("name", LANDED)
+@pytest.mark.parametrize("name", FORMS)
 @NARROW
 @given(data=st.data())
 def test_a_form_of_rules_gives_the_oracles_matches(name: str, data: st.DataObject) -> None:

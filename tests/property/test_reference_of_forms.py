@@ -223,7 +223,9 @@ def streams_of_pattern(
             yield seen_inside(rule, span), with_columns(span.events), opening
 
 
-@pytest.mark.parametrize("name", ["prev", "prev_in_span", "prev_in_conjunction", "open", "all_in_one"])
+@pytest.mark.parametrize(
+    "name", ["prev", "prev_in_span", "prev_in_conjunction", "open", "open_in_conjunction", "all_in_one"]
+)
 @NARROW
 @given(data=st.data())
 def test_earlier_events_are_columns_and_the_opening_event_is_constants(

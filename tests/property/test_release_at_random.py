@@ -18,7 +18,7 @@ from tests.oracle.contexts import Event
 from tests.support.any_rule import any_rule
 from tests.support.checks import NARROW, WIDE, assert_equal, rows_and_releases
 from tests.support.drive import drive
-from tests.support.forms import LANDED, form
+from tests.support.forms import FORMS, form
 from tests.support.graph_strategies import like_events
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.results import brief, from_core, table_of
@@ -93,7 +93,7 @@ def test_a_span_has_given_what_is_releasable_below_the_frontier(
     )
 
 
-@pytest.mark.parametrize("name", LANDED)
+@pytest.mark.parametrize("name", FORMS)
 @NARROW
 @given(data=st.data())
 def test_a_form_of_rules_has_given_what_is_releasable_below_the_frontier(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.plan.rule import Rule
 from tests.support.draws import built_once
-from tests.support.forms import LANDED, form
+from tests.support.forms import FORMS, form
 from tests.support.grouped_strategies import grouped_rules
 from tests.support.strategies import CONTEXTS, forgetful, joined_rules, rules, span_rules, spans
 
@@ -39,5 +39,5 @@ def any_lasting_rule() -> st.SearchStrategy[Rule]:
         span_rules(spans(), operator=False),
         st.sampled_from(CONTEXTS).flatmap(lambda context: grouped_rules(context, spans=spans())),
         span_rules(spans(), operator=True),
-        *map(form, LANDED),
+        *map(form, FORMS),
     )

@@ -1,4 +1,4 @@
-"""The forms of rules that came late, by name, and which of them the core has."""
+"""The forms of rules that came late, by name: the property tests draw rules of each."""
 
 from __future__ import annotations
 
@@ -21,37 +21,14 @@ from tests.support.optional_strategies import optional_first_rules, optional_las
 from tests.support.previous_strategies import filtered_back, previous_values_rules
 from tests.support.strategies import CONTEXTS, predicate_spans, spans
 
-# the property tests draw rules of these forms; one line each
-LANDED: tuple[str, ...] = (
-    "conjunction",
-    "conjunction_in_span",
-    "prev",
-    "prev_in_span",
-    "open",
-    "aggregates",
-    "fold",
-    "disjunction",
-    "disjunction_in_span",
-    "alternatives",
-    "alternatives_in_span",
-    "previous_values",
-    "previous_values_in_span",
-    "filtered_back",
-    "negated_first",
-    "negated_first_in_span",
-    "until",
-    "until_in_span",
-    "further",
-    "further_in_span",
-    "optional_first",
-    "optional_first_in_span",
-    "optional_last",
-    "optional_last_in_span",
-    "neighbouring",
-    "neighbouring_in_span",
-)
-
 Form = Callable[[Sequence[Context]], st.SearchStrategy[Rule]]
+
+
+def _inside(rules: Callable[..., st.SearchStrategy[Rule]]) -> Form:
+    """Rules of a form in spans of all kinds, some of which look at the event that opened the span."""
+    return lambda contexts: st.one_of(
+        rules(contexts, spans()), rules(contexts, predicate_spans(), opened=True)
+    )
 
 
 FORMS: dict[str, Form] = {
@@ -65,7 +42,7 @@ FORMS: dict[str, Form] = {
     "aggregates": lambda contexts: aggregate_rules(),
     "fold": lambda contexts: fold_rules(),
     "disjunction": disjunctive_rules,
-    "disjunction_in_span": lambda contexts: disjunctive_rules(contexts, spans()),
+    "disjunction_in_span": _inside(disjunctive_rules),
     "previous_values": previous_values_rules,
     "previous_values_in_span": lambda contexts: previous_values_rules(contexts, spans()),
     "filtered_back": lambda contexts: st.one_of(
@@ -74,21 +51,17 @@ FORMS: dict[str, Form] = {
     "negated_first": absent_rules,
     "negated_first_in_span": lambda contexts: absent_rules(contexts, spans()),
     "until": ending_rules,
-    "until_in_span": lambda contexts: ending_rules(contexts, spans()),
+    "until_in_span": _inside(ending_rules),
     "further": further_rules,
-    "further_in_span": lambda contexts: further_rules(contexts, spans()),
+    "further_in_span": _inside(further_rules),
     "optional_first": optional_first_rules,
     "optional_first_in_span": lambda contexts: optional_first_rules(contexts, spans()),
     "neighbouring": neighbouring_rules,
-    "neighbouring_in_span": lambda contexts: neighbouring_rules(contexts, spans()),
+    "neighbouring_in_span": _inside(neighbouring_rules),
     "optional_last": optional_last_rules,
-    "optional_last_in_span": lambda contexts: st.one_of(
-        optional_last_rules(contexts, spans()), optional_last_rules(contexts, predicate_spans(), opened=True)
-    ),
+    "optional_last_in_span": _inside(optional_last_rules),
     "alternatives": alternative_rules,
-    "alternatives_in_span": lambda contexts: st.one_of(
-        alternative_rules(contexts, spans()), alternative_rules(contexts, predicate_spans(), opened=True)
-    ),
+    "alternatives_in_span": _inside(alternative_rules),
     "all_in_one": lambda contexts: open_rules(predicate_spans(), contexts, conjunction=True, earlier=True),
 }
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Expr, Literal, Previous, walk
 from spark_pace.core.plan.component import Component
+from spark_pace.core.plan.conditions import mentions_open
 from spark_pace.core.plan.members import as_stated, asked
 from spark_pace.core.plan.rule import (
     Conjunct,
@@ -204,7 +205,8 @@ def _latest_rules() -> list[Rules]:
     for context in CONTEXTS:
         found += [alternative_rules((context,), inside) for inside in (None, None, spans())]
     found += [alternative_rules(spans=predicate_spans(), opened=True), alternative_rules(earlier=True)]
-    return [*found, alternative_rules().flatmap(forgetful)]
+    found += [alternative_rules().flatmap(forgetful), open_rules(predicate_spans(), conjunction=True)]
+    return found
 
 
 KINDS_OF_RULES = (
@@ -233,6 +235,7 @@ KINDS_OF_RULES = (
     "prev",
     "prev of components",
     "prev in filter",
+    "open",
     "close window",
     "opened span",
     "grid span",
@@ -295,6 +298,8 @@ def _forms_of_pattern(pattern: Pattern) -> Iterator[str]:
         yield "within both" if time and events else "within time" if time else "within events"
     if pattern.where:
         yield "where"
+    if any(map(mentions_open, (*pattern.predicates, *(one.expr for one in pattern.every_condition)))):
+        yield "open"
     if pattern.order == "conjunction" and any(one.is_order for one in pattern.where):
         yield "inner sequence"
     for one in pattern.where:
