@@ -18,10 +18,12 @@ from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog
+from spark_pace.io.files.store_path import AnyPath
 from spark_pace.io.files.tree import FolderTree
 from spark_pace.io.table_files import read_table_file
 from spark_pace.job import run_job
 from spark_pace.job_file import DeltaSource, JobSpec, read_job
+from spark_pace.spark.checkpoint import file_access
 from tests.spark.jobs import Event, make_job, matches, random_events, stop_at, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -86,6 +88,30 @@ def test_what_commits_append_is_read_once_over_several_starts(
     append(tmp_path, events[:1])
     with pytest.raises(StateError, match="must not go on after its end"):
         run_job(spec)
+
+
+def test_what_late_events_cost_does_not_grow_with_the_files_that_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of these files is read at the start alone, however many batches have late events."""
+    events = random_events(3, 120)
+    for number in range(20, 120, 20):
+        events[number] = {**events[number], "t": "2024-01-01T00:00:00"}
+    append_all(tmp_path, events, 6, partition_by=["k"])
+    read, wrapped = [], file_access.read_appended
+
+    def counted(path: AnyPath) -> bytes | None:
+        read.append(wrapped(path) or b"")
+        return read[-1]
+
+    monkeypatch.setattr(file_access, "read_appended", counted)
+    spec = job(tmp_path, finish=True, max_files_per_trigger=3)
+    run_job(spec)
+    by_place = [("source", "ascending"), ("offset", "ascending")]
+    late = table(spec, "late").sort_by(by_place)
+    assert late.to_pylist() == by_core(spec, tmp_path).late.sort_by(by_place).to_pylist()
+    assert sum(count > 0 for count in table(spec, "metrics")["late"].to_pylist()) > 4
+    assert read == [b""]
 
 
 def test_a_table_that_is_partitioned_and_whose_log_was_cut_is_read_whole(tmp_path: Path) -> None:

@@ -95,7 +95,9 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
     return Sifted(events, rows, records.num_rows - int(is_event.sum()), progress)
 
 
-def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tuple[Sifted, Past]:
+def sift_next(
+    plan: Plan, records: pa.Table, past: Past, entry: int = 0, listed: str = ""
+) -> tuple[Sifted, Past]:
     """Sift the next records of one reader (a task, or a run in one process).
 
     Args:
@@ -103,6 +105,7 @@ def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tupl
         records: as in `sift`; of one file only, if earlier files decide which events are late.
         past: what came before these records.
         entry: the index of this file in the order of files.
+        listed: what a task must know to read this file.
 
     Returns:
         The sifted records, with the progress of their file if files decide; and the past of the next records.
@@ -111,7 +114,7 @@ def sift_next(plan: Plan, records: pa.Table, past: Past, entry: int = 0) -> tupl
     if plan.order.before == "records":
         return sifted, past.after(sifted.progress)
     if plan.order.before == "files" and records.num_rows:
-        files = file_progress(entry, records[SOURCE][0].as_py(), sifted.progress)
+        files = file_progress(entry, records[SOURCE][0].as_py(), listed, sifted.progress)
         sifted = replace(sifted, progress=replace(sifted.progress, files=files))
     return sifted, past
 

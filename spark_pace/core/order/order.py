@@ -117,11 +117,13 @@ class LateFile:
     Attributes:
         entry: the file's index in the order of files.
         name: the file, as the source of its events.
+        listed: what a task must know to read the file.
         frontier_us: the frontier before the file.
     """
 
     entry: int
     name: str
+    listed: str
     frontier_us: int
 
 
@@ -201,7 +203,7 @@ class Order:
                 self.frontier_us = max(self.frontier_us, part.time_us)
                 continue
             if part.least_us < self.frontier_us:
-                yield LateFile(part.entry, part.name, self.frontier_us)
+                yield LateFile(part.entry, part.name, part.listed, self.frontier_us)
             self._move(Progress(part.max_time_us, False, part.sources, part.least_us), spec)
 
     def _move(self, progress: Progress, spec: OrderSpec) -> None:

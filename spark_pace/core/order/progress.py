@@ -17,6 +17,7 @@ class FileProgress:
     Attributes:
         entry: the file's index in the order of files.
         name: the file, which is the source of its events (``@source``).
+        listed: what a task must know to read the file.
         max_time_us: the greatest event time.
         least_us: the least event time.
         sources: as in `Progress`.
@@ -24,6 +25,7 @@ class FileProgress:
 
     entry: int
     name: str
+    listed: str
     max_time_us: int
     least_us: int
     sources: dict[str, int] = field(default_factory=dict)
@@ -90,8 +92,8 @@ def move_on(sources: dict[str, int], reached: Mapping[str, int]) -> None:
         sources[source] = max(time_us, sources.get(source, time_us))
 
 
-def file_progress(entry: int, name: str, progress: Progress) -> tuple[FileProgress, ...]:
+def file_progress(entry: int, name: str, listed: str, progress: Progress) -> tuple[FileProgress, ...]:
     """The progress of one file from that of its records; empty if it has no record."""
     if progress.max_time_us is None or progress.least_us is None:
         return ()
-    return (FileProgress(entry, name, progress.max_time_us, progress.least_us, progress.sources),)
+    return (FileProgress(entry, name, listed, progress.max_time_us, progress.least_us, progress.sources),)

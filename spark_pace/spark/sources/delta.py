@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.delta_log import DeltaLog
@@ -19,8 +16,8 @@ from spark_pace.io.files.tree import Tree, tree_of
 from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.file_access import read_json, remove, remove_appended
 from spark_pace.spark.sources.file_names import STORE
-from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
-from spark_pace.spark.sources.manifest import FINISH, Manifest, require_ended, require_known
+from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read
+from spark_pace.spark.sources.manifest import FINISH, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
@@ -66,18 +63,13 @@ class DeltaInput(FilesByName):
         }
         if self.source.from_version is not None:
             options["from_version"] = str(self.source.from_version)
-        return self.events_of_files(spark, plan, end, options, self._reading(spark, plan))
-
-    def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """The late events in these files, which are read by their entries of the manifest."""
-        entries = Manifest(self.checkpoint.manifest_file).entries
-        told = [(file.entry, entries[file.entry], file.frontier_us) for file in files]
-        return late_rows(spark, plan, told, self._reading(spark, plan))
+        return self.events_of_files(spark, plan, end, options)
 
     def _log(self, spark: SparkSession) -> DeltaLog:
         return DeltaLog(tree_of(self.source.path, self.settings(spark)))
 
-    def _reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
+    def reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
+        """What reads a file by its entry of the manifest."""
         return partial(_read, self._log(spark).folder, plan.schema.own, self.source.max_bad_records_per_file)
 
 

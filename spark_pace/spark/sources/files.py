@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.event_files import EventsRead, read_source_file
 from spark_pace.io.files.place import Place
 from spark_pace.io.files.places import place_of
 from spark_pace.spark.sources.file_names import STORE
-from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read, late_rows
+from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read
 from spark_pace.spark.sources.manifest import require_readable
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
@@ -48,14 +45,10 @@ class FilesInput(FilesByName):
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, from the files."""
         store = {STORE: self.settings(spark).as_text()}
-        return self.events_of_files(spark, plan, end, store, self._reading(spark, plan))
+        return self.events_of_files(spark, plan, end, store)
 
-    def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """The late events in these files, which tasks read again: only now late events are known."""
-        told = [(file.entry, file.name, file.frontier_us) for file in files]
-        return late_rows(spark, plan, told, self._reading(spark, plan))
-
-    def _reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
+    def reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
+        """What reads a file by its name."""
         place = place_of(self.source.path, self.settings(spark))
         most_bad = self.source.max_bad_records_per_file
         return partial(_read, place, self.source.format, plan.schema.own, most_bad)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.frames import decode, encode
 from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.intake.sift import Past, sift
+from spark_pace.core.order.order import LateFile
 from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
@@ -37,6 +39,19 @@ ReadFile = Callable[[str], EventsRead]  # reads the file of an entry of the mani
 class FilesByName(Input):
     """Reads files in the order of the manifest; the end of the input follows in the same query."""
 
+    @abstractmethod
+    def reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
+        """What reads a file, in a task; it is picklable."""
+
+    def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
+        """The late events in these files, which tasks read again: only now late events are known."""
+        told = [(file.entry, file.listed, file.frontier_us) for file in files]
+        # from tuples: without `conf/spark-defaults.conf` a driver on a worker may make no frame from Arrow
+        names = spark.createDataFrame(told, "entry long, name string, frontier_us long")
+        read = partial(_late_rows, plan, self.reading(spark, plan))
+        rows = names.mapInArrow(read, SLOT_ROWS).toArrow()
+        return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
+
     def amount(self, before: list[Any], after: list[Any], records: int) -> int:
         """The weight of a batch's files, in bytes; 0 if it was not noted."""
         start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
@@ -49,7 +64,7 @@ class FilesByName(Input):
         return StoreSettings.of(self.source.path, dict(spark.sparkContext.getConf().getAll()), os.environ)
 
     def events_of_files(
-        self, spark: SparkSession, plan: Plan, end: bool, more: Mapping[str, str], read: ReadFile
+        self, spark: SparkSession, plan: Plan, end: bool, more: Mapping[str, str]
     ) -> DataFrame:
         """The streaming rows of the intake.
 
@@ -58,7 +73,6 @@ class FilesByName(Input):
             plan: the plan.
             end: True if the input ends with what is there now.
             more: further options of `FileNames`.
-            read: reads a file, in a task; it must be picklable.
         """
         spark.dataSource.register(FileNames)
         options = {
@@ -76,7 +90,8 @@ class FilesByName(Input):
         if self.first_cap is not None:
             options["first_bytes"] = str(self.first_cap)
         names = spark.readStream.format(FILE_NAMES).options(**options).load()
-        return intake_rows(names, plan, self.on_bad_record, partial(_read, read), self.checkpoint.side_tables)
+        read = partial(_read, self.reading(spark, plan))
+        return intake_rows(names, plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
 
 def entries_read(checkpoint: Checkpoint) -> int:
@@ -97,26 +112,6 @@ def entries_read(checkpoint: Checkpoint) -> int:
     return sum(read)
 
 
-def late_rows(
-    spark: SparkSession,
-    plan: Plan,
-    files: Sequence[tuple[int, str, int]],
-    read: ReadFile,
-) -> pa.Table:
-    """Read the late events of files, as a table of `LATE_SCHEMA`.
-
-    Args:
-        spark: the session.
-        plan: the plan.
-        files: (index in the order of files, name, frontier before it) of each file.
-        read: reads a file, in a task; it must be picklable.
-    """
-    # from tuples: without `conf/spark-defaults.conf` a driver on a worker may make no frame from Arrow
-    names = spark.createDataFrame(list(files), "entry long, name string, frontier_us long")
-    rows = names.mapInArrow(partial(_late_rows, plan, read), SLOT_ROWS).toArrow()
-    return pa.concat_tables([LATE_SCHEMA.empty_table(), *map(decode, rows["body"].to_pylist())])
-
-
 def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[InputFile | Tick | None]:
     """In a task: yield the events of each file, the ticks, and None at the end of the input."""
     for entry, text in zip(files["entry"].to_pylist(), files["name"].to_pylist(), strict=True):
@@ -124,7 +119,7 @@ def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[InputFile | Tick | 
         if (time_us := tick_of(name)) is not None:
             yield Tick(time_us, entry)
         else:
-            yield None if name == FINISH else InputFile(entry, read(name))
+            yield None if name == FINISH else InputFile(entry, text, read(name))
 
 
 def _late_rows(plan: Plan, read: ReadFile, files: Batches) -> Batches:
@@ -132,7 +127,7 @@ def _late_rows(plan: Plan, read: ReadFile, files: Batches) -> Batches:
 
     def rows() -> Iterator[Row]:
         for batch in files:
-            for entry, name, frontier_us in zip(*(column.to_pylist() for column in batch), strict=True):
-                yield entry, LATE, encode(sift(plan, read(name).events, Past(frontier_us)).late)
+            for entry, text, frontier_us in zip(*(column.to_pylist() for column in batch), strict=True):
+                yield entry, LATE, encode(sift(plan, read(json.loads(text)).events, Past(frontier_us)).late)
 
     return giving_back(to_batches(rows(), "slot"))

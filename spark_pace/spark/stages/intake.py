@@ -42,10 +42,12 @@ class InputFile:
 
     Attributes:
         entry: its index in the order of files.
+        listed: what a task must know to read it.
         read: its content.
     """
 
     entry: int
+    listed: str
     read: EventsRead
 
 
@@ -80,7 +82,7 @@ def intake_rows(
                     intake.tick(found)
                 elif isinstance(found, InputFile):
                     file = found.read
-                    yield from intake.take(file.events, file.bad, file.bad_rows, found.entry)
+                    yield from intake.take(file.events, file.bad, file.bad_rows, found.entry, found.listed)
                     intake.note(file.lacking)
                 else:
                     yield from intake.take(found.events, found.bad, found.bad_rows)
@@ -121,6 +123,7 @@ class TaskIntake:
         bad: pa.Table | None = None,
         bad_rows: int = 0,
         entry: int = 0,
+        listed: str = "",
     ) -> Iterator[Row]:
         """Take records; yield rows of late and bad ones at once, and of frames when there are enough events.
 
@@ -130,12 +133,13 @@ class TaskIntake:
             bad_rows: the number of bad records; one row of `bad` may stand for several.
             entry: the index of the records' file in the order of files, if earlier files decide which events
                 are late.
+            listed: what a task must know to read that file.
 
         Raises:
             EventError: there is a bad record, and the job must stop at one.
         """
         self._look_for_absent(records)
-        sifted, self.past = sift_next(self.plan, records, self.past, entry)
+        sifted, self.past = sift_next(self.plan, records, self.past, entry, listed)
         self._progress.append(sifted.progress)
         self._counts.update(
             records=records.num_rows + bad_rows, bad_records=bad_rows, heartbeats=sifted.heartbeats
