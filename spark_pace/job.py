@@ -279,7 +279,7 @@ def _tables(
     tables = DeltaTables(sink_of(spec, spark), layout.app_id)
     written = tables.written(TABLES)
     checkpoint = job_input.checkpoint
-    require_whole(checkpoint, written, TABLES, has_levels=layout.has_levels(checkpoint.next_batch()))
+    require_whole(checkpoint, written, TABLES, layout.number)
     remove_leftovers(checkpoint)
     tie(job_input, marks)
     tables.prepare(table_schemas(spec.rules))
@@ -304,13 +304,14 @@ def _queries(
         trigger: Trigger = "unfinished" if unfinished else spec.trigger_us
         plan, job_input = _plan(job, layout, cores), inputs(job)
         checkpoint = job_input.checkpoint
-        write_layout(checkpoint, layout)
+        layout = write_layout(checkpoint, layout)
         for end in (False,) if unfinished else job_input.ends:
             events = job_input.rows(spark, plan, end)
-            rows = split_rows(events, plan, layout.keys, cores, checkpoint.chunks())
+            rows = split_rows(events, plan, layout.keys, cores, checkpoint.chunks(), layout.app_id)
             sides = side_tables if plan.schema == side_tables.schema else None
             history = RuleHistory(layout.rules, spec.paused)
-            merger = merger_of(plan, late_in=job_input.late_in, side_tables=sides, history=history)
+            more = {"side_tables": sides, "history": history, "layout": layout.number}
+            merger = merger_of(plan, late_in=job_input.late_in, **more)
             query = start(rows, merger, trigger, spec.name)
             if job.admission is not None and not unfinished:
                 every = 0.0 if job.trigger_us == "available_now" else job.trigger_us / 1e6

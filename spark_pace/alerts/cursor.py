@@ -67,23 +67,23 @@ class Cursor:
         return replace(self, places={**self.places, table: place})
 
 
-def read_cursor(path: AnyPath) -> Cursor | None:
-    """The cursor in a file; None if there is none.
+def read_cursor(path: AnyPath, checkpoint: str) -> Cursor | None:
+    """The cursor in a file of a checkpoint (`Origin.checkpoint`); None if there is none.
 
     Raises:
         StateError: the file is damaged.
     """
     try:
-        stored = read_json(path)
+        stored = read_json(path, checkpoint)
         return None if stored is None else _cursor(stored)
     except (StateError, KeyError, TypeError, AttributeError) as error:
         do = "Restore the whole checkpoint, or remove this file: its target then begins as a new one."
         raise StateError(f"{path} — must be as this program wrote it; got another content. {do}") from error
 
 
-def write_cursor(path: AnyPath, cursor: Cursor) -> None:
+def write_cursor(path: AnyPath, cursor: Cursor, checkpoint: str) -> None:
     """Write a cursor to its file."""
-    write_json(path, asdict(cursor))
+    write_json(path, asdict(cursor), checkpoint)
 
 
 def _cursor(stored: dict[str, Any]) -> Cursor:

@@ -235,7 +235,7 @@ class Forwarder:
     def _write(self, cursor: Cursor) -> None:
         with self._writing:
             if not self._is_ended:
-                write_cursor(self._target.cursor_file, cursor)
+                write_cursor(self._target.cursor_file, cursor, self._target.origin.checkpoint)
                 self._cursor = self._stored = cursor
 
     def _count(self) -> None:

@@ -109,17 +109,19 @@ class Alerts:
 
     def _forwarder(self, target: AlertTarget, queue: Queue, refused: RefusedTable) -> Forwarder:
         tables = tuple(TableRows(queue.place(table).files(), table, target.rules) for table in target.tables)
-        cursor = _cursor_of(queue.cursor_file(target.name), tables, queue.next_out_seq)
         origin = Origin(self._spec.name, queue.checkpoint_id[:8], self._fields)
         file, sender = queue.cursor_file(target.name), self._senders[target.name]
+        cursor = _cursor_of(file, origin.checkpoint, tables, queue.next_out_seq)
         return Forwarder(
             Target(target.name, sender, tables, file, refused, origin, self._secrets.mask), cursor
         )
 
 
-def _cursor_of(file: AnyPath, tables: Sequence[TableRows], next_out_seq: Mapping[str, int]) -> Cursor:
+def _cursor_of(
+    file: AnyPath, checkpoint: str, tables: Sequence[TableRows], next_out_seq: Mapping[str, int]
+) -> Cursor:
     """The stored cursor; tables that are new in it begin with the rows that are written from now on."""
-    stored = read_cursor(file)
+    stored = read_cursor(file, checkpoint)
     known = {} if stored is None else stored.places
     now_ms = time.time_ns() // 1_000_000
     places = {
@@ -131,7 +133,7 @@ def _cursor_of(file: AnyPath, tables: Sequence[TableRows], next_out_seq: Mapping
         cursor = replace(cursor, sending=None)
     cursor = cursor if numbers is None else replace(cursor, next_out_seq=numbers)
     if cursor != stored:
-        write_cursor(file, cursor)
+        write_cursor(file, cursor, checkpoint)
     return cursor
 
 

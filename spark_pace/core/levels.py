@@ -9,7 +9,6 @@ Sources: semantics, section 7.
 from __future__ import annotations
 
 import json
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +37,6 @@ from spark_pace.core.tables import array, concat, numbers
 from spark_pace.errors import StateError
 
 STANDING = ("pending", "carry", "open")  # of matches that wait or are carried, and of open selections
-_CHECKSUM_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Levels:
             store: where the state's large chunks are; None: in the snapshots.
 
         Raises:
-            StateError: the snapshot is damaged, of another format version or of other rules.
+            StateError: a state in it is damaged, of another format version or of other rules.
         """
         self._plan = plan
         kept, awaited = ({}, {}) if snapshot is None else stored_states(snapshot)
@@ -93,8 +91,7 @@ class Levels:
             "levels": [_id(level) for level in self._plan.levels],
             "awaited": [[name, one.known_us, one.waiting.stored()] for name, one in self._awaited.items()],
         }
-        parcel = encode_parcel(header, states)
-        return parcel + zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big")
+        return encode_parcel(header, states)
 
     def stored(self) -> list[str]:
         """The names of what is in the store and the last snapshot needs."""
@@ -229,17 +226,7 @@ def _name(planned: RulePlan) -> str:
 
 
 def stored_states(snapshot: bytes) -> tuple[dict[str, bytes], dict[str, Awaited]]:
-    """The state of each level, by what it reads; and what is known of the matches that wait, by `_name`.
-
-    Of states that an earlier release has written, nothing is known of these.
-
-    Raises:
-        StateError: the snapshot is damaged.
-    """
-    parcel, checksum = snapshot[:-_CHECKSUM_BYTES], snapshot[-_CHECKSUM_BYTES:]
-    if zlib.crc32(parcel).to_bytes(_CHECKSUM_BYTES, "big") != checksum:
-        must, do = "must be as this program wrote it", "Start again with a new checkpoint."
-        raise StateError(f"state of the rules that read matches — {must}; got damaged bytes. {do}")
-    header, states = frames_of(parcel)
-    awaited = {name: Awaited(Waiting.of(times), known) for name, known, times in header.get("awaited", [])}
+    """The state of each level, by what it reads; and what is known of the matches that wait, by `_name`."""
+    header, states = frames_of(snapshot)
+    awaited = {name: Awaited(Waiting.of(times), known) for name, known, times in header["awaited"]}
     return dict(zip(header["levels"], map(bytes, states), strict=True)), awaited

@@ -15,10 +15,10 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spark_pace import ways
 from spark_pace.core.plan.plan import Plan
-from spark_pace.spark.checkpoint.batch_begin import kept_pasts
+from spark_pace.spark.checkpoint.batch_begin import kept_begins
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
-from spark_pace.spark.stages.earlier_records import tell_pasts
+from spark_pace.spark.stages.earlier_batches import tell_earlier
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.operators import operated
 from spark_pace.spark.stages.rows import PART_ROWS
@@ -35,7 +35,12 @@ def match_rows(intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int)
 
 
 def split_rows(
-    intake: DataFrame, plan: Plan, keys: tuple[int, ...], parts: int, chunks: ChunkFiles | None = None
+    intake: DataFrame,
+    plan: Plan,
+    keys: tuple[int, ...],
+    parts: int,
+    chunks: ChunkFiles | None = None,
+    checkpoint_id: str = "",
 ) -> DataFrame:
     """The splitters' output for rows of the intake (`SLOT_ROWS`), distributed for operators (`PART_ROWS`).
 
@@ -47,13 +52,14 @@ def split_rows(
         keys: the group key of each slot.
         parts: the number of tasks for operators.
         chunks: the files for large chunks of the carry; None: all of it is in Spark's state.
+        checkpoint_id: the checkpoint whose states are gone on with; empty: there is no such file of ours.
     """
     # A Python stage directly in front of an exchange fails in Spark (ColumnarBatchRow cannot be cast to
     # UnsafeRow). A projection that cannot be optimised away must stand between them: here the one to the
     # group key.
     key = F.element_at(F.array(*map(F.lit, keys)), F.col("slot") + 1)
     slot_of_key = {key: slot for slot, key in enumerate(keys)}
-    splitter = SplitterHost(plan, slot_of_key, parts, ways.HERE_SECONDS, chunks)
+    splitter = SplitterHost(plan, slot_of_key, parts, ways.HERE_SECONDS, chunks, checkpoint_id)
     slots = intake.select(key.alias("key"), "kind", "body").groupBy("key")
     split = slots.applyInPandasWithState(
         splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
@@ -72,8 +78,8 @@ def _shared_out(rows: DataFrame, parts: int) -> DataFrame:
 
 
 def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:
-    """Start the query on the merger's checkpoint, after telling its tasks about earlier records."""
-    tell_pasts(rows.sparkSession, kept_pasts(merger.checkpoint))
+    """Start the query on the merger's checkpoint, after telling its tasks about earlier batches."""
+    tell_earlier(rows.sparkSession, kept_begins(merger.checkpoint))
     writer = rows.writeStream.queryName(name).foreachBatch(merger)
     writer = writer.option("checkpointLocation", str(merger.checkpoint))
     if trigger == "unfinished":

@@ -10,6 +10,7 @@ from spark_pace.io.files.store_path import AnyPath, StorePath
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files_note import FilesNote, read_note
+from spark_pace.spark.checkpoint.layout import read_layout
 from spark_pace.spark.checkpoint.lock import Holder, holder
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.words import shown_time
@@ -47,9 +48,10 @@ def running(folder: AnyPath) -> Running:
     """The state of the checkpoint in a folder.
 
     Raises:
-        StateError: a file of it is damaged.
+        StateError: a file of it is damaged, or it is of another version.
     """
     checkpoint = Checkpoint(folder)
+    read_layout(checkpoint)  # in another version every other file may differ
     found = holder(checkpoint)
     batch, began = under_way(checkpoint)
     begin = read_begin(checkpoint, checkpoint.next_batch())

@@ -10,6 +10,7 @@ from spark_pace.errors import one_line
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.alert_targets import AlertTarget
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.watching.subject import tables_of
 
 
@@ -50,9 +51,10 @@ def waiting_alerts(spec: JobSpec) -> list[WaitingAlerts]:
         StateError: a cursor is damaged, or a table cannot be read.
     """
     checkpoint = Checkpoint(spec.checkpoint_folder)
+    own_id = id_of(checkpoint)[:8] if spec.alerts else ""
     found = []
     for target in spec.alerts:
-        cursor = read_cursor(checkpoint.alert_cursor(target.name))
+        cursor = read_cursor(checkpoint.alert_cursor(target.name), own_id)
         if cursor is None:
             found.append(WaitingAlerts(target.name, None, None))
         else:

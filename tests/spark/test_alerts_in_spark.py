@@ -19,6 +19,7 @@ from spark_pace.cli.status import status_command
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.watching.subject import Subject
 from tests.spark.jobs import in_core, job, matches, random_events, table, write_files
 from tests.support.alerts import Server, numbers_of
@@ -118,7 +119,8 @@ def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_ma
         server.wait_for(lambda server: len(server.posts) == 3, seconds=300)  # a JVM starts first
         os.killpg(running.pid, signal.SIGKILL)
     before = len(server.posts)
-    cursor = read_cursor(Checkpoint(spec.checkpoint_folder).alert_cursor("pager"))
+    checkpoint = Checkpoint(spec.checkpoint_folder)
+    cursor = read_cursor(checkpoint.alert_cursor("pager"), id_of(checkpoint)[:8])
     assert before == 3 and cursor is not None and cursor.sending is not None
     (counts,) = run_job(spec).alerts
     assert matches(spec) == in_core(spec).matches.to_pylist()

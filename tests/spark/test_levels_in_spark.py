@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,8 +144,10 @@ def test_a_checkpoint_without_its_state_of_matches_is_refused(tmp_path: Path) ->
     run_job(spec)
     state = Path(spec.checkpoint_path, "levels", "2")
     feed(tmp_path, 2, 3)
+    another = "must be as this program wrote it; got another content than 2.json has the checksum of. Restore"
     for damage, message in (
-        (spoil, "must be as this program wrote it; got another content than its checksum is of. Restore"),
+        (lambda path: shutil.copy(path.with_name("1"), path), another),
+        (spoil, another),
         (
             lose,
             "must hold the state that the rules that read matches begin batch 2 with; got no file. Restore",

@@ -29,6 +29,7 @@ MATCHES = pa.schema([
     ("x", pa.int64()), ("y", pa.float64()), ("events", FIXED_COLUMNS["events"]),
 ])  # fmt: skip
 TIME = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+CHECKPOINT = "01234567"  # how alerts say which one their rows are of
 Answer = tuple[int, dict[str, str]] | str
 
 
@@ -184,7 +185,7 @@ def cursor_file(folder: Path, name: str = "pager") -> Path:
 
 def queue_of(folder: Path, numbers: dict[str, int] | None = None) -> Queue:
     tables = DeltaTables(str(folder / "out"), "app")
-    return Queue(tables.place, lambda name: cursor_file(folder, name), "0123456789", numbers or {})
+    return Queue(tables.place, lambda name: cursor_file(folder, name), f"{CHECKPOINT}89", numbers or {})
 
 
 @contextmanager

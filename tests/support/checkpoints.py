@@ -2,8 +2,8 @@
 
 Each is a job that has read the first half of its files, and in which every rule has something open:
 
-- `version_8`: patterns and an operator;
-- `version_8_applications`: folds, rules over rules, panes, and a table that is joined.
+- `version_9`: patterns and an operator;
+- `version_9_applications`: folds, rules over rules, panes, and a table that is joined.
 
 ``python -m tests.support.checkpoints NAME`` makes one by the build at hand.
 """

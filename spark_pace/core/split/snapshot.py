@@ -48,7 +48,7 @@ from spark_pace.core.split.shares import Share, shares_of
 from spark_pace.core.tables import array, compacted, numbers
 from spark_pace.errors import StateError
 
-FORMAT_VERSION = 8  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
+FORMAT_VERSION = 9  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)
 _CHECKSUM_BYTES = 4
 MOST_BYTES = 256 << 20  # one value of 600 MB takes Spark 25 s; above 1 GB it cannot be stored at all
 

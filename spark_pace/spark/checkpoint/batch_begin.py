@@ -27,6 +27,9 @@ class Begin:
         chunks: the names of the chunks in the slots' states.
         reached: the greatest event time of each source, in microseconds since 1970; empty unless an event is
             late because of earlier records of its source.
+        states: the batch that has left the slots their states; -1: none has.
+        levels: the digest of the state of rules over rules; None: there is none.
+        layout: the number of the layout by which the batch before was done.
     """
 
     out_seq: dict[str, int]
@@ -35,6 +38,9 @@ class Begin:
     offsets: str | None = None
     chunks: list[str] = field(default_factory=list)
     reached: dict[str, int] = field(default_factory=dict)
+    states: int = -1
+    levels: str | None = None
+    layout: int = 0
 
     @property
     def past(self) -> Past:
@@ -120,8 +126,8 @@ def read_begin(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     return Begin(**stored)
 
 
-def kept_pasts(checkpoint: Checkpoint) -> dict[int, Past]:
-    """The facts about earlier records, for each batch that may run next, by its number.
+def kept_begins(checkpoint: Checkpoint) -> dict[int, Begin]:
+    """What each batch that may run next begins with, by its number.
 
     Raises:
         StateError: a file is damaged.
@@ -129,4 +135,4 @@ def kept_pasts(checkpoint: Checkpoint) -> dict[int, Past]:
     first = checkpoint.last_begun()
     batch_ids = [batch_id for batch_id in checkpoint.kept_sequences() if batch_id >= first]
     kept = {batch_id: read_begin(checkpoint, batch_id) for batch_id in batch_ids}
-    return {batch_id: begin.past for batch_id, begin in kept.items() if begin is not None}
+    return {batch_id: begin for batch_id, begin in kept.items() if begin is not None}

@@ -26,7 +26,6 @@ class Checkpoint:
       (`spark_pace.spark.sources.input`).
     - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
     - ``metadata``: Spark's name of the query.
-    - ``sources/0/0``: Spark's note of where it began, if the job reads Kafka.
 
     Batch N then writes, in this order:
 
@@ -35,7 +34,10 @@ class Checkpoint:
       (`spark_pace.spark.sources.table_commits`).
     - ``clock.json``: the last tick of the clock, if the job reads Kafka and has one
       (`spark_pace.spark.sources.kafka_clock`).
+    - ``sources/0/0``: Spark's note of where a job that reads Kafka begins, before the first batch.
     - ``offsets/N``: Spark's note of what the batch reads. With it the batch has begun.
+    - ``claims/N``: the same once more (`spark_pace.spark.checkpoint.claims`). In a store it is never written
+      over.
     - ``lookup/N.json``: the versions of side tables for the batch, with copies of their content beside, if
       the job has side tables (`spark_pace.spark.stages.side_table_copies`).
     - ``waiting/``: chunks of the carry that are too large for a state (`spark_pace.spark.checkpoint.chunks`).
@@ -46,8 +48,7 @@ class Checkpoint:
     - the tables, which are outside the checkpoint.
     - ``commits/N``: Spark's note that the batch is done.
 
-    In a store, ``claims/N`` follows ``offsets/N``, and is never written over
-    (`spark_pace.spark.checkpoint.claims`); the manifest is a prefix of parts; and the only lock is ``.lock``
+    In a store, the manifest is a prefix of parts, and the only lock is ``.lock``
     (`spark_pace.spark.checkpoint.lease`).
 
     Beside the batches, ``alerts/NAME.json`` says how far each target of alerts has come
@@ -159,9 +160,7 @@ class Checkpoint:
     def forget_begin(self, batch_id: int) -> None:
         """Remove the files with what a batch began with. It is called long after the batch is done."""
         if batch_id >= 0:
-            paths = [self.sequence(batch_id), self.level_state(batch_id)]
-            if isinstance(self.path, StorePath):  # only there are batches claimed
-                paths.append(self.claim_of(batch_id))
+            paths = [self.sequence(batch_id), self.level_state(batch_id), self.claim_of(batch_id)]
             file_access.remove_all(self.path, paths)
 
     def kept_sequences(self) -> Iterator[int]:
@@ -210,17 +209,24 @@ class Checkpoint:
         return str(batch_id) in file_access.names(self.offsets)
 
     def claim_of(self, batch_id: int) -> AnyPath:
-        """In a store: what a batch reads, as the first job that ran it has noted."""
+        """What a batch reads, as the first job that ran it has noted."""
         return self.path / "claims" / str(batch_id)
 
     def claimed(self) -> list[int]:
-        """In a store: the batches that are claimed, without those that are long done; in any order."""
+        """The batches that are claimed, without those that are long done; in any order."""
         return [int(name) for name in file_access.names(self.claim_of(0).parent) if name.isdigit()]
 
-    def offsets_digest(self, batch_id: int) -> str:
-        """A checksum of Spark's note of what a batch reads; in a store, of the note as it was claimed."""
-        claimed = file_access.read(self.claim_of(batch_id)) if isinstance(self.path, StorePath) else None
-        return digest(self.note_of(batch_id) if claimed is None else claimed)
+    def offsets_digest(self, batch_id: int, note: bytes | None = None) -> str:
+        """A checksum of Spark's note of what a batch reads, and of where the first batch began with Kafka.
+
+        Args:
+            batch_id: the batch.
+            note: the note; None: as it lies here, in a store as it was claimed.
+        """
+        if note is None and isinstance(self.path, StorePath):
+            note = file_access.read(self.claim_of(batch_id))
+        began = None if batch_id else file_access.read(self.path / "sources" / "0" / "0")
+        return digest(self.note_of(batch_id) if note is None else note, digest(began or b""))
 
     def last_offsets(self) -> list[Any]:
         """The offset of each source after the last batch that has begun; empty before the first.

@@ -1,9 +1,10 @@
-"""Fixes, for a checkpoint in a store, what a batch reads, before any task of it runs.
+"""Fixes what a batch reads, before any task of it runs: ``claims/N`` has Spark's note of it once more.
 
-Spark looks whether its note of a batch is there, and then writes it. A job that was paused between the two,
-and has lost its lease meanwhile, writes over the note of the job that went on. So the note is kept once more
-in ``claims/N``, which the store itself lets nobody write over: whoever finds another content there has lost
-the checkpoint, and ends before its tasks begin. At a start Spark's notes are mended by the claims.
+So a note that was changed since then is refused. In a store, Spark looks whether its note of a batch is
+there, and then writes it. A job that was paused between the two, and has lost its lease meanwhile, writes
+over the note of the job that went on. But the store lets nobody write over a claim: whoever finds another
+content there has lost the checkpoint, and ends before its tasks begin. At a start there, Spark's notes are
+mended by the claims.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from spark_pace.io.files.store_path import StorePath
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE, digest
+from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.spark_notes import COMMIT, began_at, offsets_in
 
 
 def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> bytes:
-    """Claim a batch for what this job is about to read in it; on a disk nobody else can have it.
+    """Claim a batch for what this job is about to read in it.
 
     Args:
         checkpoint: the checkpoint.
@@ -35,7 +36,9 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
         SetupError: another job has claimed it, to read something else.
     """
     path = checkpoint.claim_of(batch_id)
-    if not isinstance(path, StorePath):
+    if not isinstance(path, StorePath):  # on a disk nobody else can have it, and a start has compared them
+        if file_access.read(path) is None:
+            file_access.write(path, checkpoint.note_of(batch_id))
         return checkpoint.note_of(batch_id)
     from spark_pace.io.files.objects import OtherObjectError, write_new
 
@@ -84,7 +87,9 @@ def _mend_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
     before = file_access.read(checkpoint.offsets_of(batch_id - 1)) if batch_id else None
     following = read_begin(checkpoint, batch_id + 1)
     known = None if following is None else following.offsets
-    if known not in (None, digest(claimed)) or not _may_replace(claimed, before or noted or b""):
+    if known not in (None, checkpoint.offsets_digest(batch_id, claimed)) or not _may_replace(
+        claimed, before or noted or b""
+    ):
         must, got = "must be the note that Spark had of this batch", "another content"
         raise StateError(f"{checkpoint.claim_of(batch_id)} — {must}; got {got}. {RESTORE}")
     file_access.write(checkpoint.offsets_of(batch_id), claimed)

@@ -4,8 +4,9 @@ They lie on a disk, or in an object store or on HDFS: the two modules in `files`
 file is complete or absent, whenever the process or the machine stops; only `append` may leave a part of what
 it adds on a disk. Locks are elsewhere (`spark_pace.spark.checkpoint.lock` and `lease`).
 
-Small files hold a JSON object with a checksum of itself, because a changed digit would otherwise go
-unnoticed. This module imports little, because Spark's process for sources imports it.
+Small files hold a JSON object with a checksum of it and of their name, because a changed digit, or the file
+of another batch in its place, would otherwise go unnoticed. This module imports little, because Spark's
+process for sources imports it.
 """
 
 from __future__ import annotations
@@ -143,19 +144,29 @@ def remove_all(folder: AnyPath, paths: list[AnyPath]) -> None:
     _side(folder).remove_all(folder, paths)
 
 
-def write_json(path: AnyPath, value: Mapping[str, Any]) -> None:
-    """Write a JSON object with its checksum, as `write` does."""
-    write(path, json.dumps({**value, _CHECKSUM: _checksum(value)}).encode())
+def write_json(path: AnyPath, value: Mapping[str, Any], checkpoint_id: str = "") -> None:
+    """Write a JSON object with its checksum, as `write` does.
+
+    Args:
+        path: the file.
+        value: the object.
+        checkpoint_id: the checkpoint of which the file must be; empty where its content says that.
+    """
+    write(path, json.dumps({**value, _CHECKSUM: _checksum(path, value, checkpoint_id)}).encode())
 
 
 def read_json(
-    path: AnyPath, *, unsigned: Callable[[dict[str, Any]], bool] = lambda stored: False
+    path: AnyPath,
+    checkpoint_id: str = "",
+    *,
+    unsigned: Callable[[dict[str, Any]], bool] = lambda stored: False,
 ) -> dict[str, Any] | None:
     """Read the JSON object in a file; None if there is no such file.
 
     Args:
         path: the file.
-        unsigned: True for an object that may lack the checksum, as in files of the first builds.
+        checkpoint_id: as `write_json` was given it.
+        unsigned: True for an object whose checksum is not looked at, as in files of other versions.
 
     Raises:
         StateError: the file is damaged.
@@ -170,8 +181,8 @@ def read_json(
     if not isinstance(stored, dict):
         raise damaged(path, f"damaged text ({str(stored)[:100]})")
     checksum = stored.pop(_CHECKSUM, None)
-    if checksum != _checksum(stored) and not (checksum is None and unsigned(stored)):
-        raise damaged(path, "another content than its checksum is of")
+    if checksum != _checksum(path, stored, checkpoint_id) and not unsigned(stored):
+        raise damaged(path, "another content than its checksum is of, or the file of another batch or job")
     return stored
 
 
@@ -185,8 +196,8 @@ def digest(content: bytes, before: str = "0") -> str:
     return f"{zlib.crc32(content, int(before, 16)):08x}"
 
 
-def _checksum(value: Mapping[str, Any]) -> str:
-    return digest(json.dumps(value, sort_keys=True).encode())
+def _checksum(path: AnyPath, value: Mapping[str, Any], checkpoint_id: str) -> str:
+    return digest(json.dumps([path.name, checkpoint_id, value], sort_keys=True).encode())
 
 
 def _side(path: AnyPath) -> Any:

@@ -14,15 +14,11 @@ from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
-from spark_pace.spark.checkpoint.spark_notes import is_commit, is_query
+from spark_pace.spark.checkpoint.spark_notes import is_behind, is_commit, is_query
 
 
 def require_whole(
-    checkpoint: Checkpoint,
-    written: Mapping[str, int],
-    tables: Collection[str],
-    *,
-    has_levels: bool = False,
+    checkpoint: Checkpoint, written: Mapping[str, int], tables: Collection[str], layout: int = 0
 ) -> None:
     """Refuse a checkpoint with which a batch could not be finished, or would read another input than before.
 
@@ -30,10 +26,11 @@ def require_whole(
         checkpoint: the checkpoint.
         written: the last batch in each existing table, -1 if it has none.
         tables: the names of all tables.
-        has_levels: True if rules over rules need their state from batches that are done.
+        layout: the number of the checkpoint's layout.
 
     Raises:
-        StateError: a file is missing or damaged, or the checkpoint is older or newer than the tables.
+        StateError: a file is missing, damaged or that of another batch, or the checkpoint is older or newer
+            than the tables.
     """
     begun, done = checkpoint.last_begun(), checkpoint.last_done()
     if begun - done not in (0, 1):
@@ -42,15 +39,16 @@ def require_whole(
         raise StateError(f"{checkpoint} — {must}; got {got}. {RESTORE}")
     _require_tables(checkpoint, written, tables, begun, done)
     if begun > done:
-        _require_offsets(checkpoint, begun)  # this batch may have written to its tables already
+        _require_planned(checkpoint, begun)
+        _require_fitting(checkpoint, begun, layout)  # this batch may have written to its tables already
     _require_note(checkpoint.metadata_file, is_query)
     following = done + 1
     if not following:
         return
     _require_note(checkpoint.commit_of(done), is_commit)
     begin = _begin(checkpoint, following)
-    _require_offsets(checkpoint, done)
-    read_state(checkpoint, following, required=has_levels)
+    _require_fitting(checkpoint, done, layout)
+    read_state(checkpoint, following, begin.levels)
     checkpoint.chunks().require_whole(begin.chunks)
     _require_age(checkpoint, begin.tables, written, begun, done)
 
@@ -84,11 +82,26 @@ def _another_content(path: AnyPath) -> StateError:
     return StateError(f"{path} — must be as Spark wrote it; got another content. {RESTORE}")
 
 
-def _require_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
-    following = read_begin(checkpoint, batch_id + 1)
-    kept = None if following is None else following.offsets
-    if kept not in (None, checkpoint.offsets_digest(batch_id)):
+def _require_planned(checkpoint: Checkpoint, batch_id: int) -> None:
+    """Refuse a batch that would read something else than it has begun with, or nothing new."""
+    claimed, is_new = file_access.read(checkpoint.claim_of(batch_id)), True
+    if batch_id:
+        before, after = map(checkpoint.offsets_after, (batch_id - 1, batch_id))
+        is_new = after != before and is_behind(after, before)
+    if not is_new or claimed not in (None, checkpoint.note_of(batch_id)):
         raise _another_content(checkpoint.offsets_of(batch_id))
+
+
+def _require_fitting(checkpoint: Checkpoint, batch_id: int, layout: int) -> None:
+    """Refuse other offsets than a batch has read, and a layout from before it, if it has said what it had."""
+    following = read_begin(checkpoint, batch_id + 1)
+    if following is None:
+        return
+    if following.offsets not in (None, checkpoint.offsets_digest(batch_id)):
+        raise _another_content(checkpoint.offsets_of(batch_id))
+    if layout < following.layout:
+        got = f"number {layout}, and number {following.layout} in {checkpoint.sequence(batch_id + 1).name}"
+        raise StateError(f"{checkpoint.layout_file} — must be as old as its batches; got {got}. {RESTORE}")
 
 
 def _require_tables(

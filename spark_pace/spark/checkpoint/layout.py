@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ class Layout:
         events: the settings of events that the checkpoint fixes, by name.
         rules: the rules by name.
         planned: the settings with which batches are planned (see `spark_pace.job_file.checkpoint_settings`).
+        number: how many times a layout was written to the checkpoint, up to this one.
     """
 
     slots: int
@@ -57,10 +58,7 @@ class Layout:
     events: dict[str, str]
     rules: dict[str, LaidRule] = field(default_factory=dict)
     planned: dict[str, Any] = field(default_factory=dict)
-
-    def has_levels(self, batch_id: int) -> bool:
-        """True if rules over rules need, in this batch, their state from earlier batches."""
-        return any(not place.slots and place.since < batch_id for place in self.places.values())
+    number: int = 0
 
     @property
     def places(self) -> dict[str, RulePlace]:
@@ -124,9 +122,12 @@ def _require_same(where: str, stored: Mapping[str, object], given: Mapping[str, 
         raise StateError(f"{where} — must be as the checkpoint knows it; got {got}. {do}")
 
 
-def write_layout(checkpoint: Checkpoint, layout: Layout) -> None:
-    """Write the layout to its checkpoint. If this is interrupted, the old layout stays."""
+def write_layout(checkpoint: Checkpoint, layout: Layout) -> Layout:
+    """Write the layout to its checkpoint; return it with its number. If interrupted, the old one stays."""
+    before = read_layout(checkpoint)
+    layout = replace(layout, number=1 if before is None else before.number + 1)
     write_json(checkpoint.layout_file, {"version": FORMAT_VERSION, **asdict(layout)})
+    return layout
 
 
 def read_layout(checkpoint: Checkpoint) -> Layout | None:
@@ -136,7 +137,7 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
         StateError: it is of another version, damaged, or missing where there are batches.
     """
     path = checkpoint.layout_file
-    # another version must be reported before anything else; only today's has a checksum
+    # another version must be reported before anything else
     stored = read_json(path, unsigned=lambda stored: stored.get("version") != FORMAT_VERSION)
     if stored is None and checkpoint.has_batches():
         do = "Restore the whole checkpoint."
@@ -151,6 +152,16 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
         return _layout(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(path, f"damaged text ({error})") from error
+
+
+def id_of(checkpoint: Checkpoint) -> str:
+    """The id of a checkpoint, by its layout, which is read for it; empty before there is one.
+
+    Raises:
+        StateError: as in `read_layout`.
+    """
+    layout = read_layout(checkpoint)
+    return "" if layout is None else layout.app_id
 
 
 def checkpoint_in(place: str | Path) -> Checkpoint | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_pace.core.levels import Levels, stored_states
+from spark_pace.core.levels import Levels
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE, damaged
+from spark_pace.spark.checkpoint.file_access import RESTORE, damaged, digest
 
 
 @dataclass
@@ -27,45 +27,46 @@ class LevelStates:
     checkpoint: Checkpoint
     _running: tuple[int, Levels] | None = None
 
-    def begin(self, batch_id: int) -> Levels:
-        """The state at the beginning of a batch.
+    def begin(self, batch_id: int, known: str | None) -> Levels:
+        """The state at the beginning of a batch; `known` is as in `read_state`.
 
         Raises:
-            StateError: it is missing or damaged.
+            StateError: it is missing, or another one.
         """
         running, self._running = self._running, None  # if the batch fails and runs again, it reads the file
         if running is not None and running[0] == batch_id:
             return running[1]
-        snapshot = None
-        if self.plan.levels:
-            since = min(planned.since for level in self.plan.levels for planned in level.plan.rules)
-            snapshot = read_state(self.checkpoint, batch_id, required=since < batch_id)
+        snapshot = read_state(self.checkpoint, batch_id, known) if self.plan.levels else None
         return Levels(self.plan, snapshot, self.checkpoint.chunks())
 
-    def write(self, batch_id: int, levels: Levels) -> int:
-        """Store the state that a batch begins with, in memory too; return its size in bytes."""
+    def write(self, batch_id: int, levels: Levels) -> tuple[str | None, int]:
+        """Store the state that a batch begins with, in memory too; return `Begin.levels` and its size."""
         self._running = (batch_id, levels)
         if not self.plan.levels:
-            return 0
+            return None, 0
         snapshot = levels.snapshot()
         file_access.write(self.checkpoint.level_state(batch_id), snapshot)
-        return len(snapshot)
+        return digest(snapshot), len(snapshot)
 
 
-def read_state(checkpoint: Checkpoint, batch_id: int, *, required: bool) -> bytes | None:
-    """The stored state that a batch begins with; None if there is no file for it.
+def read_state(checkpoint: Checkpoint, batch_id: int, known: str | None) -> bytes | None:
+    """The stored state that a batch begins with.
+
+    Args:
+        checkpoint: the checkpoint.
+        batch_id: the batch.
+        known: the digest of the state (`Begin.levels`); None: there is none.
 
     Raises:
-        StateError: the file is damaged, or it is required and missing.
+        StateError: the file is missing, or has another content.
     """
+    if known is None:
+        return None
     path = checkpoint.level_state(batch_id)
     content = file_access.read(path)
-    if content is None and required:
+    if content is None:
         must = f"must hold the state that the rules that read matches begin batch {batch_id} with"
         raise StateError(f"{path} — {must}; got no file. {RESTORE}")
-    try:
-        if content is not None:
-            stored_states(content)
-    except StateError as error:
-        raise damaged(path, "another content than its checksum is of") from error
+    if digest(content) != known:
+        raise damaged(path, f"another content than {checkpoint.sequence(batch_id).name} has the checksum of")
     return content

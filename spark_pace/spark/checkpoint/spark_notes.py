@@ -30,6 +30,15 @@ def first_offset_in(note: str) -> Any:
     return json.loads(offset)
 
 
+def is_behind(later: Any, earlier: Any) -> bool:
+    """True if offsets, or parts of them, are nowhere before others of the same sources."""
+    if isinstance(earlier, dict):
+        return all(is_behind(later[name], part) for name, part in earlier.items() if name in later)
+    if isinstance(earlier, list):
+        return len(later) == len(earlier) and all(map(is_behind, later, earlier))
+    return not isinstance(earlier, int) or earlier <= later
+
+
 def began_at(note: bytes) -> float | None:
     """When Spark began a batch, by its note, in seconds since 1970; None if the note does not say it."""
     try:

@@ -15,6 +15,7 @@ from spark_pace.io.event_files import EventsRead
 from spark_pace.io.files.tree import Tree, tree_of
 from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.file_access import read_json, remove, remove_appended
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.file_names import STORE
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read
 from spark_pace.spark.sources.manifest import FINISH, require_ended, require_known
@@ -34,14 +35,14 @@ class DeltaInput(FilesByName):
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse a table that cannot be read, is not the one of before, or has commits that do not append."""
-        read = entries_read(self.checkpoint)
+        read, own_id = entries_read(self.checkpoint), id_of(self.checkpoint)
         log = self._log(spark)
         table_id = log.metadata().table_id
         known = (read_json(self.checkpoint.source_file) or {}).get("table", table_id)
         if known != table_id:
             raise another_table(log, known, table_id)
-        manifest = require_known(self.checkpoint.manifest_file, read)
-        position = read_position(self.checkpoint.log_position_file) if read else None
+        manifest = require_known(self.checkpoint.manifest_file, read, own_id)
+        position = read_position(self.checkpoint.log_position_file, own_id) if read else None
         entries = manifest.entries if read else []
         new = TableCommits(log.folder, table_id, self.source.from_version, entries, position).new()
         if FINISH in manifest.entries:

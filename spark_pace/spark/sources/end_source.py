@@ -33,7 +33,8 @@ class EndSource(DataSource):
     """A source with a row for each tick, and one for the end of the input.
 
     Options: `end` (``true``: the input ends in this run, unless it ended in an earlier one), `clock` (the
-    path of the file that holds the last tick; absent: there is no clock), and those of `begin_options`.
+    path of the file that holds the last tick; absent: there is no clock), `checkpoint_id` (the id of the
+    checkpoint, of which that file is), and those of `begin_options`.
     """
 
     @classmethod
@@ -49,7 +50,7 @@ class EndSource(DataSource):
         """The reader that Spark keeps for the query."""
         clock = self.options.get("clock")
         file = None if clock is None else path_of(clock, self.options.get(CLOCK_STORE, ""))
-        reader = EndReader(self.options.get("end") == "true", file)
+        reader = EndReader(self.options.get("end") == "true", file, self.options.get("checkpoint_id", ""))
         return reader_for(reader, self.options)
 
 
@@ -67,8 +68,9 @@ class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     there is one. So the checkpoint remembers both.
     """
 
-    def __init__(self, end: bool, clock: AnyPath | None) -> None:
+    def __init__(self, end: bool, clock: AnyPath | None, checkpoint_id: str = "") -> None:
         """Give the end in this run if `end`, and each tick that is written to the file `clock`."""
+        self._checkpoint_id = checkpoint_id
         self._end = end
         self._clock = clock
 
@@ -85,7 +87,7 @@ class EndReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The offset after the newest tick, and after the end if the input ends in this run."""
-        noted = None if self._clock is None else read_json(self._clock)
+        noted = None if self._clock is None else read_json(self._clock, self._checkpoint_id)
         tick = {TICK: noted[TICK]} if noted is not None and noted[TICK] > start.get(TICK, _NEVER) else {}
         return {**start, **tick, **({ROWS: 1} if self._end else {})}
 

@@ -41,6 +41,7 @@ from spark_pace.spark.sources.ticks import Ticks
 FILE_NAMES = "spark_pace_files"
 STORE = "store_secret"  # Spark shows no option with such a name
 CHECKPOINT = "checkpoint_secret"  # the store of the checkpoint, if it is in one
+CHECKPOINT_ID = "checkpoint_id"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
 # the same as `ARCHIVES` of `spark_pace.io.text.name_endings`, which takes long to import
 _PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
@@ -81,6 +82,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Options: `root` (a path, or an address of a store), `STORE` (settings of that store), `manifest` (a path),
     `CHECKPOINT` (settings of the store in which that path and `position` lie; empty: on a disk),
+    `CHECKPOINT_ID` (the id of the checkpoint, whose files both are),
     `table` (the id of the Delta table there; absent: a folder of files),
     `position` (the path of the file that says how far its log was read), `from_version` (the first commit to
     read; absent: begin with the table as it is), `tasks` (the most tasks of a batch), `finish` (``true``:
@@ -94,12 +96,13 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         settings = StoreSettings.of_text(options.get(STORE, "[]"))
         self._place = place_of(options["root"], settings)
         secret = options.get(CHECKPOINT, "")
-        self._manifest = Manifest(path_of(options["manifest"], secret))
+        self._checkpoint_id = options.get(CHECKPOINT_ID, "")
+        self._manifest = Manifest(path_of(options["manifest"], secret), self._checkpoint_id)
         first = int(options["from_version"]) if "from_version" in options else None
         self._commits: TableCommits | None = None
         if "table" in options:
             self._position_file = path_of(options["position"], secret)
-            self._position = read_position(self._position_file)
+            self._position = read_position(self._position_file, self._checkpoint_id)
             known = self._manifest.entries
             folder = tree_of(options["root"], settings)
             self._commits = TableCommits(folder, options["table"], first, known, self._position)
@@ -154,7 +157,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         position = self._commits.position(len(self._manifest.entries))
         if position is not None and position != self._position:
             self._position = position
-            write_position(self._position_file, position)
+            write_position(self._position_file, position, self._checkpoint_id)
 
     def _within(self, start: dict[str, int], end: int, max_bytes: int) -> dict[str, int]:
         """The offset after those files up to `end` that weigh at most `max_bytes`; at least one."""

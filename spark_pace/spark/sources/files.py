@@ -13,6 +13,7 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.event_files import EventsRead, read_source_file
 from spark_pace.io.files.place import Place
 from spark_pace.io.files.places import place_of
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.file_names import STORE
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read
 from spark_pace.spark.sources.manifest import require_readable
@@ -33,7 +34,8 @@ class FilesInput(FilesByName):
         """Refuse a place that cannot be listed, a manifest without what was read, files after the end."""
         place = place_of(self.source.path, self.settings(spark))
         place.require()
-        require_readable(self.checkpoint.manifest_file, place, entries_read(self.checkpoint))
+        checkpoint = self.checkpoint
+        require_readable(checkpoint.manifest_file, place, entries_read(checkpoint), id_of(checkpoint))
         return {}
 
     def lacks_files(self, spark: SparkSession) -> bool:

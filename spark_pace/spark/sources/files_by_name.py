@@ -24,7 +24,8 @@ from spark_pace.io.files.store_path import secret_of
 from spark_pace.io.files.store_settings import StoreSettings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import RESTORE
-from spark_pace.spark.sources.file_names import CHECKPOINT, FILE_NAMES, READ_BYTES, FileNames
+from spark_pace.spark.checkpoint.layout import id_of
+from spark_pace.spark.sources.file_names import CHECKPOINT, CHECKPOINT_ID, FILE_NAMES, READ_BYTES, FileNames
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH, tick_of
 from spark_pace.spark.sources.read_limits import begin_options
@@ -79,6 +80,7 @@ class FilesByName(Input):
             "root": self.source.path,
             "manifest": str(self.checkpoint.manifest_file),
             CHECKPOINT: secret_of(self.checkpoint.path),
+            CHECKPOINT_ID: id_of(self.checkpoint),
             "tasks": str(spark.sparkContext.defaultParallelism),
             "finish": str(end).lower(),
             **clock_options(self.clock),

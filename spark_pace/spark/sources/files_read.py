@@ -8,6 +8,7 @@ from spark_pace.core.order.progress import Tick
 from spark_pace.errors import SetupError
 from spark_pace.io.files.store_path import AnyPath
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 
 
@@ -33,7 +34,7 @@ def read_by_batches(path: AnyPath) -> FilesRead:
     checkpoint = Checkpoint(path)
     done = checkpoint.last_done()
     count = sum(offset["entries"] for offset in checkpoint.offsets_after(done)) if done >= 0 else 0
-    entries = Manifest(checkpoint.manifest_file).entries[:count]
+    entries = Manifest(checkpoint.manifest_file, id_of(checkpoint)).entries[:count]
     ticks = [(entry, tick_of(entry)) for entry in entries if entry != FINISH]
     if all(time_us is not None for _, time_us in ticks):
         must, do = "must be of a job that has read a file", "Run the job first, or leave out --as-read."

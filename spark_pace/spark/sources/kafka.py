@@ -25,6 +25,7 @@ from spark_pace.io.event_files import EventsRead
 from spark_pace.io.files.store_path import secret_of
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.file_access import digest, read_json
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.end_source import CLOCK_STORE, END_SOURCE, ROWS, TICK, EndSource
 from spark_pace.spark.sources.input import Input, Look
 from spark_pace.spark.sources.kafka_check import Watch, require_same_ids, topics_of
@@ -117,6 +118,7 @@ class KafkaInput(Input):
         ends = ends.options(**begin_options(partial(self.noted, ROWS), self.available_now))
         if self.clock is not None:
             ends = ends.option("clock", str(self.checkpoint.clock_file))
+            ends = ends.option("checkpoint_id", id_of(self.checkpoint))
             ends = ends.option(CLOCK_STORE, secret_of(self.checkpoint.path))
         ticks = ends.load().select(*(_of_tick(field) for field in records.schema))
         read = partial(_read, self.source.format, plan.schema.own)

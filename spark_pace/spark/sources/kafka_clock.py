@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from spark_pace.errors import one_line
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.file_access import write_json
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.internals import is_gone
 from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka_client import Offsets, client, offsets_noted
@@ -77,7 +78,8 @@ class KafkaClock:
         due_us, ends = self.ticks.due_us(), self.ends()
         while not self.stopped.is_set():
             planned = offsets_noted(self.checkpoint.last_offsets())
-            if all(planned.get(part, 0) >= end for part, end in ends.items()):
-                write_json(self.checkpoint.clock_file, {TICK: due_us})
+            is_planned = all(planned.get(part, 0) >= end for part, end in ends.items())
+            if is_planned and (own_id := id_of(self.checkpoint)):  # a new one gets it with its first query
+                write_json(self.checkpoint.clock_file, {TICK: due_us}, own_id)
                 return
             self.stopped.wait(_POLL_SECONDS)

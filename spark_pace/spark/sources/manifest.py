@@ -2,8 +2,8 @@
 
 It is a file with a line of JSON for each name. Lines are only added, and synced to disk before an offset
 refers to them. An offset is a number of lines, so a batch that runs again reads the same files. A line is
-``["name", "checksum"]``; the checksum covers this name and all before it. Where a job has a clock, its ticks
-stand among the names.
+``["name", "checksum"]``; the checksum covers the checkpoint's id, this name and all before it. Where a job
+has a clock, its ticks stand among the names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def tick_of(entry: str) -> int | None:
 class Manifest:
     """The files seen so far, in the order in which they are read; `FINISH` marks the end of the input."""
 
-    def __init__(self, path: AnyPath) -> None:
+    def __init__(self, path: AnyPath, checkpoint_id: str = "") -> None:
         """Read the manifest at `path`, without a last line that a crash has cut short; write nothing.
 
         Raises:
@@ -40,7 +40,7 @@ class Manifest:
         whole = content[: content.rfind(b"\n") + 1]  # no offset can refer to a line without its end
         self._length, self._is_cut = len(whole), whole != content
         self.entries: list[str] = []
-        self._checksum = "0"
+        self._checksum = digest(checkpoint_id.encode())
         for number, line in enumerate(whole.splitlines(), 1):
             name, self._checksum = _entry(path, number, line, self._checksum)
             self.entries.append(name)
@@ -121,7 +121,7 @@ def _bytes(name: str) -> bytes:
     return f"{name}\n".encode("utf-8", "surrogatepass")
 
 
-def require_readable(path: AnyPath, place: Place, read: int = 0) -> None:
+def require_readable(path: AnyPath, place: Place, read: int = 0, checkpoint_id: str = "") -> None:
     """Refuse a manifest that has lost entries, or is ended although there are new files. Writes nothing.
 
     Files of lost entries would be read again or never; files after the end would be late.
@@ -130,22 +130,23 @@ def require_readable(path: AnyPath, place: Place, read: int = 0) -> None:
         path: the manifest.
         place: where the files are.
         read: the number of entries that the checkpoint's offsets refer to.
+        checkpoint_id: the id of the checkpoint.
 
     Raises:
         StateError: the manifest is refused, or a line of it is damaged.
     """
-    manifest = require_known(path, read)
+    manifest = require_known(path, read, checkpoint_id)
     if FINISH in manifest.entries:
         require_ended(manifest, str(place), place.look(""))
 
 
-def require_known(path: AnyPath, read: int) -> Manifest:
-    """Read the manifest at `path`, which must have at least `read` entries.
+def require_known(path: AnyPath, read: int, checkpoint_id: str) -> Manifest:
+    """Read the manifest at `path` of a checkpoint, which must have at least `read` entries.
 
     Raises:
         StateError: it has fewer, or a line of it is damaged.
     """
-    manifest = Manifest(path)
+    manifest = Manifest(path, checkpoint_id)
     known = len(manifest.entries)
     if known < read:
         raise StateError(f"{path} — must know of {counted(read, 'file')} read; got {known}. {RESTORE}")

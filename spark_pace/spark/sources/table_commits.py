@@ -50,13 +50,13 @@ class LogPosition:
     stamp: Stamp | None
 
 
-def read_position(path: AnyPath) -> LogPosition | None:
+def read_position(path: AnyPath, checkpoint_id: str) -> LogPosition | None:
     """Return the position that a checkpoint has stored; None if it has none.
 
     Raises:
         StateError: the file is damaged.
     """
-    stored = read_json(path)
+    stored = read_json(path, checkpoint_id)
     if stored is None:
         return None
     stamp = stored["stamp"]
@@ -65,9 +65,9 @@ def read_position(path: AnyPath) -> LogPosition | None:
     )
 
 
-def write_position(path: AnyPath, position: LogPosition) -> None:
+def write_position(path: AnyPath, position: LogPosition, checkpoint_id: str) -> None:
     """Store a position. The manifest must have its entries before that."""
-    write_json(path, vars(position))
+    write_json(path, vars(position), checkpoint_id)
 
 
 class TableCommits:

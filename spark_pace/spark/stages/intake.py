@@ -22,7 +22,7 @@ from spark_pace.io.event_files import EventsRead
 from spark_pace.io.files import requests
 from spark_pace.io.files.store_path import AnyPath
 from spark_pace.io.metrics import IGNORED
-from spark_pace.spark.stages.earlier_records import past_of_batch
+from spark_pace.spark.stages.earlier_batches import earlier_than_batch
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
 from spark_pace.spark.stages.side_table_copies import side_tables_of_batch
@@ -71,7 +71,7 @@ def intake_rows(
 
     def rows(batches: Batches) -> Iterator[Row]:
         before = requests.so_far()
-        past = Past() if plan.order.before == "files" else past_of_batch()
+        past = Past() if plan.order.before == "files" else earlier_than_batch().past
         intake = TaskIntake(plan, past, on_bad_record, side_tables_of_batch(side_tables, plan.schema))
         finish = False
         for batch in batches:

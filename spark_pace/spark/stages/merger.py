@@ -46,11 +46,10 @@ from spark_pace.io.metrics import (
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.batch_begin import Begin, Begins
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import digest
 from spark_pace.spark.checkpoint.level_states import LevelStates
 from spark_pace.spark.checkpoint.spark_notes import began_at
 from spark_pace.spark.checkpoint.spark_states import require_states
-from spark_pace.spark.stages.earlier_records import tell_pasts
+from spark_pace.spark.stages.earlier_batches import tell_earlier
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operators import BatchRows
@@ -81,6 +80,7 @@ class MergerHost:
         claim_batch: called before any task of a batch runs; gives Spark's note of what the batch reads, and
             raises if another job runs it. None: the note is read.
         history: writes which rules have begun and ended; None: nobody does.
+        layout: the number of the checkpoint's layout.
         failure: the error that stopped a batch; Spark hands on only its text.
         failed_at: the path of the table that was being written then; None if none was.
         began: when the last batch was handed over, by `time.monotonic`.
@@ -96,6 +96,7 @@ class MergerHost:
     require_held: Callable[[], None] = lambda: None
     side_tables: SideTables | None = None
     history: RuleHistory | None = None
+    layout: int = 0
     claim_batch: Callable[[int], bytes] | None = None
     failure: Exception | None = None
     failed_at: str | None = None
@@ -151,13 +152,13 @@ class MergerHost:
         begin = self._begins.of(batch_id)
         work = [json.loads(body) for body in _bodies(rows, WORK)]
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
-        levels = self._levels.begin(batch_id)
+        levels = self._levels.begin(batch_id, begin.levels)
         merged = self._merged(rows, stats, begin, frontier_us, levels)
         earlier = self._begins.kept(batch_id)  # there if the batch runs again
         kept = self._written(batch_id, begin.out_seq, earlier)
         late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
         self.require_held()  # what is written from here on, another job may have written already
-        level_bytes = self._levels.write(batch_id + 1, levels) if kept is None else 0
+        above = self._levels.write(batch_id + 1, levels) if kept is None else (kept.levels, 0)
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
         # matches last: a selection that fails in one try only is perhaps in two tables, but never in none
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
@@ -167,18 +168,20 @@ class MergerHost:
         chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})
         reached = _of_first_slot(stats).get("reached", begin.reached)
         numbers = merged.next_out_seq if kept is None else kept.out_seq
-        following = Begin(numbers, frontier_us, last_appended, digest(self.note), chunks, reached)
+        read = self.checkpoint.offsets_digest(batch_id, self.note)
+        left = (batch_id if stats else begin.states, above[0], self.layout)
+        following = Begin(numbers, frontier_us, last_appended, read, chunks, reached, *left)
         self.checkpoint.chunks().remove(self._begins.write(batch_id + 1, following))
         require_states(self.checkpoint, batch_id, len(stats))
-        tell_pasts(session, {batch_id + 1: following.past})
+        tell_earlier(session, {batch_id + 1: following})
         self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
         stood = frontier_us == begin.frontier_us
         failed = merged.failed.num_rows
         counted = {"late": late.num_rows, "quarantined": failed, **self._counted(session, work)}
         counted |= {"skipped_offsets": skipped, "lacking": _of_first_slot(stats).get("lacking", {}) | told}
-        above = {**levels.standing, "state_bytes": level_bytes}
+        standing = {**levels.standing, "state_bytes": above[1]}
         matches = {name: number - begin.out_seq.get(name, 0) for name, number in numbers.items()}
-        report = self._report(batch_id, stats, matches, counted, above, stood)
+        report = self._report(batch_id, stats, matches, counted, standing, stood)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         self._append(tables, report, is_redone=earlier is not None)

@@ -55,6 +55,7 @@ class SideTables:
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     joined: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, _Version] = field(default_factory=dict)
+    _written: set[str] = field(default_factory=set)  # the copies that this run has made
 
     def read(self) -> None:
         """Read all tables.
@@ -102,8 +103,10 @@ class SideTables:
             self._refresh(side)
         for version in self._versions.values():
             path = self.checkpoint.side_tables / version.copy
-            if file_access.written_at(path) is None:
+            # one that an earlier run has made need not be as it was
+            if version.copy not in self._written or file_access.written_at(path) is None:
                 file_access.write(path, version.content)
+                self._written.add(version.copy)
         return {name: version.copy for name, version in self._versions.items()}
 
     def _refresh(self, side: SideTable) -> None:

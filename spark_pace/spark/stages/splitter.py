@@ -14,8 +14,11 @@ from spark_pace.core.order.progress import Progress, together
 from spark_pace.core.plan.fold import PythonFold
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.errors import StateError
 from spark_pace.io.files import requests
 from spark_pace.io.metrics import null_in_all
+from spark_pace.spark.checkpoint.file_access import RESTORE
+from spark_pace.spark.stages.earlier_batches import earlier_than_batch
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operators import Handover
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 STATE_SCHEMA = "snapshot binary"
+_NONE = b"none"  # the label of a state that is not there
 
 Frames = Iterator["pd.DataFrame"]
 
@@ -43,6 +47,8 @@ class SplitterHost:
         parts: the number of partitions over which lanes are distributed.
         here_seconds: the most that a slot's lanes may take to be worked off here.
         store: where large chunks of the state are stored; None: in the state itself.
+        checkpoint_id: the checkpoint whose states these are; each says so, and of which slot and batch it is.
+            Empty for the checkpoint of a user's query, which has no note of ours to compare them with.
     """
 
     plan: Plan
@@ -50,6 +56,7 @@ class SplitterHost:
     parts: int
     here_seconds: float
     store: TableStore | None
+    checkpoint_id: str = ""
 
     def stage(self) -> Callable[[tuple[Any, ...], Frames, GroupState], Frames]:
         """The function for `applyInPandasWithState`, from `SLOT_ROWS` of one slot to `PART_ROWS`."""
@@ -65,7 +72,7 @@ class SplitterHost:
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
         ]
-        before = bytes(state.get[0]) if state.exists else None
+        before, label = self._opened(slot, bytes(state.get[0]) if state.exists else None)
         splitter = SlotSplitter(self.plan, slot, before, self.store)
         reports = [json.loads(body) for kind, body in incoming if kind == PROGRESS]
         progress = together(Progress.of(report["progress"]) for report in reports)
@@ -75,7 +82,7 @@ class SplitterHost:
         fold = partial(_process.call, timeout_us=self.plan.operator_timeout_us)
         output = splitter.advance(frames, progress, lanes.take, prices, fold)
         snapshot = splitter.snapshot()
-        state.update((snapshot,))
+        state.update((label + snapshot,))
         stats: dict[str, Any] = {
             **output.stats,
             "slot": slot,
@@ -95,6 +102,25 @@ class SplitterHost:
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
         rows.append((0, STATS, json.dumps(stats).encode()))
         yield pd.DataFrame(rows, columns=["part", "kind", "body"]).astype({"part": "int32"})
+
+    def _opened(self, slot: int, kept: bytes | None) -> tuple[bytes | None, bytes]:
+        """The state that a slot begins with, without its label, and the label for the one that it leaves.
+
+        Raises:
+            StateError: the state is not that of this slot, from the batch that has left the last one.
+        """
+        if not self.checkpoint_id:
+            return kept, b""
+        earlier = earlier_than_batch()
+        label, _, before = (_NONE if kept is None else kept).partition(b"\n")
+        expected = self._label(slot, earlier.states) if earlier.states >= 0 else _NONE
+        if label != expected:
+            must, got = f"must be {expected.decode()}", label[:100].decode(errors="replace")
+            raise StateError(f"state of slot {slot} — {must}; got {got}. {RESTORE}")
+        return before or None, self._label(slot, earlier.batch_id) + b"\n"
+
+    def _label(self, slot: int, batch_id: int) -> bytes:
+        return f"that of slot {slot} behind batch {batch_id} of checkpoint {self.checkpoint_id}".encode()
 
 
 def _asked_by_tasks(reports: list[dict[str, Any]], slot: int) -> int:

@@ -19,6 +19,7 @@ from spark_pace.errors import ConfigError, SetupError
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA
 from spark_pace.io.query import REFUSED, Tables
 from tests.support.alerts import (
+    CHECKPOINT,
     RULES,
     Server,
     alerts_of,
@@ -173,13 +174,13 @@ def test_a_target_that_is_down_keeps_no_other_waiting(
         of_down, of_pager = alerts.counts
     assert (of_down.waiting, of_down.sent, of_pager.waiting, of_pager.sent) == (3, 0, 0, 3)
     assert of_down.is_failing and of_down.failure == "Connection refused"
-    cursor = read_cursor(cursor_file(tmp_path, "down"))
+    cursor = read_cursor(cursor_file(tmp_path, "down"), CHECKPOINT)
     assert cursor is not None and cursor.sending is None
     assert cursor.failure is not None and cursor.failure.text == "Connection refused"
     with running(tmp_path, {**pager(server), "name": "down"}) as alerts:  # it is back, at another address
         sent_by(alerts)
     assert [alert["repeat"] for alert in server.alerts] == [False] * 6
-    cursor = read_cursor(cursor_file(tmp_path, "down"))
+    cursor = read_cursor(cursor_file(tmp_path, "down"), CHECKPOINT)
     assert cursor is not None and cursor.failure is not None and cursor.failure.over
 
 
@@ -191,12 +192,12 @@ def test_after_a_crash_the_piece_that_was_under_way_is_marked_and_no_other(
     with running(tmp_path, pager(server)):
         pass
     tables.append("matches", match_rows(("a", range(10))), 0)
-    cursor = read_cursor(cursor_file(tmp_path))
+    cursor = read_cursor(cursor_file(tmp_path), CHECKPOINT)
     assert cursor is not None and cursor.places["matches"].following == 1
     cursor = cursor.at("matches", Place(1, 2, 0))
     cursor.next_out_seq["a"] = 2
     crashed = type(cursor)(cursor.places, cursor.next_out_seq, Sending("matches", 5))
-    write_cursor(cursor_file(tmp_path), crashed)
+    write_cursor(cursor_file(tmp_path), crashed, CHECKPOINT)
     with running(tmp_path, pager(server, batch=4)) as alerts:
         sent_by(alerts)
     assert [(alert["out_seq"], alert["repeat"]) for alert in server.alerts] == [

@@ -159,17 +159,21 @@ def test_rows_without_numbers_are_sent_again_where_nothing_tells_them(tmp_path: 
 
 
 def test_a_cursor_is_read_as_it_was_written(tmp_path: Path) -> None:
-    assert read_cursor(tmp_path / "c.json") is None
+    assert read_cursor(tmp_path / "c.json", "one") is None
     for cursor in (
         BEGIN,
         replace(BEGIN, sending=Sending("late", 3), failure=Failure("now", "503", over=True)),
     ):
-        write_cursor(tmp_path / "c.json", cursor)
-        assert read_cursor(tmp_path / "c.json") == cursor
-    for text in ("{}", "[", '{"places": {}, "checksum": "0"}'):
+        write_cursor(tmp_path / "c.json", cursor, "one")
+        assert read_cursor(tmp_path / "c.json", "one") == cursor
+    of_others = []
+    for name, checkpoint in (("d.json", "one"), ("c.json", "two")):
+        write_cursor(tmp_path / name, BEGIN, checkpoint)
+        of_others.append((tmp_path / name).read_text())
+    for text in ("{}", "[", '{"places": {}, "checksum": "0"}', *of_others):
         (tmp_path / "c.json").write_text(text)
         with pytest.raises(StateError) as refused:
-            read_cursor(tmp_path / "c.json")
+            read_cursor(tmp_path / "c.json", "one")
         assert str(refused.value) == (
             f"{tmp_path}/c.json — must be as this program wrote it; got another content. "
             "Restore the whole checkpoint, or remove this file: its target then begins as a new one."

@@ -122,10 +122,12 @@ def test_a_table_that_is_made_anew_is_noticed_though_the_commit_that_was_read_la
 
 
 def test_how_far_a_log_was_read_is_kept(tmp_path: Path) -> None:
-    assert read_position(tmp_path / "log.json") is None
+    assert read_position(tmp_path / "log.json", "one") is None
     for position in (LogPosition(2, 3, (7, 8)), LogPosition(0, 4, None)):
-        write_position(tmp_path / "log.json", position)
-        assert read_position(tmp_path / "log.json") == position
+        write_position(tmp_path / "log.json", position, "one")
+        assert read_position(tmp_path / "log.json", "one") == position
+    with pytest.raises(StateError, match=r"log\.json — must .* or the file of another batch or job"):
+        read_position(tmp_path / "log.json", "two")
 
 
 def test_a_line_of_a_commit_ends_with_a_line_feed_only(tmp_path: Path) -> None:

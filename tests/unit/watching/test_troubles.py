@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.layout import Layout, write_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.watching.facts import facts
 from spark_pace.watching.seen import Seen
@@ -36,7 +37,8 @@ def test_a_batch_that_takes_long_and_one_that_was_interrupted_are_told(tmp_path:
     watched = watched_job(tmp_path, 1)
     watched.batch({}, late=0, pending=0, max_time_us=None)
     checkpoint = Checkpoint(watched.spec.checkpoint_folder)
-    checkpoint.offsets.mkdir(parents=True)
+    write_layout(checkpoint, Layout(1, 1, (0,), "id", {}))
+    checkpoint.offsets.mkdir()
     checkpoint.offsets_of(0).touch()
     os.utime(checkpoint.offsets_of(0), (0, 0))  # by an earlier run
     later = datetime.now(timezone.utc) + timedelta(seconds=90)
@@ -98,7 +100,8 @@ def test_a_silence_is_told_without_a_clock_too_unless_a_batch_is_under_way(tmp_p
     watched.batch({}, **quiet, open=0)
     assert told(33) == [f"{silence.replace('00:00:00Z', '00:00:02Z')}."]
     assert facts(Subject(watched.spec.sink_path), Seen(watched.spec.sink_path), SOON)["troubles"] == []
-    checkpoint.offsets.mkdir(parents=True)
+    write_layout(checkpoint, Layout(1, 1, (0,), "id", {}))
+    checkpoint.offsets.mkdir()
     checkpoint.offsets_of(0).touch()
     os.utime(checkpoint.offsets_of(0), (BEGAN.timestamp(), BEGAN.timestamp()))
     assert told(33) == []

@@ -110,7 +110,7 @@ def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.M
     old = SlotSplitter(plan, 0).snapshot()
     monkeypatch.undo()
     with pytest.raises(
-        StateError, match=r"state of slot 0 — must have format version 8; got 0\. Start again"
+        StateError, match=r"state of slot 0 — must have format version 9; got 0\. Start again"
     ):
         SlotSplitter(plan, 0, old)
 

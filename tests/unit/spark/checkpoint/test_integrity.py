@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -18,14 +19,17 @@ from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.claims import claim
 from spark_pace.spark.checkpoint.integrity import _begin, require_whole
+from spark_pace.spark.checkpoint.spark_notes import is_behind
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Checkpoint:
     for name, numbers in (("offsets", begun), ("commits", done), ("sequence", ())):
         (folder / name).mkdir()
         for number in numbers:
-            (folder / name / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+            note = 'v1\n{"nextBatchWatermarkMs":0}'
+            (folder / name / str(number)).write_text(f"{note}\n{number}" if name == "offsets" else note)
     last = dict.fromkeys(TABLES, following - 1) | {"late": 3}
     made = Checkpoint(folder)
     write_begin(made, following, Begin({"rule": 17}, 1_000_000, last, made.offsets_digest(following - 1)))
@@ -101,11 +105,79 @@ def test_offsets_of_an_unfinished_batch_with_one_other_digit_are_refused(tmp_pat
         write_begin(whole, 1, Begin({}, 0, offsets=whole.offsets_digest(0)))
     tables = written(begun) | {"late": begun}
     require_whole(whole, tables, TABLES)
-    whole.offsets_of(begun).write_text("v1")
+    whole.offsets_of(begun).write_text(whole.offsets_of(begun).read_text()[:-1] + "7")
     with pytest.raises(
         StateError, match=rf"offsets/{begun} — must be as Spark wrote it; got another content"
     ):
         require_whole(whole, tables, TABLES)
+
+
+@pytest.mark.parametrize("number", [7, 6])
+def test_offsets_that_read_nothing_new_are_refused(tmp_path: Path, number: int) -> None:
+    """Before the batch has come to its tables nothing says yet what it has read."""
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 8), 8)
+    require_whole(whole, written(7), TABLES)
+    whole.offsets_of(8).write_text(whole.note_of(number).decode())
+    with pytest.raises(StateError, match=r"offsets/8 — must be as Spark wrote it; got another content"):
+        require_whole(whole, written(7), TABLES)
+
+
+def test_offsets_are_those_that_the_tasks_of_a_batch_have_begun_with(tmp_path: Path) -> None:
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 8), 8)
+    assert claim(whole, 8, lambda _: None) == claim(whole, 8, lambda _: None) == whole.note_of(8)
+    require_whole(whole, written(7), TABLES)
+    whole.offsets_of(8).write_text(whole.note_of(8).decode() + "0")
+    with pytest.raises(StateError, match=r"offsets/8 — must be as Spark wrote it; got another content"):
+        require_whole(whole, written(7), TABLES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([{"t": {"0": 5, "1": 7}}, {"rows": 0}], [{"t": {"0": 5, "1": 8, "2": 0}}, {"rows": 0}], True),
+        ([{"t": {"0": 5, "1": 7}}, {"rows": 0}], [{"t": {"0": 4, "1": 8}}, {"rows": 0}], False),
+        ([{"t": {"0": 5}}, {"rows": 0, "tick_us": 9}], [{"t": {"0": 5}}, {"rows": 0, "tick_us": 8}], False),
+        ([{"entries": 3, "bytes": 10}], [{"entries": 4}], True),  # without admission from now on
+        ([{"entries": 3}], [{"entries": 3}, {"rows": 0}], False),
+    ],
+)
+def test_offsets_go_on_where_no_number_is_less(before: list[Any], after: list[Any], expected: bool) -> None:
+    assert is_behind(after, before) == expected
+
+
+def test_where_a_job_began_with_kafka_is_known_once_its_first_batch_comes_to_its_tables(
+    tmp_path: Path,
+) -> None:
+    began = tmp_path / "sources" / "0" / "0"
+    began.parent.mkdir(parents=True)
+    began.write_text('v1\n{"t":{"0":5}}')
+    whole = checkpoint(tmp_path, [0], [], 1)
+    require_whole(whole, written(0) | {"late": -1}, TABLES)
+    began.write_text('v1\n{"t":{"0":6}}')
+    with pytest.raises(StateError, match=r"offsets/0 — must be as Spark wrote it; got another content"):
+        require_whole(whole, written(0) | {"late": -1}, TABLES)
+
+
+def test_a_layout_from_before_a_batch_is_refused(tmp_path: Path) -> None:
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
+    begin = read_begin(whole, 9)
+    assert begin is not None
+    write_begin(whole, 9, replace(begin, layout=3))
+    require_whole(whole, written(8), TABLES, 3)
+    require_whole(whole, written(8), TABLES, 4)  # other rules, from the next batch on
+    with pytest.raises(
+        StateError,
+        match=r"layout\.json — must be as old as its batches; got number 2, and number 3 in 9\.json",
+    ):
+        require_whole(whole, written(8), TABLES, 2)
+
+
+def test_what_another_batch_begins_with_is_refused(tmp_path: Path) -> None:
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
+    write_begin(whole, 8, Begin({"rule": 16}, 900_000))
+    shutil.copy(whole.sequence(8), whole.sequence(9))
+    with pytest.raises(StateError, match=r"sequence/9\.json — must .*, or the file of another batch or job"):
+        require_whole(whole, written(8), TABLES)
 
 
 def test_offsets_with_one_other_digit_are_refused(tmp_path: Path) -> None:

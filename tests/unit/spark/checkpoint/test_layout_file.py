@@ -64,7 +64,7 @@ def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "layout.json"
     write_json(path, (read_json(path) or {}) | {"version": 99})
     with pytest.raises(
-        StateError, match=r"must have format version 8; got 99\. Go on with the release that made it"
+        StateError, match=r"must have format version 9; got 99\. Go on with the release that made it"
     ):
         read_layout(Checkpoint(tmp_path))
 
@@ -77,7 +77,7 @@ def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
         StateError,
         match=(
             r"layout\.json — must be as this program wrote it; "
-            r"got another content than its checksum is of\. Restore"
+            r"got another content than its checksum is of, or the file of another batch or job\. Restore"
         ),
     ):
         read_layout(Checkpoint(tmp_path))

@@ -153,7 +153,7 @@ class Left:
         """
         change = change_of(self.kept, read_layout(self.kept) or EMPTY, rules, reset)
         for steps, (layout, unfinished) in enumerate(change.layouts({"delay_us": delay_us})):
-            write_layout(self.kept, layout)
+            layout = write_layout(self.kept, layout)
             if steps == stops_after:
                 return
             self.ran.append((sorted(layout.rules), unfinished))

@@ -85,6 +85,14 @@ def test_a_manifest_with_one_other_digit_is_refused(root: Path, line: int) -> No
             Manifest(path)
 
 
+def test_a_manifest_of_another_checkpoint_is_refused(root: Path) -> None:
+    path = root.parent / "manifest"
+    Manifest(path, "one").scan(Folder(root))
+    assert Manifest(path, "one").entries == ["a", "b", "sub/c"]
+    with pytest.raises(StateError, match=r"manifest:1 — must have the checksum of the names up to it; got"):
+        Manifest(path, "two")
+
+
 def test_a_line_without_a_checksum_is_refused(root: Path) -> None:
     path = root.parent / "manifest"
     path.write_text('"a"\n')
