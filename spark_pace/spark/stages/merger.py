@@ -156,7 +156,8 @@ class MergerHost:
         merged = self._merged(rows, stats, begin, frontier_us, levels)
         earlier = self._begins.kept(batch_id)  # there if the batch runs again
         kept = self._written(batch_id, begin.out_seq, earlier)
-        late = self._late(session, rows, _of_first_slot(stats).get("late_files", []))
+        first = _of_first_slot(stats)
+        late = self._late(session, rows, first.get("late_files", []))
         self.require_held()  # what is written from here on, another job may have written already
         above = self._levels.write(batch_id + 1, levels) if kept is None else (kept.levels, 0)
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
@@ -166,9 +167,8 @@ class MergerHost:
         last_appended = self._last_appended(batch_id, begin.tables if earlier is None else {}, tables)
         of_slots = {name for slot in stats for name in slot["chunks"]} if stats else begin.chunks
         chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})
-        reached = _of_first_slot(stats).get("reached", begin.reached)
         numbers = merged.next_out_seq if kept is None else kept.out_seq
-        read = self.checkpoint.offsets_digest(batch_id, self.note)
+        read, reached = self.checkpoint.offsets_digest(batch_id, self.note), first.get("reached", begin.reached)
         left = (batch_id if stats else begin.states, above[0], self.layout)
         following = Begin(numbers, frontier_us, last_appended, read, chunks, reached, *left)
         self.checkpoint.chunks().remove(self._begins.write(batch_id + 1, following))
@@ -176,9 +176,8 @@ class MergerHost:
         tell_earlier(session, {batch_id + 1: following})
         self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
         stood = frontier_us == begin.frontier_us
-        failed = merged.failed.num_rows
-        counted = {"late": late.num_rows, "quarantined": failed, **self._counted(session, work)}
-        counted |= {"skipped_offsets": skipped, "lacking": _of_first_slot(stats).get("lacking", {}) | told}
+        counted = {"late": late.num_rows, "quarantined": merged.failed.num_rows, "skipped_offsets": skipped}
+        counted |= {**self._counted(session, work), "lacking": first.get("lacking", {}) | told}
         standing = {**levels.standing, "state_bytes": above[1]}
         matches = {name: number - begin.out_seq.get(name, 0) for name, number in numbers.items()}
         report = self._report(batch_id, stats, matches, counted, standing, stood)
