@@ -37,9 +37,10 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
     """
     path = checkpoint.claim_of(batch_id)
     if not isinstance(path, StorePath):  # on a disk nobody else can have it, and a start has compared them
-        if file_access.read(path) is None:
-            file_access.write(path, checkpoint.note_of(batch_id))
-        return checkpoint.note_of(batch_id)
+        noted = checkpoint.note_of(batch_id)
+        if file_access.read(path) != noted:  # a machine that stops may lose a note and keep its claim
+            file_access.write(path, noted)
+        return noted
     from spark_pace.io.files.objects import OtherObjectError, write_new
 
     note = planned(batch_id)

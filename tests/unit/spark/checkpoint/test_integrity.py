@@ -131,6 +131,15 @@ def test_offsets_are_those_that_the_tasks_of_a_batch_have_begun_with(tmp_path: P
         require_whole(whole, written(7), TABLES)
 
 
+def test_the_claim_of_a_batch_whose_note_was_lost_keeps_no_later_start_out(tmp_path: Path) -> None:
+    """A machine that stops may lose Spark's note, which is not synced, and keep the claim."""
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 8), 8)
+    claim(whole, 8, lambda _: None)
+    whole.offsets_of(8).write_text(whole.note_of(8).decode() + "0")  # as the batch was planned anew
+    assert claim(whole, 8, lambda _: None) == whole.note_of(8)
+    require_whole(whole, written(7), TABLES)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
