@@ -4,9 +4,12 @@
 """
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 
@@ -55,7 +58,22 @@ def version() -> str:
     return found.group(1)
 
 
+class BuildWithMachineCode(build_py):
+    """A build of the package with the machine code of its searches, if what makes that is installed here."""
+
+    def run(self) -> None:
+        """Build; code that this checkout has made already is taken as it is."""
+        super().run()
+        if self.editable_mode:
+            return
+        into = Path(self.build_lib, "spark_pace", "machine_code", "shipped").resolve()
+        command = [sys.executable, "-m", "spark_pace.cli.kernels", "--into", str(into)]
+        if subprocess.run(command, cwd=HERE, check=False).returncode:
+            self.warn("the package is built without machine code: each machine makes it at the first use")
+
+
 setup(
+    cmdclass={"build_py": BuildWithMachineCode},
     name="spark-pace",
     version=version(),
     description=(

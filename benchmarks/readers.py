@@ -17,7 +17,7 @@ from benchmarks.rows import Row, Sizes, processor, ratio_in_turns, require
 from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.text import compiled_reader as kept
+from spark_pace.io.text.compiled_reader import compiled_reader
 from spark_pace.io.text.lines import CHUNK_BYTES, parse_lines
 from spark_pace.io.text.parsers import JsonParser
 
@@ -29,8 +29,7 @@ LETTERS = 10
 
 def measure(sizes: Sizes) -> Iterator[Row]:
     """Each form of events; of any size of streams, for these bytes stay the same."""
-    if kept.kept_code() is None:
-        kept.compiled_code()
+    compiled_reader().load(is_made_now=True)
     for form, (schema, lines) in forms().items():
         theirs, ours = seconds_of(form, schema, lines)
         floor, speed = (EVENTS / statistics.median(seconds) for seconds in (theirs, ours))

@@ -1,18 +1,18 @@
 """Compiles searches, folds and the reader of JSON, so that no job must: ``python -m spark_pace.cli.kernels``.
 
-`make setup` runs it. The compiled code is kept in the folder that `NUMBA_CACHE_DIR` names, in the package's
-`__pycache__`, or in the user's cache directory: in the first of them that can be written to.
+`make setup` runs it, and so does a build of the package, for all machines that a wheel brings the code for.
+`spark_pace.machine_code.code_files` says where the code is kept.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pyarrow as pa
@@ -21,18 +21,20 @@ from spark_pace import Rule, load_rules, replay, ways
 from spark_pace.core.match.compiled import conjunctions, sequences, sets, state_machine
 from spark_pace.core.match.row_patterns import compiled as row_patterns
 from spark_pace.core.match.row_patterns import tested_search
-from spark_pace.io.text import compiled_reader
-from spark_pace.machine_code.code_files import kept_code
-from spark_pace.machine_code.kernel import Kernel
+from spark_pace.io.text.scan import NOTHING, scan
+from spark_pace.machine_code.code_files import keep, kept_code, write
+from spark_pace.machine_code.kernel import Kernel, Layouts
+from spark_pace.machine_code.memory import SHIPPED, Target, here
 from spark_pace.rules.row_patterns.file_query import file_query
 from spark_pace.rules.row_patterns.words import read_query
 
-KERNELS = tuple(
+SEARCHES = tuple(
     one
-    for module in (conjunctions, sequences, sets, state_machine, row_patterns, tested_search)
+    for module in (sequences, conjunctions, sets, state_machine, row_patterns, tested_search)
     for one in vars(module).values()
     if isinstance(one, Kernel)
 )
+KERNELS = (*SEARCHES, scan)
 
 # together these rules use all compiled searches, with the same argument types as all other rules
 _RULES = """
@@ -81,26 +83,17 @@ _QUERY = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES MATCH_NUMBER() AS
 _CONDITIONS = ("", " DEFINE B AS x > AVG(A.x)")  # known of each row before; and read from the match so far
 
 
-def compile_searches() -> None:
-    """Compile the searches and the reader of JSON, or load what is kept, by running rules on three events."""
-    _compile_sequences()
-    _compile_others()
+def use_all() -> None:
+    """Use all searches and the reader of JSON: rules run on three events."""
+    replay(_rules(), _events())
+    match_row_patterns(_events())
+    scan.is_ready(NOTHING, is_made_now=ways.FEW_NUMBERS < 0)
 
 
-def _compile_sequences() -> None:
-    _run([rule for rule in _rules() if _is_sequence(rule)])
-
-
-def _compile_others() -> None:
-    _run([rule for rule in _rules() if not _is_sequence(rule)])
+def match_row_patterns(events: pa.Table) -> None:
+    """Use all searches for row patterns."""
     for define in _CONDITIONS:
-        file_query(read_query(_QUERY.format(define), "query", "spark")).answer(_events(), 10)
-    with suppress(Exception):  # it is tried again, and told, by `failures`
-        compiled_reader.kept_code() or compiled_reader.compiled_code()
-
-
-def _is_sequence(rule: Rule) -> bool:
-    return rule.pattern is not None and rule.pattern.order != "conjunction"
+        file_query(read_query(_QUERY.format(define), "query", "spark")).answer(events, 1_000)
 
 
 def _rules() -> Sequence[Rule]:
@@ -115,49 +108,68 @@ def _events() -> pa.Table:
     return pa.table({"t": seconds, "kind": ["a", "b", "c"], "x": [0, 1, 2]})
 
 
-def _run(rules: Sequence[Rule]) -> None:
-    ways.FEW_NUMBERS = -1
-    replay(rules, _events())
+def all_codes(targets: Sequence[Target]) -> dict[str, bytes]:
+    """All compiled code for some machines, by name; what is not kept yet is made.
+
+    Raises:
+        Exception: whatever numba raises, or that it is not there.
+    """
+    use_all()
+    asked = [(number, one) for number, kernel in enumerate(KERNELS) for one in kernel.layouts]
+    names = [KERNELS[number].name(one, target) for number, one in asked for target in targets]
+    if all(map(kept_code, names)):
+        return _codes(asked, targets)
+    of_sequences = {n for n, one in enumerate(KERNELS) if one.function.__module__ == sequences.__name__}
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:  # sequences take half of the time
+        halves = [[one for one in asked if (one[0] in of_sequences) == half] for half in (True, False)]
+        made = list(pool.map(_codes, halves, [targets] * 2))
+    return made[0] | made[1]
 
 
-def failures() -> Iterator[str]:
-    """What kept searches, or the reader of JSON, from being compiled or loaded, if anything did."""
-    for one in KERNELS:
-        if one.failure is not None:
-            yield _told(one.function.__name__, one.failure)
-    try:
-        compiled_reader.kept_code() or compiled_reader.compiled_code()
-    except Exception as error:  # whatever numba raises
-        yield _told("the reader of JSON", error)
-
-
-def _are_kept() -> bool:
-    names = [*(name for one in KERNELS for name in one.names), compiled_reader.name()]
-    return all(map(kept_code, names))
-
-
-def _told(name: str, failure: Exception) -> str:
-    first_line = next(filter(None, str(failure).splitlines()), "")
-    return f"{name}: {type(failure).__name__}: {first_line}"
+def _codes(asked: Sequence[tuple[int, Layouts]], targets: Sequence[Target]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for number, layouts in asked:
+        found |= KERNELS[number].codes(layouts, targets)
+    return found
 
 
 @click.command()
-def main() -> None:
+@click.option("--into", type=click.Path(path_type=Path), help="A folder for what a wheel brings.")
+def main(into: Path | None) -> None:
     """Compile and keep the searches and the reader of JSON; exit with 1 if that cannot be."""
-    if not _are_kept():
-        with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-            pool.submit(_compile_sequences)
-            pool.submit(_compile_others)
-    compile_searches()  # it loads what these processes have kept
-    if failed := next(failures(), None):
+    try:
+        codes = all_codes(SHIPPED if into else tuple(dict.fromkeys((here(), *SHIPPED))))
+        if into:
+            for name, code in codes.items():
+                write(into / name, name, code)
+        elif not all(kept_code(name) or keep(name, code) for name, code in codes.items()):
+            must, do = "must be kept for quick starts", "Name a folder that can be written to by"
+            _fail(f"{must}; got no place for it. {do} NUMBA_CACHE_DIR.")
+        else:
+            _load()
+    except Exception as error:  # whatever numba raises
         must, do = "searches and the reader of JSON must be compiled", "Jobs run without, but slower."
-        print(f"compiled code — {must}; got {failed}. {do}", file=sys.stderr)
-        sys.exit(1)
-    if not _are_kept():
-        must, do = "must be kept for quick starts", "Name a folder that can be written to by NUMBA_CACHE_DIR."
-        print(f"compiled code — {must}; got no place for it. {do}", file=sys.stderr)
-        sys.exit(1)
-    print(f"{len(KERNELS)} searches and the reader of JSON are compiled")
+        first_line = next(filter(None, str(error).splitlines()), "")
+        _fail(f"{must}; got {type(error).__name__}: {first_line}. {do}")
+    print(f"{len(SEARCHES)} searches and the reader of JSON are compiled")
+
+
+def _load() -> None:
+    """Load all that is kept now.
+
+    Raises:
+        Exception: that cannot be.
+    """
+    ways.FEW_NUMBERS = -1
+    use_all()
+    for one in KERNELS:
+        if one.failure is not None:
+            raise one.failure
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"compiled code — {message}", file=sys.stderr)
+    sys.exit(1)
 
 
 if __name__ == "__main__":

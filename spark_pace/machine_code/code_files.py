@@ -1,78 +1,109 @@
 """The files that keep machine code.
 
-They are in the first of these folders that can be written to: the one that `NUMBA_CACHE_DIR` names,
-`__pycache__` beside this module, the user's cache directory. The name of a file has a digest of what its code
-is made of, of what makes it, and of the processor that it is made for. So files of several versions can
-share a folder, and none is ever removed.
+What is made is kept in the first of these folders that can be written to: the one that `NUMBA_CACHE_DIR`
+names, `shipped` beside this module, the user's cache directory. A wheel brings `shipped`, with code for the
+machines that `spark_pace.machine_code.memory` names. The name of a file has a digest of what its code is made
+of and of what makes it. So files of several versions can share a folder, and none is ever removed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from pkgutil import get_data
 from tempfile import NamedTemporaryFile
 
-_MAKERS = ("compiler", "layout", "memory")  # the modules that decide what machine code is like
+_MAKERS = ("compiler", "given", "linking", "layout", "memory")  # they decide what machine code is like
+# read from an archive as well, and now: later there might be those of another version
+_MADE_BY = [get_data(__package__, f"{module}.py") for module in _MAKERS]
 _DIGEST_BYTES = 32
-_READABLE = 0o644  # others run what one user has set up
+_SHIPPED = "shipped"
+_READABLE = 0o644  # others run what root has set up
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)  # for a writer, where there is a pipe in place of a file
 
 
 def kept_code(name: str) -> bytes | None:
-    """The machine code that is kept under a name; None if there is none."""
+    """The machine code that is kept, or was shipped, under a name; None if there is none."""
     for path in _places(name):
         with suppress(OSError):
-            kept = path.read_bytes()
-            checksum, code = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
-            if hashlib.sha256(code).digest() == checksum:
+            if (code := _whole(name, _read(path))) is not None:
                 return code
+    if not os.path.exists(__file__):  # the package is in an archive, and this is a part of it
+        with suppress(OSError):
+            return _whole(name, get_data(__package__, f"{_SHIPPED}/{name}") or b"")
     return None
 
 
-def made_code(name: str, make: Callable[[], bytes]) -> bytes:
-    """Machine code, made now and kept under a name if there is a place for it."""
-    code = make()
+def keep(name: str, code: bytes) -> bool:
+    """Keep machine code under a name; False if there is no place for it."""
     for path in _places(name):
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-                try:
-                    file.write(hashlib.sha256(code).digest() + code)
-                    file.close()
-                    os.chmod(file.name, _READABLE)
-                    os.replace(file.name, path)
-                except BaseException:
-                    os.unlink(file.name)
-                    raise
-            break
-    return code
+            write(path, name, code)
+            return True
+    return False
+
+
+def write(path: Path, name: str, code: bytes) -> None:
+    """Write machine code to a file; others never see a part of it.
+
+    Raises:
+        OSError: that cannot be done.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+        try:
+            file.write(_checksum(name, code) + code)
+            file.close()
+            os.chmod(file.name, _READABLE)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 def digest(told: object) -> str:
-    """A text that differs where code must: by what is told of the code, what makes it, and the processor."""
-    return hashlib.sha256(repr((told, _here())).encode()).hexdigest()[:_DIGEST_BYTES]
+    """A text that differs where code must: by what is told of the code, and what makes it."""
+    return hashlib.sha256(repr((told, _MADE_BY)).encode()).hexdigest()[:_DIGEST_BYTES]
 
 
-@cache
-def _here() -> tuple[object, ...]:
-    """The versions and sources of what makes machine code, and the processor of this machine."""
-    from llvmlite import binding as llvm
+def _whole(name: str, kept: bytes) -> bytes | None:
+    checksum, code = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
+    return code if checksum == _checksum(name, code) else None
 
-    versions = (version("numba"), version("llvmlite"))
-    sources = [get_data(__package__, f"{module}.py") for module in _MAKERS]  # from an archive as well
-    features = llvm.get_host_cpu_features().flatten()
-    return versions, sources, llvm.get_default_triple(), llvm.get_host_cpu_name(), features
+
+def _checksum(name: str, code: bytes) -> bytes:
+    """A checksum that does not fit under another name."""
+    return hashlib.sha256(name.encode() + code).digest()
+
+
+def _read(path: Path) -> bytes:
+    """What is in a file, if this process may run it: nobody else but root, and its package's owner, wrote it.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _WITHOUT_WAITING)) as file:
+        found = os.fstat(file.fileno())
+        is_ours = found.st_uid in _trusted() and not found.st_mode & stat.S_IWOTH
+        return file.read() if is_ours and stat.S_ISREG(found.st_mode) else b""
+
+
+def _trusted() -> set[int]:
+    """The users whose machine code is run: their Python is as well."""
+    users = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
+    with suppress(OSError):  # the package is in an archive
+        users.add(os.stat(__file__).st_uid)
+    return users
 
 
 def _places(name: str) -> Iterator[Path]:
     if folder := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(folder, name)
-    yield Path(__file__).parent / "__pycache__" / name
+    yield Path(__file__).parent / _SHIPPED / name
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if os.path.isabs(caches):  # not for a user without a home
         yield Path(caches, "spark_pace", name)

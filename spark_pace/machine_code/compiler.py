@@ -3,51 +3,76 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from spark_pace.machine_code.dependencies import MARK, parts_of
-from spark_pace.machine_code.memory import ENTRY, OPTIMISE, machine
+from spark_pace.machine_code.layout import Layout
+from spark_pace.machine_code.memory import ENTRY, OPTIMISE, Target, machine
 
 # no counts of who refers to an array; a division by zero gives infinity or NaN, it raises nothing
 _OPTIONS = {"_nrt": False, "error_model": "numpy"}
 
 
-def machine_code(function: Any, arguments: tuple[Any, ...]) -> bytes:
-    """The machine code of a function for arguments of these types, as an object file."""
+def machine_code(function: Any, layouts: Sequence[Layout], targets: Sequence[Target]) -> list[bytes]:
+    """The machine code of a function for arguments laid out so, as an object file for each target.
+
+    It is optimised for the first target. The others get what came of that, so they give the same results.
+    """
+    try:
+        module = _module(function, layouts, _collecting())
+    except Exception:  # numba's inside is not as it was: by its public way it takes three times as long
+        module = _module(function, layouts, nullcontext())
+    outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    assert not outside, outside  # loading code that is not whole would end the process
+    _optimise(module, machine(targets[0]), {one.__name__: getattr(one, MARK) for one in parts_of(function)})
+    return [_object(module, target) for target in targets]
+
+
+def _collecting() -> AbstractContextManager[None]:
+    found: AbstractContextManager[None] = import_module(f"{__package__}.linking").only_collected()
+    return found
+
+
+def _module(function: Any, layouts: Sequence[Layout], compiling: AbstractContextManager[None]) -> Any:
+    """LLVM's module of a function and all that it calls; `ENTRY` unpacks words and calls it."""
     from llvmlite import binding as llvm
 
     numba: Any = import_module("numba")
-    parts = parts_of(function)
-    for one in parts:
+    for one in parts_of(function):
         _register(one)
-    unpacked = _unpacking(_kind(arguments))
+    unpacked = import_module(f"{__package__}.given").unpacking(layouts)
 
     def entry(words: Any) -> None:
         function(*unpacked(words))
 
     signature = numba.types.void(numba.types.CPointer(numba.types.int64))
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = numba.njit(signature, **wrappers, **_OPTIONS)(entry).overloads[signature.args]
-    module = llvm.parse_assembly(made.library.get_llvm_str())
+    with compiling:
+        made = numba.njit(signature, **wrappers, **_OPTIONS)(entry).overloads[signature.args]
+        library = made.library
+        whole = hasattr(library, "whole")
+        module = library.whole() if whole else llvm.parse_assembly(library.get_llvm_str())
     module.get_function(made.fndesc.llvm_func_name).name = ENTRY
-    outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
-    assert not outside, outside  # loading code that is not whole would end the process
-    target = machine()
-    _optimise(module, target, {one.__name__: getattr(one, MARK) for one in parts})
-    code: bytes = target.emit_object(module)
+    module.verify()
+    return module
+
+
+def _object(module: Any, target: Target) -> bytes:
+    emitter = machine(target)
+    module.triple, module.data_layout = target.triple, str(emitter.target_data)
+    code: bytes = emitter.emit_object(module)
     return code
 
 
 def _optimise(module: Any, target: Any, marks: dict[str, str]) -> None:
     """Optimise a module as one piece: nothing calls its functions from outside but `ENTRY`.
 
-    numba optimises each function for itself, and hands tuples over word by word at each call. Functions that
-    are marked as "inlined" are put in place of each call here; numba itself would do so again and again. Some
-    of them are gone, because numba has put them in place of their calls already.
+    Functions that are marked as "inlined" are put in place of each call. Some of them are gone, where numba
+    has put them in place of their calls already.
 
     Args:
         module: the module.
@@ -60,8 +85,8 @@ def _optimise(module: Any, target: Any, marks: dict[str, str]) -> None:
     functions = [one for one in module.functions if not one.is_declaration and one.name != ENTRY]
     found = [(one, match[1]) for one in functions if (match := names.search(one.name)) is not None]
     assert found or not functions, "numba must write names as it did"
-    for function in functions:
-        function.linkage = "internal"
+    for one in (*functions, *(one for one in module.global_variables if not one.is_declaration)):
+        one.linkage = "internal"
     for function, name in found:
         if marks[name] == "inlined":
             function.add_function_attribute("alwaysinline")
@@ -75,55 +100,3 @@ def _register(function: Any) -> None:
     from numba.extending import register_jitable
 
     register_jitable(**_OPTIONS)(function)
-
-
-def _kind(value: Any) -> Any:
-    """The type of an argument, as numba has it: all arrays may be written to."""
-    numba: Any = import_module("numba")
-    types = numba.types
-    if isinstance(value, np.ndarray):
-        return types.Array(numba.from_dtype(value.dtype), value.ndim, "C")
-    if isinstance(value, tuple):
-        named = type(value) if hasattr(value, "_fields") else None
-        return types.BaseTuple.from_types([*map(_kind, value)], named)
-    return types.int64
-
-
-def _unpacking(kind: Any) -> Any:
-    """What numba compiles into code that makes a tuple of this type of the words that stand for it."""
-    from numba.extending import intrinsic
-
-    modules = ("numba.types", "numba.core.cgutils", "numba.np.arrayobj")
-    types, tools, arrays = map(import_module, modules)
-
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = iter(range(1 << 16))
-
-        def word() -> Any:
-            return builder.load(tools.gep_inbounds(builder, arguments[0], next(place)))
-
-        def array(kind: Any) -> Any:
-            number = context.get_data_type(kind.dtype)
-            data, shape = builder.inttoptr(word(), number.as_pointer()), [word() for _ in range(kind.ndim)]
-            size = context.get_constant(types.intp, context.get_abi_sizeof(number))
-            strides = [size]
-            for length in shape[:0:-1]:
-                strides.insert(0, builder.mul(strides[0], length))
-            found = context.make_array(kind)(context, builder)
-            arrays.populate_array(found, data, shape, strides, size, meminfo=None)
-            return found._getvalue()
-
-        def made(kind: Any) -> Any:
-            if isinstance(kind, types.Array):
-                return array(kind)
-            if isinstance(kind, types.Integer):
-                return context.cast(builder, word(), types.int64, kind)
-            return context.make_tuple(builder, kind, [made(one) for one in kind.types])
-
-        return made(kind)
-
-    @intrinsic
-    def unpacked(_: Any, words: Any) -> Any:
-        return kind(words), generate
-
-    return unpacked

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-MARK = "__machine_code__"  # the attribute of functions that machine code calls
+MARK = "__machine_code__"  # the attribute of functions that machine code calls: how it does
+_SOURCE = "__source__"  # the attribute that has the digest of their modules' sources
+
+
+def mark(function: Any, how: str) -> None:
+    """Mark a function that machine code may call.
+
+    Its source is read now, while its module is imported: later there might be that of another version.
+    """
+    module = function.__globals__
+    setattr(function, MARK, how)
+    setattr(function, _SOURCE, _digest(module["__loader__"], module["__file__"]))
 
 
 def parts_of(function: Any) -> list[Any]:
@@ -24,9 +37,13 @@ def parts_of(function: Any) -> list[Any]:
 
 
 def dependencies(function: Any) -> Iterator[object]:
-    """All that the machine code of a function depends on, in words by which it is told apart."""
-    for one in parts_of(function):
-        yield one.__qualname__, getattr(one, MARK), _told(one.__code__)
+    """All that the machine code of a function depends on, in words that are the same for every Python.
+
+    These are the sources of the modules of its parts, and what the parts name of other modules.
+    """
+    parts = parts_of(function)
+    yield from dict.fromkeys(getattr(one, _SOURCE) for one in parts)
+    for one in parts:
         names = sorted(_names(one.__code__))
         for name in names:
             value = one.__globals__.get(name)
@@ -41,6 +58,12 @@ def dependencies(function: Any) -> Iterator[object]:
                 yield name, getattr(value, "_fields", ())
 
 
+@cache
+def _digest(loader: Any, path: str) -> str:
+    """The digest of a module's source, which may be in an archive, compiled or not."""
+    return hashlib.sha256(loader.get_data(path.removesuffix("c"))).hexdigest()
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float))
 
@@ -53,8 +76,3 @@ def _named(function: Any) -> list[Any]:
 def _names(code: CodeType) -> set[str]:
     inner = (_names(one) for one in code.co_consts if isinstance(one, CodeType))
     return set(code.co_names).union(*inner)
-
-
-def _told(code: CodeType) -> tuple[object, ...]:
-    constants = (_told(one) if isinstance(one, CodeType) else one for one in code.co_consts)
-    return code.co_code, code.co_names, code.co_varnames, tuple(constants)

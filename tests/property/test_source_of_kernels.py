@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace import ways
-from spark_pace.cli.kernels import KERNELS
+from spark_pace.cli.kernels import SEARCHES
 from spark_pace.machine_code import kernel
 from tests.long.differential.chunk import Tally, a_rule_of_each_kind, run_to_match
 from tests.support.golden_cases import golden_cases
@@ -24,7 +24,7 @@ def test_the_source_of_kernels_gives_the_oracles_matches(
     """For each kind of rules, or for every eighth one and as many more as are needed to run all kernels."""
     monkeypatch.setattr(ways, "FEW_NUMBERS", 1 << 62)
     monkeypatch.setattr(kernel, "kept_code", lambda name: None)
-    for one in KERNELS:
+    for one in SEARCHES:
         monkeypatch.setattr(one, "_runs", {})
     for case in golden_cases():  # what is rarely drawn
         if case.name.startswith(("three_steps", "optional_last", "folds", "negated_first")):
@@ -34,9 +34,9 @@ def test_the_source_of_kernels_gives_the_oracles_matches(
     tally = Tally()
     rules = a_rule_of_each_kind(90)
     for number in sorted(range(len(rules)), key=lambda number: (number - FIRST) % step):
-        if (number - FIRST) % step == 0 or not all(one.layouts for one in KERNELS):
+        if (number - FIRST) % step == 0 or not all(one.layouts for one in SEARCHES):
             tally.add(run_to_match(rules[number], number))
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
-    assert not any(one.is_machine_code for one in KERNELS)
-    assert [one.function.__name__ for one in KERNELS if not one.layouts] == []
+    assert not any(one.is_machine_code for one in SEARCHES)
+    assert [one.function.__name__ for one in SEARCHES if not one.layouts] == []

@@ -24,14 +24,12 @@ class Wanted(NamedTuple):
         bounds: int64[k + 1], where each name begins, and where the last one ends.
         kinds: int64[k].
         places: int64[k], the row of each attribute in `Columns.texts`, if it is a DOUBLE or a STRING.
-        attributes: k.
     """
 
     names: Bytes
     bounds: Ints
     kinds: Ints
     places: Ints
-    attributes: int
 
 
 class Columns(NamedTuple):
@@ -45,10 +43,6 @@ class Columns(NamedTuple):
         ends: int64[t, n + 1]: the text of row i ends at entry i + 1, and begins where the one before ends.
         seen: int64[k], the last row in which the attribute was read.
         guess: int64[m], which attributes the first m members of the record before were; -1: none.
-        rows: n.
-        texts_columns: t.
-        text_bytes: b.
-        members: m.
     """
 
     numbers: Ints
@@ -58,7 +52,3 @@ class Columns(NamedTuple):
     ends: Ints
     seen: Ints
     guess: Ints
-    rows: int
-    texts_columns: int
-    text_bytes: int
-    members: int

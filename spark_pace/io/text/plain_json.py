@@ -28,12 +28,15 @@ from spark_pace.io.text.blocks import (
     TEXT,
     TIME,
     Bytes,
+    Columns,
     Ints,
+    Wanted,
 )
 from spark_pace.io.text.column_types import has_infinite
-from spark_pace.io.text.compiled_reader import Scan, compiled_reader
+from spark_pace.io.text.compiled_reader import compiled_reader
 from spark_pace.io.text.line_bounds import filled_lines
 from spark_pace.io.text.lines import PartlyParsed
+from spark_pace.io.text.scan import scan
 
 _KINDS: dict[TypeName, int] = {
     "BIGINT": INTEGER,
@@ -79,23 +82,21 @@ class PlainReader:
             read all of the chunk: compiled code is not loaded, too few lines are plain, or the chunk is no
             UTF-8 or too long.
         """
-        scan = compiled_reader().scan_for(len(chunk))
-        if scan is None:
+        if not compiled_reader().is_ready_for(len(chunk)):
             return None
         bounds, numbers = filled_lines(chunk)
-        read = self._read(scan, np.frombuffer(chunk, np.uint8), bounds)
+        read = self._read(np.frombuffer(chunk, np.uint8), bounds)
         return read and replace(read, rows=numbers[read.rows], left=numbers[read.left])
 
     def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
         """Read the records at `bounds`, int64[2, n], of a text; return the same as `lines`."""
-        scan = compiled_reader().scan_for(len(text))
-        return None if scan is None else self._read(scan, text, bounds)
+        return self._read(text, bounds) if compiled_reader().is_ready_for(len(text)) else None
 
-    def _read(self, scan: Scan, text: Bytes, bounds: Ints) -> PartlyParsed | None:
+    def _read(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
         if len(text) > _MOST_BYTES or not _is_utf8(text):
             return None
         columns = _Columns(self, text, bounds)
-        rows = columns.scanned(scan)
+        rows = columns.scanned()
         left = np.flatnonzero(columns.outcome == LEFT)
         if ways.is_read_by_columns(rows, rows + len(left)):
             return None
@@ -119,16 +120,17 @@ class _Columns:
         self.ends = np.zeros((reader.text_columns, records + 1), np.int64)
         self.outcome = np.empty(records, np.uint8)
 
-    def scanned(self, scan: Scan) -> int:
+    def scanned(self) -> int:
         """Run the compiled reader; return the number of records that were read."""
-        reader = self.reader
-        sizes = [len(self.outcome), len(reader.fields), len(self.texts), len(self.text), _GUESSED]
+        reader, read = self.reader, np.zeros(1, np.int64)
         seen, guess = np.empty(len(reader.fields), np.int64), np.full(_GUESSED, -1, np.int64)
-        some_bytes = (self.text, reader.names, self.states, self.texts, self.outcome)
-        ints = (self.bounds, reader.bounds, reader.kinds, reader.places)
-        ours = (self.numbers, self.ends, seen, guess)
-        given = np.array(sizes, np.int64), _addresses(some_bytes), _addresses((*ints, *ours)), self.numbers
-        return scan(*(array.ctypes.data for array in given))
+        wanted = Wanted(reader.names, reader.bounds, reader.kinds, reader.places)
+        floats = self.numbers.view(np.float64)
+        columns = Columns(self.numbers, floats, self.states, self.texts, self.ends, seen, guess)
+        arguments = (self.text, self.bounds, wanted, columns, self.outcome, read)
+        assert scan.is_ready(arguments, False), "as plain Python it reads otherwise"
+        scan(*arguments)
+        return int(read[0])
 
     def column(self, at: int, rows: int) -> pa.Array:
         """The first `rows` values of an attribute, in the type of the core."""
@@ -151,10 +153,6 @@ class _Columns:
         place = int(self.reader.places[at])
         ends = self.ends[place, : rows + 1].astype(np.int32)
         return pa.py_buffer(ends), pa.py_buffer(self.texts[place, : ends[-1]])
-
-
-def _addresses(arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.uintp]:
-    return np.array([array.ctypes.data for array in arrays], np.uintp)
 
 
 def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:

@@ -1,4 +1,4 @@
-"""Numbers, dates and times in JSON, compiled by numba as a part of `spark_pace.io.text.scan`.
+"""Numbers, dates and times in JSON, as `spark_pace.io.text.scan` reads them.
 
 What begins at the place `at` is read. A function that gives a place gives that behind what it has read, or
 `NOWHERE` if that is not plain. None looks behind the brace that ends the record: every loop over letters
@@ -7,14 +7,11 @@ stops there too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 import numpy.typing as npt
 
-Function = TypeVar("Function", bound=Callable[..., object])
+from spark_pace.machine_code.kernel import inlined
+
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
@@ -32,18 +29,9 @@ _NANO_YEAR = 1971  # from here on a time is after the beginning of 1970 in every
 _DAYS_TO_1970 = 134_774  # since 1601
 _DAY_US, _HOUR_US, _MINUTE_US, _SECOND_US = 86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000
 _NONE = -1_000_000  # in place of a number that two characters do not write
-_OPTIONS: dict[str, Any] = {
-    "forceinline": True,  # twice as fast as calls
-    **dict.fromkeys(("no_cpython_wrapper", "no_cfunc_wrapper", "no_rewrites"), True),  # quicker to compile
-}
 
 
-def compiled(function: Function) -> Function:
-    """The function as numba compiles it where a compiled function calls it."""
-    return cast("Function", numba.njit(function, **_OPTIONS))
-
-
-@compiled
+@inlined
 def word_end(text: Bytes, at: int) -> int:
     """The place behind ``true``, ``false`` or ``null``."""
     if text[at] == T and text[at + 1] == R and text[at + 2] == U and text[at + 3] == E:
@@ -55,7 +43,7 @@ def word_end(text: Bytes, at: int) -> int:
     return NOWHERE
 
 
-@compiled
+@inlined
 def _digits(text: Bytes, at: int, number: int) -> tuple[int, int]:
     """The place behind digits, and `number` with these digits appended; -1 if that is too large."""
     while ZERO <= text[at] <= NINE:
@@ -64,8 +52,8 @@ def _digits(text: Bytes, at: int, number: int) -> tuple[int, int]:
     return at, number
 
 
-@compiled
-def number(text: Bytes, at: int) -> tuple[int, int, int]:
+@inlined
+def number_at(text: Bytes, at: int) -> tuple[int, int, int]:
     """The place behind a number, its digits as an integer without the sign, and their power of ten.
 
     The power is 0 for an integer, negative for digits behind a point. The digits are -1 if there are too many
@@ -95,15 +83,15 @@ def number(text: Bytes, at: int) -> tuple[int, int, int]:
     return (at, digits, power) if at - begin <= _MOST_LETTERS else (NOWHERE, 0, 0)
 
 
-@compiled
+@inlined
 def _two(text: Bytes, at: int) -> int:
     """The number that two digits write; one far below 0 if the two characters are no digits."""
     tens, ones = text[at] - ZERO, text[at + 1] - ZERO
     return tens * 10 + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else _NONE
 
 
-@compiled
-def days(text: Bytes, at: int) -> tuple[int, int]:
+@inlined
+def days_at(text: Bytes, at: int) -> tuple[int, int]:
     """The days since 1970 of a date such as ``2013-01-31``, and its year; both 0 if it is not plain."""
     year, month, day = _two(text, at) * 100 + _two(text, at + 2), _two(text, at + 5), _two(text, at + 8)
     if not (_FIRST_YEAR <= year <= _LAST_YEAR and 1 <= month <= 12):
@@ -117,7 +105,7 @@ def days(text: Bytes, at: int) -> tuple[int, int]:
     return before + _DAYS_BEFORE[month - 1] + (leap and month > 2) + day - 1, year
 
 
-@compiled
+@inlined
 def _fraction(text: Bytes, at: int, year: int) -> tuple[int, int]:
     """The place behind the fraction of a second, and its microseconds; without a point `at` and 0.
 
@@ -136,7 +124,7 @@ def _fraction(text: Bytes, at: int, year: int) -> tuple[int, int]:
     return (at, micros) if 1 <= at - begin <= most else (NOWHERE, 0)
 
 
-@compiled
+@inlined
 def _zone(text: Bytes, at: int, last: int) -> tuple[int, int]:
     """The place behind the zone, and the microseconds by which its clock is ahead of UTC; without one 0."""
     if text[at] == QUOTE:
@@ -158,12 +146,12 @@ def _zone(text: Bytes, at: int, last: int) -> tuple[int, int]:
     return (at, sign * (hours * _HOUR_US + minutes * _MINUTE_US)) if valid else (NOWHERE, 0)
 
 
-@compiled
-def time(text: Bytes, at: int, last: int) -> tuple[int, int]:
+@inlined
+def time_at(text: Bytes, at: int, last: int) -> tuple[int, int]:
     """The place behind a time such as ``2013-01-01T00:00:00``, and its microseconds since 1970, UTC."""
     if at + 20 > last:
         return NOWHERE, 0
-    date, year = days(text, at)
+    date, year = days_at(text, at)
     hour, minute, second = _two(text, at + 11), _two(text, at + 14), _two(text, at + 17)
     inside = 0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59
     marks = text[at + 13] == COLON and text[at + 16] == COLON

@@ -109,11 +109,12 @@ def test_a_rule_works_where_compiled_code_that_was_kept_is_spoilt(tmp_path: Path
     def found(*more: str) -> tuple[str, ...]:
         return replayed(tmp_path, SETS, *more, package=package, NUMBA_CACHE_DIR=str(kept))
 
-    kept.mkdir()
-    for made_by_setup in (Path(code_files.__file__).parent / "__pycache__").glob("_production_sets-*.o"):
-        shutil.copy(made_by_setup, kept)
+    shipped = Path(code_files.__file__).parent / "shipped"  # what `make setup` has made
+    for made in shipped.rglob("_production_sets-*.o"):
+        (kept / made.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(made, kept / made.parent.name)
     assert found("few") == (FOUND, "False")  # what is kept is loaded without the compiler
-    for path in kept.iterdir():
+    for path in kept.rglob("*.o"):
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     assert found("few") == (FOUND, "True")
     assert found() == (FOUND, "False")  # it was kept again

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import stat
 import sys
-from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
-from pkgutil import get_data
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 
 from spark_pace import ways
-from spark_pace.machine_code import code_files, kernel
+from spark_pace.machine_code import code_files, compiler, kernel
 from spark_pace.machine_code.kernel import Kernel, part
+from spark_pace.machine_code.memory import SHIPPED, here
 
 MULTIPLYING = """
 from typing import NamedTuple
@@ -70,6 +71,11 @@ def multiplied(path: Path, text: str = MULTIPLYING) -> tuple[list[int], bool]:
     return numbers.tolist(), module.multiply.is_machine_code
 
 
+def files(kept: Path) -> list[Path]:
+    """The files that are kept."""
+    return sorted(kept.rglob("*.o"))
+
+
 def in_path(tmp_path: Path) -> Path:
     """A path that no module was imported from."""
     return tmp_path / f"module{len([*tmp_path.iterdir()])}.py"
@@ -83,7 +89,7 @@ def test_code_that_is_kept_is_loaded_also_where_few_numbers_are(
     with monkeypatch.context() as patch:
         patch.setattr(ways, "FEW_NUMBERS", -1)
         assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
-    assert [path.name.partition("-")[0] for path in kept.iterdir()] == ["multiply"]
+    assert [path.name.partition("-")[0] for path in files(kept)] == ["multiply"]
     assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
 
 
@@ -104,36 +110,33 @@ def test_code_is_made_anew_once_what_it_is_made_of_has_changed(
 ) -> None:
     multiplied(in_path(tmp_path))
     assert multiplied(in_path(tmp_path), MULTIPLYING.replace(old, new)) == (expected, True)
-    assert len([*kept.iterdir()]) == 2
+    assert len(files(kept)) == 2
 
 
 @pytest.mark.usefixtures("_at_once")
-@pytest.mark.parametrize(
-    ("name", "of_maker"),
-    [
-        ("version", lambda name: "0" if name == "llvmlite" else version(name)),
-        ("version", lambda name: "0" if name == "numba" else version(name)),
-        ("get_data", lambda package, name: b"" if name == "compiler.py" else get_data(package, name)),
-        ("get_data", lambda package, name: b"" if name == "layout.py" else get_data(package, name)),
-        ("get_data", lambda package, name: b"" if name == "memory.py" else get_data(package, name)),
-    ],
-)
+@pytest.mark.parametrize("maker", range(len(code_files._MADE_BY)))
 def test_code_is_made_anew_once_what_makes_it_has_changed(
-    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, name: str, of_maker: Callable[..., object]
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, maker: int
 ) -> None:
     multiplied(in_path(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(code_files, name, of_maker)
-        code_files._here.cache_clear()
+        changed = [b"" if place == maker else source for place, source in enumerate(code_files._MADE_BY)]
+        patch.setattr(code_files, "_MADE_BY", changed)
         assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
-    code_files._here.cache_clear()
-    assert len([*kept.iterdir()]) == 2
+    assert len(files(kept)) == 2
+
+
+def test_every_module_that_decides_what_machine_code_is_like_is_part_of_its_name() -> None:
+    modules = {path.stem for path in Path(code_files.__file__).parent.glob("*.py")}
+    assert modules - {*code_files._MAKERS} == {"__init__", "code_files", "dependencies", "kernel"}
+    sources = [(Path(code_files.__file__).parent / f"{one}.py").read_bytes() for one in code_files._MAKERS]
+    assert sources == code_files._MADE_BY
 
 
 @pytest.mark.usefixtures("_at_once")
 def test_code_that_was_spoilt_is_made_anew(tmp_path: Path, kept: Path) -> None:
     multiplied(in_path(tmp_path))
-    (path,) = kept.iterdir()
+    (path,) = files(kept)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
@@ -181,11 +184,119 @@ def test_the_reason_is_kept_why_a_function_cannot_be_compiled(tmp_path: Path) ->
     assert "product" in str(module.multiply.failure)
 
 
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize("part_of_numba", ["linking", "public"])
+def test_code_is_made_with_the_inside_of_numba_and_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_of_numba: str
+) -> None:
+    def missing() -> None:
+        raise AttributeError("module 'numba.core.codegen' has no attribute 'JITCodeLibrary'")
+
+    monkeypatch.setattr(compiler, "nullcontext" if part_of_numba == "linking" else "_collecting", missing)
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_what_others_compile_by_numba_in_the_same_process_stays_as_it_was(tmp_path: Path) -> None:
+    multiplied(in_path(tmp_path))
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def halves(numbers: Any) -> Any:
+        if len(numbers) > 9:
+            raise ValueError("too many")
+        return numbers / 2
+
+    assert halves(np.array([1.0, 3.0])).tolist() == [0.5, 1.5]
+    with pytest.raises(ValueError, match="too many"):
+        halves(np.zeros(10))
+    assert multiplied(in_path(tmp_path), MULTIPLYING.replace("FACTOR = 2", "FACTOR = 3")) == ([3, 6, 9], True)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_it_is_said_once_that_code_is_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    kernel._say.cache_clear()
+    for factor in (7, 8):
+        multiplied(in_path(tmp_path), MULTIPLYING.replace("FACTOR = 2", f"FACTOR = {factor}"))
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line == (
+        f"compiled code — none was found for searches on this kind of processor, {here().name}: it is made "
+        "now and kept, which takes some 20 s for each kind of pattern, once. "
+        "`python -m spark_pace.cli.kernels` makes all of it ahead."
+    )
+    kernel._say.cache_clear()
+    multiplied(in_path(tmp_path), MULTIPLYING.replace("FACTOR = 2", "FACTOR = 7"))
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_it_is_said_that_code_is_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kernel._say.cache_clear()
+    monkeypatch.setattr(code_files, "_places", lambda name: iter([Path("/dev/null", name)]))
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+    assert capfd.readouterr().err.splitlines()[1:] == [
+        "compiled code — must be kept, or each process makes it anew; got no folder that can be written to. "
+        "Name one by NUMBA_CACHE_DIR."
+    ]
+
+
+def test_code_for_another_kind_of_machine_is_made_here_too(tmp_path: Path) -> None:
+    numbers = (("<i8", 1),)
+    of_elf = [codes[:20] for codes in imported(in_path(tmp_path)).multiply.codes(numbers, SHIPPED).values()]
+    assert [int.from_bytes(one[18:20], "little") for one in of_elf] == [62, 183]  # x86-64, aarch64
+
+
+def taken(kept: Path) -> bool:
+    """Whether code that is kept under the name of the only file is taken."""
+    (path,) = files(kept)
+    return code_files.kept_code(f"{path.parent.name}/{path.name}") is not None
+
+
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o664, 0o646, 0o666])
+def test_kept_code_that_everybody_may_write_is_not_taken(tmp_path: Path, kept: Path, mode: int) -> None:
+    multiplied(in_path(tmp_path))
+    files(kept)[0].chmod(mode)
+    assert taken(kept) == (mode & stat.S_IWOTH == 0)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_kept_code_is_taken_from_its_user_and_root_alone(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    multiplied(in_path(tmp_path))
+    assert taken(kept)
+    owner, other = os.geteuid() or 4711, 4712
+    if os.geteuid() == 0:  # root's is taken by all
+        os.chown(files(kept)[0], owner, owner)
+    monkeypatch.setattr(code_files, "__file__", "an archive, whose owner counts for nothing")
+    for user in (owner, other):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert taken(kept) == (user == owner)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_kept_code_is_not_taken_under_the_name_of_another(tmp_path: Path, kept: Path) -> None:
+    multiplied(in_path(tmp_path))
+    (path,) = files(kept)
+    path.rename(path.with_name(path.name.replace("multiply", "search")))
+    assert not taken(kept)
+
+
+def test_what_is_no_file_is_not_waited_for(kept: Path) -> None:
+    kept.mkdir()
+    os.mkfifo(kept / "code.o")
+    assert code_files.kept_code("code.o") is None
+    (kept / "folder.o").mkdir()
+    assert code_files.kept_code("folder.o") is None
+
+
 def test_a_user_without_a_home_has_no_cache_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.getuid", lambda: 123_456_789)
-    assert [path.parent.name for path in code_files._places("code")] == ["__pycache__"]
+    assert [path.parent.name for path in code_files._places("code")] == ["shipped"]
 
 
 class Table(NamedTuple):

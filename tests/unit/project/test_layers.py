@@ -54,13 +54,9 @@ ALLOWED = {
     "spark_pace.io.files.objects": {"spark_pace.io.files", "obstore"},
     "spark_pace.io.files.store_tree": {"spark_pace.io.files", "obstore"},
     "spark_pace.io.files.table_place": {"spark_pace.io.files", "deltalake", "pyarrow"},
-    "spark_pace.io.text.compiled_reader": {
-        "spark_pace.ways",
-        "spark_pace.io.text",
-        "spark_pace.machine_code",
-    },
-    "spark_pace.io.text.scan": {"spark_pace.io.text", "numba"},
-    "spark_pace.io.text.scan_values": {"numba", "numpy"},
+    "spark_pace.io.text.compiled_reader": {"spark_pace.ways", "spark_pace.io.text"},
+    "spark_pace.io.text.scan": {"spark_pace.io.text", "spark_pace.machine_code", "numpy"},
+    "spark_pace.io.text.scan_values": {"spark_pace.machine_code", "numpy"},
     "spark_pace.io.delta_tables": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "delta", "pyarrow", "deltalake"),
     },

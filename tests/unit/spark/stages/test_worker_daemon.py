@@ -11,12 +11,12 @@ import sys
 
 LOADS = """
 import gc
-from spark_pace.io.text.compiled_reader import compiled_code, compiled_reader, kept_code
+from spark_pace.io.text.compiled_reader import compiled_reader
 from spark_pace.spark.stages.daemon import load, lost_threads
-kept_code() or compiled_code()
+compiled_reader().load(is_made_now=True)
 compiled_reader.cache_clear()
 load()
-print(lost_threads(), gc.get_freeze_count() > 10_000, compiled_reader().scan_for(0) is not None)
+print(lost_threads(), gc.get_freeze_count() > 10_000, compiled_reader().is_ready_for(0))
 """
 STARTS_A_THREAD = """
 import threading
