@@ -51,16 +51,18 @@ _OF_OTHER_STORES = (
 )
 
 # Spark's own client of S3, of the Hadoop that PySpark brings, without the SDK's bundle of 600 MB
-_SDK = "2.35.4"
-_S3A = (
-    "org.apache.hadoop:hadoop-aws:3.5.0",
-    *(f"software.amazon.awssdk:{name}:{_SDK}" for name in ("s3", "s3-transfer-manager", "sts")),
-    f"software.amazon.awssdk:apache-client:{_SDK}",
-    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
-    "org.wildfly.openssl:wildfly-openssl:2.2.5.Final",
-    # writes a note of a checkpoint by one request, without a renaming; some mirrors lack later versions
-    f"org.apache.spark:spark-hadoop-cloud_{SCALA}:4.1.1",
-)
+_SDK = ("s3", "s3-transfer-manager", "sts", "apache-client")
+# by the version of Hadoop: of the SDK (for 3.4.1 the next one that mirrors have whole), of OpenSSL's binding,
+# and of what reads ahead
+_VERSIONS_OF_S3A = {
+    "3.4.1": ("2.25.53", "1.1.3.Final", None),
+    "3.4.2": ("2.29.52", "2.1.4.Final", "1.2.1"),
+    "3.5.0": ("2.35.4", "2.2.5.Final", "1.3.1"),
+}
+# writes a note of a checkpoint by one request, without a renaming; of Spark's own version where it
+# can be: a later one asks for a later Hadoop, too; some mirrors lack the latest
+_CLOUD = f"org.apache.spark:spark-hadoop-cloud_{SCALA}"
+_NEWEST_CLOUD = "4.1.1"
 _OF_OTHER_CLOUDS = (
     *("bundle", "hadoop-azure", "hadoop-azure-datalake", "hadoop-cloud-storage", "hadoop-common"),
     *("hadoop-client", "hadoop-huaweicloud", "okhttp", "okio", "gcs-connector"),
@@ -68,7 +70,7 @@ _OF_OTHER_CLOUDS = (
 )
 
 # a name node and a data node in one process, of the Hadoop that PySpark brings, whose client it needs too
-_HDFS = "org.apache.hadoop:hadoop-client-minicluster:3.5.0"
+_HDFS = "org.apache.hadoop:hadoop-client-minicluster"
 # folders that the web server of a name node looks for when it starts, by reading the jar to its end
 _OF_ITS_WEB_SERVER = re.compile(r"org/apache/hadoop/hdfs/(?:.*/)?web/resources/")
 
@@ -103,6 +105,26 @@ def delta_coordinate() -> str:
 def kafka_coordinate() -> str:
     """The jar of Spark's Kafka connector for the installed PySpark, as ``group:artifact:version``."""
     return f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
+
+
+def s3a_coordinates() -> list[str]:
+    """The jars of Spark's client of S3 for the Hadoop of the installed PySpark, each as a coordinate.
+
+    If that Hadoop is not known here, the jars that it needs are those of the newest one that is.
+    """
+    hadoop = _hadoop()
+    sdk, openssl, ahead = _VERSIONS_OF_S3A.get(hadoop) or _VERSIONS_OF_S3A[max(_VERSIONS_OF_S3A)]
+    found = [f"org.apache.hadoop:hadoop-aws:{hadoop}", f"org.wildfly.openssl:wildfly-openssl:{openssl}"]
+    found += [f"software.amazon.awssdk:{name}:{sdk}" for name in _SDK]
+    if ahead is not None:
+        found.append(f"software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:{ahead}")
+    spark = min(version("pyspark"), _NEWEST_CLOUD, key=lambda text: tuple(map(int, text.split("."))))
+    return [*found, f"{_CLOUD}:{spark}"]
+
+
+def _hadoop() -> str:
+    """The version of the Hadoop that PySpark brings."""
+    return next(_pyspark_jars().glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
 
 
 def local_jars(directory: Path = JAR_DIRECTORY) -> list[str]:
@@ -145,7 +167,7 @@ def fetch_s3a(directory: Path = JAR_DIRECTORY) -> list[str]:
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
-    return _fetch(_S3A, directory / S3A, ("jar", "bundle"), (*_of_pyspark(), *_OF_OTHER_CLOUDS))
+    return _fetch(s3a_coordinates(), directory / S3A, ("jar", "bundle"), (*_of_pyspark(), *_OF_OTHER_CLOUDS))
 
 
 def fetch_hdfs() -> list[str]:
@@ -154,7 +176,7 @@ def fetch_hdfs() -> list[str]:
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
-    jars = _fetch((_HDFS,), HDFS_JARS, ("jar", "bundle"), _of_pyspark())
+    jars = _fetch((f"{_HDFS}:{_hadoop()}",), HDFS_JARS, ("jar", "bundle"), _of_pyspark())
     for jar in jars:
         _let_load_quickly(Path(jar))
     return jars
