@@ -168,7 +168,10 @@ class MergerHost:
         of_slots = {name for slot in stats for name in slot["chunks"]} if stats else begin.chunks
         chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})
         numbers = merged.next_out_seq if kept is None else kept.out_seq
-        read, reached = self.checkpoint.offsets_digest(batch_id, self.note), first.get("reached", begin.reached)
+        read, reached = (
+            self.checkpoint.offsets_digest(batch_id, self.note),
+            first.get("reached", begin.reached),
+        )
         left = (batch_id if stats else begin.states, above[0], self.layout)
         following = Begin(numbers, frontier_us, last_appended, read, chunks, reached, *left)
         self.checkpoint.chunks().remove(self._begins.write(batch_id + 1, following))
