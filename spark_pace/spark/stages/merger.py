@@ -168,22 +168,19 @@ class MergerHost:
         of_slots = {name for slot in stats for name in slot["chunks"]} if stats else begin.chunks
         chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})
         numbers = merged.next_out_seq if kept is None else kept.out_seq
-        read, reached = (
-            self.checkpoint.offsets_digest(batch_id, self.note),
-            first.get("reached", begin.reached),
-        )
-        left = (batch_id if stats else begin.states, above[0], self.layout)
-        following = Begin(numbers, frontier_us, last_appended, read, chunks, reached, *left)
+        read = self.checkpoint.offsets_digest(batch_id, self.note)
+        states = batch_id if stats else begin.states
+        left = (first.get("reached", begin.reached), states, above[0], self.layout)
+        following = Begin(numbers, frontier_us, last_appended, read, chunks, *left)
         self.checkpoint.chunks().remove(self._begins.write(batch_id + 1, following))
         require_states(self.checkpoint, batch_id, len(stats))
         tell_earlier(session, {batch_id + 1: following})
         self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
-        stood = frontier_us == begin.frontier_us
         counted = {"late": late.num_rows, "quarantined": merged.failed.num_rows, "skipped_offsets": skipped}
         counted |= {**self._counted(session, work), "lacking": first.get("lacking", {}) | told}
         standing = {**levels.standing, "state_bytes": above[1]}
         matches = {name: number - begin.out_seq.get(name, 0) for name, number in numbers.items()}
-        report = self._report(batch_id, stats, matches, counted, standing, stood)
+        report = self._report(batch_id, stats, matches, counted, standing, frontier_us == begin.frontier_us)
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         self._append(tables, report, is_redone=earlier is not None)
