@@ -22,12 +22,12 @@ _MAKERS = ("compiler", "given", "linking", "layout", "memory")  # they decide wh
 _MADE_BY = [get_data(__package__, f"{module}.py") for module in _MAKERS]
 _DIGEST_BYTES = 32
 _SHIPPED = "shipped"
-_READABLE = 0o644  # others run what root has set up
+_READABLE, _OPEN_TO_READERS = 0o644, 0o755  # others run what root has set up
 _WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)  # for a writer, where there is a pipe in place of a file
 
 
 def kept_code(name: str) -> bytes | None:
-    """The machine code that is kept, or was shipped, under a name; None if there is none."""
+    """The machine code that is kept, or was shipped, under a name; None if there is none that may be run."""
     for path in _places(name):
         with suppress(OSError):
             if (code := _whole(name, _read(path))) is not None:
@@ -43,7 +43,8 @@ def keep(name: str, code: bytes) -> bool:
     for path in _places(name):
         with suppress(OSError):
             write(path, name, code)
-            return True
+            if _read(path):
+                return True
     return False
 
 
@@ -53,7 +54,8 @@ def write(path: Path, name: str, code: bytes) -> None:
     Raises:
         OSError: that cannot be done.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(_OPEN_TO_READERS, parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
         try:
             file.write(_checksum(name, code) + code)
@@ -81,15 +83,19 @@ def _checksum(name: str, code: bytes) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    """What is in a file, if this process may run it: nobody else but root, and its package's owner, wrote it.
+    """What is in a file, if this process may run it; nothing if somebody else may have put it there.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _WITHOUT_WAITING)) as file:
         found = os.fstat(file.fileno())
-        is_ours = found.st_uid in _trusted() and not found.st_mode & stat.S_IWOTH
-        return file.read() if is_ours and stat.S_ISREG(found.st_mode) else b""
+        folders = [os.stat(folder) for folder in (path.parent, path.parent.parent)]
+        return file.read() if stat.S_ISREG(found.st_mode) and all(map(_is_ours, (found, *folders))) else b""
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid in _trusted() and not found.st_mode & stat.S_IWOTH
 
 
 def _trusted() -> set[int]:

@@ -254,26 +254,47 @@ def taken(kept: Path) -> bool:
 
 
 @pytest.mark.usefixtures("_at_once")
-@pytest.mark.parametrize("mode", [0o644, 0o600, 0o664, 0o646, 0o666])
-def test_kept_code_that_everybody_may_write_is_not_taken(tmp_path: Path, kept: Path, mode: int) -> None:
+@pytest.mark.parametrize("level", ["file", "its_folder", "the_folder_above"])
+@pytest.mark.parametrize("mode", [0o755, 0o775, 0o757, 0o1777])
+def test_kept_code_that_everybody_may_replace_is_not_taken(
+    tmp_path: Path, kept: Path, level: str, mode: int
+) -> None:
     multiplied(in_path(tmp_path))
-    files(kept)[0].chmod(mode)
+    places(kept)[level].chmod(mode)
     assert taken(kept) == (mode & stat.S_IWOTH == 0)
 
 
+def places(kept: Path) -> dict[str, Path]:
+    (path,) = files(kept)
+    return {"file": path, "its_folder": path.parent, "the_folder_above": kept}
+
+
 @pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize("level", ["file", "its_folder", "the_folder_above"])
 def test_kept_code_is_taken_from_its_user_and_root_alone(
-    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, level: str
 ) -> None:
     multiplied(in_path(tmp_path))
     assert taken(kept)
     owner, other = os.geteuid() or 4711, 4712
     if os.geteuid() == 0:  # root's is taken by all
-        os.chown(files(kept)[0], owner, owner)
+        os.chown(places(kept)[level], owner, owner)
     monkeypatch.setattr(code_files, "__file__", "an archive, whose owner counts for nothing")
     for user in (owner, other):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         assert taken(kept) == (user == owner)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_code_is_not_kept_where_it_would_not_be_taken(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.mkdir()
+    kept.chmod(0o777)
+    caches = tmp_path / "caches"
+    monkeypatch.setattr(code_files, "_places", lambda name: iter([kept / name, caches / name]))
+    assert multiplied(in_path(tmp_path)) == ([2, 4, 6], True)
+    assert taken(caches)
 
 
 @pytest.mark.usefixtures("_at_once")
