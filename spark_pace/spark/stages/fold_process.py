@@ -14,12 +14,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from spark_pace.core.frames import decode, encode
+from spark_pace.core.frames import encode_parcel
+from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.functions.python_fold import Folded, Runs, fold_runs
 from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.errors import OperatorError
-from spark_pace.spark.stages.operator_child import Child, Ended, KeptChild, Link
+from spark_pace.spark.stages.operator_child import Ended, KeptChild, Link
 
 _LOADING = -1  # the step before the first event: the import of the function's module
 _LOADING_US = 600_000_000
@@ -54,7 +56,9 @@ class FoldProcess(KeptChild):
             # a failure in a used process does not count, because earlier calls may have spoilt it
             attempts, child.fresh = attempts + child.fresh, False
             try:
-                return _asked(child, request)
+                child.step.begin(_LOADING, _LOADING_US)
+                child.send(request)
+                return child.answer(partial(_read, runs))
             except Ended as ended:
                 self._child, failure = None, _failure(runs, child.step.number, str(ended))
             except OperatorError as error:
@@ -70,14 +74,16 @@ def _failure(runs: Runs, row: int, reason: str) -> OperatorError:
     return OperatorError(f"fold {runs.rule.function} — {must}; got: {reason}. {do}")
 
 
-def _asked(child: Child, request: bytes) -> Folded:
-    child.step.begin(_LOADING, _LOADING_US)
-    child.send(request)
-    answer: Any = pickle.loads(child.receive())
-    if isinstance(answer, OperatorError):
-        raise answer
-    rows, fields, states = answer
-    return Folded(np.frombuffer(rows, np.int64), decode(fields), states)
+def _read(runs: Runs, told: dict[str, Any], tables: list[pa.Table]) -> Folded:
+    fields, rows = tables
+    schema, states = emit_schema(runs.rule), [str(state) for state in told["states"]]
+    places = rows["row"].cast(pa.int64()).to_numpy()
+    is_whole = len(states) == len(runs) and (len(places) == fields.num_rows or not schema.names)
+    in_order = (np.diff(places, prepend=0, append=len(runs.seq) - 1) >= 0).all()
+    if not (fields.schema.equals(schema) and is_whole and in_order):
+        raise ValueError("no answer")
+    fields.validate(full=True)
+    return Folded(places, fields, states)
 
 
 def _serve(link: Link) -> None:
@@ -87,13 +93,13 @@ def _serve(link: Link) -> None:
         path, runs, timeout_us = pickle.loads(message)
         link.step.begin(_LOADING, _LOADING_US)
         sys.path[:] = path  # Spark may have added Python files since the fork
-        answer: Any
         try:
             load_operator(str(runs.rule.function))
             folded = fold_runs(runs, partial(link.step.begin, limit_us=timeout_us), (BaseException,))
-            answer = (folded.rows.tobytes(), encode(folded.fields.combine_chunks()), folded.states)
+            tables = [folded.fields.combine_chunks(), pa.table({"row": folded.rows})]
+            answer = encode_parcel({"states": folded.states}, tables)
         except OperatorError as error:
-            answer = OperatorError(str(error))
+            answer = encode_parcel({"error": str(error)}, [])
         with suppress(Exception):  # the function may have closed it
             sys.stdout.flush()
-        link.send(pickle.dumps(answer))
+        link.send(answer)

@@ -17,6 +17,14 @@ import warnings
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from spark_pace.core.frames import decode_parcel
+from spark_pace.errors import OperatorError
+
+Result = TypeVar("Result")
 
 _HEADER = struct.Struct("<QI")  # precedes each message: its length in bytes, and its CRC
 _STEP = struct.Struct("qqq")
@@ -172,6 +180,26 @@ class Child:
             if self._taken > self.step.sent:
                 raise self._broken()
         return message
+
+    def answer(self, read: Callable[[dict[str, Any], list[pa.Table]], Result]) -> Result:
+        """Wait for the child's next answer, over any number of steps.
+
+        An operator can write what it likes in place of an answer. So an answer is JSON and Arrow's tables,
+        which are read and never run, and `read` raises any exception if they are not what was asked for.
+
+        Raises:
+            OperatorError: the child has sent it.
+            Ended: as `receive`.
+        """
+        message = self.receive()
+        try:
+            told, tables = decode_parcel(message)
+            error = told.get("error")
+            if error is None:
+                return read(told, tables)
+        except Exception:
+            raise self._broken() from None
+        raise OperatorError(str(error))
 
     def _message(self) -> bytes | None:
         if len(self._received) < _HEADER.size:

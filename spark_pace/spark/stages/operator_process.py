@@ -22,9 +22,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from spark_pace.core.frames import decode, encode
+import pyarrow as pa
+
+from spark_pace.core.frames import encode_parcel
+from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.core.operate.python_operator import Answer, Answers, Spans, call_operator, gathered
 from spark_pace.errors import OperatorError
@@ -98,8 +102,9 @@ class OperatorProcess(KeptChild):
                 decided = max(1, failed // _SHARE)
                 last = min(done + decided, len(spans)) if done <= max(ends, default=_LOADING) else len(spans)
                 request = _Request(sys.path, done, last, ends[done], fresh, decided, timeout_us)
+                schema = emit_schema(spans.rule)
                 try:
-                    for answers in _asked(child, None if told is child else lane, request):
+                    for answers in _asked(child, None if told is child else lane, request, schema):
                         done, failed = done + len(answers.counts), failed + len(answers.failed)
                         yield answers
                     told = child
@@ -124,7 +129,7 @@ class OperatorProcess(KeptChild):
         return self._child
 
 
-def _asked(child: Child, lane: bytes | None, request: _Request) -> Iterator[Answers]:
+def _asked(child: Child, lane: bytes | None, request: _Request, schema: pa.Schema) -> Iterator[Answers]:
     """Send a request, and yield the answers.
 
     Only a new process gets a long time for loading. In another one an operator may have swallowed the
@@ -136,16 +141,20 @@ def _asked(child: Child, lane: bytes | None, request: _Request) -> Iterator[Answ
     child.send(pickle.dumps(request))
     done = request.first
     while done < request.last:
-        counts, failed, rows, seconds = _opened(child.receive())
-        done += len(counts)
-        yield Answers(decode(rows), counts, failed, seconds)
+        answers = child.answer(partial(_read, schema, request.last - done))
+        done += len(answers.counts)
+        yield answers
 
 
-def _opened(message: bytes) -> Any:
-    answer = pickle.loads(message)
-    if isinstance(answer, OperatorError):
-        raise answer
-    return answer
+def _read(schema: pa.Schema, most: int, told: dict[str, Any], tables: list[pa.Table]) -> Answers:
+    (rows,) = tables
+    counts = tuple(map(int, told["counts"]))
+    is_whole = sum(counts) == rows.num_rows or not schema.names  # Arrow counts no rows without columns
+    if not (rows.schema.equals(schema) and is_whole and len(counts) <= most and min(counts) >= 0):
+        raise ValueError("no answer")
+    rows.validate(full=True)
+    failed = {int(place): str(reason) for place, reason in told["failed"].items()}
+    return Answers(rows, counts, failed, tuple(map(float, told["seconds"])))
 
 
 def _not_loaded(spans: Spans, reason: str) -> OperatorError:
@@ -167,7 +176,7 @@ def _serve(link: Link) -> None:
         try:
             load_operator(spans.rule.operator)
         except OperatorError as error:
-            link.send(pickle.dumps(OperatorError(str(error))))
+            link.send(encode_parcel({"error": str(error)}, []))
             continue
         _answer(link, spans, asked)
 
@@ -197,5 +206,5 @@ def _hand_on(link: Link, spans: Spans, waiting: list[Answer], took: list[float])
     with suppress(Exception):  # an operator may have closed it
         sys.stdout.flush()
     answers = gathered(spans.rule, waiting)
-    rows = encode(answers.rows.combine_chunks())
-    link.send(pickle.dumps((answers.counts, answers.failed, rows, tuple(took))))
+    told = {"counts": answers.counts, "failed": answers.failed, "seconds": took}
+    link.send(encode_parcel(told, [answers.rows.combine_chunks()]))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import gc
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -17,11 +19,13 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import replay
+from spark_pace.core.frames import encode_parcel
 from spark_pace.core.functions import operator_rows
 from spark_pace.core.functions.python_fold import FoldRuns, Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.fold_process import FoldProcess
+from spark_pace.spark.stages.operator_child import Link
 from tests.support.documents import fences
 from tests.unit.project.test_docs import ROOT
 
@@ -201,6 +205,36 @@ def test_what_an_earlier_batch_has_left_behind_does_not_fail_the_next(
 ) -> None:
     assert process.call(runs(tmp_path, "spoils", [1]), TIMEOUT_US).states == ["null"]
     assert process.call(runs(tmp_path, "spoils", [2]), TIMEOUT_US).fields["n"].to_pylist() == [2]
+
+
+class Bomb:
+    """Runs in whatever process unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (7,)
+
+
+ROWS, NO_ROWS = pa.table({"n": [1], "label": ["a"]}), pa.table({"n": [1], "label": ["a"]}).slice(1)
+IN_PLACE_OF_ANSWERS = {
+    "a pickle that runs": pickle.dumps(Bomb()),
+    "too few states": encode_parcel({"states": []}, [NO_ROWS, pa.table({"row": [0]}).slice(1)]),
+    "an event that is not there": encode_parcel({"states": ["1"]}, [ROWS, pa.table({"row": [1]})]),
+    "other columns": encode_parcel({"states": ["1"]}, [ROWS.select(["n"]), pa.table({"row": [0]})]),
+}
+
+
+def answers_itself(state: Any, event: Event) -> tuple[Any, list[Event]]:
+    link = next(one for one in gc.get_objects() if isinstance(one, Link))
+    link.send([*IN_PLACE_OF_ANSWERS.values()][event["x"]])
+    return state, []
+
+
+@pytest.mark.parametrize("number", range(len(IN_PLACE_OF_ANSWERS)), ids=IN_PLACE_OF_ANSWERS)
+def test_what_a_function_sends_in_place_of_an_answer_is_not_run_or_taken(
+    tmp_path: Path, process: FoldProcess, number: int
+) -> None:
+    with pytest.raises(OperatorError, match=r"must return; got .*: its process has lost its connection"):
+        process.call(runs(tmp_path, "answers_itself", [number]), TIMEOUT_US)
 
 
 def tables(state: Any, events: pa.Table) -> tuple[Any, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import os
+import pickle
 import resource
 import signal
 import socket
@@ -16,9 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from spark_pace.core.frames import encode_parcel
 from spark_pace.core.operate.python_operator import Span
+from spark_pace.spark.stages.operator_child import Link
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from tests.support.operator_process import answer, first, spans
 
@@ -136,6 +141,27 @@ def limit(kind: int, most: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(kind, (most, most))
 
 
+class Bomb:
+    """Runs in whatever process unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (7,)
+
+
+def answer_with(*messages: bytes) -> None:
+    """Answer in place of the process, over its own connection."""
+    link = next(one for one in gc.get_objects() if isinstance(one, Link))
+    for message in messages:
+        link.send(message)
+
+
+def one_row(**names: pa.DataType) -> pa.Table:
+    return pa.table({name: pa.array([None], kind) for name, kind in names.items()})
+
+
+TOLD = {"counts": [1], "failed": {}, "seconds": [0.0]}
+ROW = {"n": pa.int64(), "label": pa.string()}
+
 # what it does, and how the reason in quarantine begins; None: it returns, and its row counts
 WAYS: dict[str, tuple[Callable[[], Any], str | None]] = {
     "writes into every descriptor": (write_everywhere, BROKEN),
@@ -145,6 +171,16 @@ WAYS: dict[str, tuple[Callable[[], Any], str | None]] = {
     "closes every descriptor and hangs": (lambda: (os.closerange(0, MOST_FILES), hang()), BROKEN),
     "puts another file in the place of each": (replace_all, BROKEN),
     "shuts the connection down": (shut_down, BROKEN),
+    "answers with a pickle that runs": (lambda: answer_with(pickle.dumps(Bomb())), BROKEN),
+    "answers with nothing": (lambda: answer_with(b""), BROKEN),
+    "answers with a list": (lambda: answer_with(b"\0\0\0\2[]"), BROKEN),
+    "answers with other columns": (lambda: answer_with(encode_parcel(TOLD, [one_row(n=pa.int64())])), BROKEN),
+    "answers with more rows than it says": (
+        lambda: answer_with(encode_parcel({**TOLD, "counts": [0]}, [one_row(**ROW)])), BROKEN),
+    "answers for more selections than there are": (
+        lambda: answer_with(encode_parcel({**TOLD, "counts": [1, *[0] * 9]}, [one_row(**ROW)])), BROKEN),
+    "answers for no selection": (
+        lambda: answer_with(encode_parcel({**TOLD, "counts": []}, [one_row(**ROW).slice(1)])), BROKEN),
     "lets descriptors not wait": (let_none_wait, PERHAPS),
     "forks and returns in both": (os.fork, None),
     "forks and raises in the copy": (lambda: fork_and(lambda: 1 // 0), None),
