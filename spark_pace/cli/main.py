@@ -340,10 +340,11 @@ def _fail(message: str, code: int) -> None:
 
 
 def _see_current_directory() -> None:
-    """Let Python find operators' modules in the current directory, in this process and in Spark's workers."""
+    """Let Python find operators' modules in the current directory, in this process and in Spark's workers.
+
+    It comes behind all that is installed, so a file that lies there is not taken for a library of that name.
+    """
     here = str(Path.cwd())
+    sys.path[:] = filter(None, sys.path)  # the empty name is this folder, too
     if here not in sys.path:
-        sys.path.insert(0, here)
-    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if here not in known:
-        os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, known)])
+        sys.path.append(here)

@@ -3,6 +3,7 @@
 import csv
 import json
 import resource
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 import spark_pace as package
 from spark_pace import __version__
+from spark_pace.cli.keep_running import COMMAND
 from tests.spark.jobs import make_job
 from tests.support.commands import RUNS, SPARK_PACE, called, message_of, spark_pace
 from tests.support.golden_cases import GoldenCase, golden_cases
@@ -154,6 +156,28 @@ def test_replay_runs_an_operator_that_is_allowed(operator_files: Path):
     answer = spark_pace("replay", *files, "--operators", "my_operators", "-o", "out.json", cwd=operator_files)
     assert answer.returncode == 0, answer.stderr
     assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
+
+
+SHADOWS = "raise SystemExit('of the working folder')"
+
+
+def test_a_file_of_the_working_folder_is_not_taken_for_a_library(operator_files: Path):
+    (operator_files / "pandas.py").write_text(SHADOWS, encoding="utf-8")
+    (operator_files / "my_operators.py").write_text(
+        "def total(span):\n    return [{'total': int(span.to_pandas()['x'].sum())}]\n", encoding="utf-8"
+    )
+    asked = ("replay", "rules.yaml", "events.json", "--operators", "my_operators", "-o", "out.json")
+    for command in ([SPARK_PACE], [sys.executable, "-c", COMMAND]):
+        answer = called(*command, *asked, cwd=operator_files)
+        assert (answer.returncode, "failed" in answer.stderr) == (0, False), answer.stderr
+        assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
+
+
+def test_a_command_that_starts_another_takes_no_library_of_the_working_folder(tmp_path: Path):
+    (tmp_path / "click.py").write_text(SHADOWS, encoding="utf-8")
+    answer = called(sys.executable, "-c", COMMAND, "--version", cwd=tmp_path)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert __version__ in answer.stdout
 
 
 ENDS = """

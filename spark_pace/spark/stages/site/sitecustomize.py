@@ -1,6 +1,7 @@
 """Lets a Python process of Spark import PySpark from the installed package; Python runs this when it starts.
 
-It also keeps the process of a streaming source quiet when its query ends.
+It also keeps the process of a streaming source quiet when its query ends, and takes the working folder from
+the front of its path: `python -m` puts it there, so that a `pandas.py` in it would be imported.
 
 Spark puts an archive of the same modules, `pyspark.zip`, first on the path of its Python processes. Each
 process compiles modules from an archive anew, which takes two thirds of a second.
@@ -29,6 +30,20 @@ def _untold(kind, error, trace):  # type: ignore[no-untyped-def]
         sys.__excepthook__(kind, error, trace)
 
 
+class _WithoutWorkingFolder:
+    """Takes away the first entry of the path, which Python adds before it imports `runpy` for ``-m``."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):  # type: ignore[no-untyped-def]
+        """Find nothing."""
+        if name == "runpy":
+            sys.meta_path.remove(_WithoutWorkingFolder)
+            if sys.path and sys.path[0] == os.getcwd() and not getattr(sys.flags, "safe_path", False):
+                del sys.path[0]
+
+
+if any(word.startswith(("pyspark.", "spark_pace.spark.")) for word in sys.orig_argv):
+    sys.meta_path.insert(0, _WithoutWorkingFolder)
 if "pyspark.sql.streaming.python_streaming_source_runner" in sys.orig_argv:
     sys.excepthook = _untold
 sys.path[:] = [path for path in sys.path if not _is_of_a_package(path)]

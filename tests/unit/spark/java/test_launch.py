@@ -132,6 +132,24 @@ def test_the_process_of_a_source_says_nothing_when_spark_closes_its_connection(
     assert process.returncode != 0
 
 
+def test_processes_of_spark_look_for_modules_in_the_working_folder_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    for name in ("json", "py4j"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the working folder')", encoding="ascii")
+    path = os.pathsep.join([*_path_of_workers(), str(tmp_path)])
+    found = subprocess.run(
+        [sys.executable, "-m", "pyspark.find_spark_home"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"},  # it is imported before it runs
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.strip().endswith("pyspark")
+
+
 @pytest.mark.parametrize("variable", ["SPARK_HOME", "SPARK_CONF_DIR"])
 def test_no_collector_is_named_where_a_configuration_of_spark_may_name_one(
     variable: str, monkeypatch: pytest.MonkeyPatch
