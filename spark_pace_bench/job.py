@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spark_pace.cli.keep_running import COMMAND
 from spark_pace.errors import ConfigError, SetupError, one_line
 from spark_pace.job_file import FilesSource
 from spark_pace.job_file.reader import sources_of
@@ -19,6 +18,8 @@ from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, r
 from spark_pace.rules.document.report import Report
 from spark_pace_bench.spec import RunSpec
 
+# for `python -c`, which looks for modules in the working folder first
+COMMAND = "import sys; sys.path.sort(key=bool, reverse=True); from spark_pace.cli.main import main; main()"
 _STOP_SECONDS = 60
 
 

@@ -36,8 +36,8 @@ from examples.pairs.strategies import Strategy, as_events, drawn, legs, write
 from examples.pairs.ticks import Setting, ticks
 from examples.pairs.validation import COLUMNS, produced, validate
 from spark_pace import read_table
-from spark_pace.cli.keep_running import COMMAND
 from spark_pace.errors import SetupError, counted
+from spark_pace_bench.job import COMMAND
 from spark_pace_bench.watch import metrics_rows
 
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from spark_pace.cli.show.log import say
 from spark_pace.errors import ConfigError
 
 # for `python -c`, which looks for modules in the working folder first
-COMMAND = "import sys; sys.path.sort(key=bool, reverse=True); from spark_pace.cli.main import main; main()"
+_COMMAND = "import sys; sys.path.sort(key=bool, reverse=True); from spark_pace.cli.main import main; main()"
 _LOOK_S = 0.1
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -89,7 +89,7 @@ class KeptJob:
 
     def _once(self) -> int:
         """Run the job once; the exit code, negative if a signal has ended the process."""
-        command = [sys.executable, "-c", COMMAND, "run", "--kept", str(self.job)]
+        command = [sys.executable, "-c", _COMMAND, "run", "--kept", str(self.job)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as child:
             self._child = child
             self._hand_on()

@@ -15,10 +15,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.files.store_failures import is_of_lost_object, told_by
@@ -122,6 +120,9 @@ class Tables:
             StateError: the table has lost a file.
             SetupError: a store does not answer, or refuses a request.
         """
+        import pyarrow.parquet as pq  # with deltalake.fs it loads Arrow's file systems; see above
+        from deltalake.fs import DeltaStorageHandler
+
         place, wanted = self.place(name), pa.schema([self.schemas[name].field(one) for one in columns])
 
         def read(file: str) -> pa.Table:

@@ -46,7 +46,8 @@ def test_a_file_is_written_read_listed_and_removed(folder: AnyPath) -> None:
     file_access.write(path.parent / "2.json", b"")
     assert (file_access.read(path), file_access.read(path.parent / "2.json")) == (b"second", b"")
     assert sorted(file_access.names(path.parent)) == ["1.json", "2.json"]
-    assert (file_access.names(folder), file_access.folders(folder)) == ([], [path.parent])
+    assert file_access.folders(folder) == [path.parent]
+    assert file_access.names(folder) in ([], ["sequence"])  # on a disk a folder may stand in a file's place
     written_at = file_access.written_at(path)
     assert written_at is not None and abs(written_at - time.time()) < 60
     for _ in range(2):

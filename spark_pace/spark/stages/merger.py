@@ -156,8 +156,7 @@ class MergerHost:
         merged = self._merged(rows, stats, begin, frontier_us, levels)
         earlier = self._begins.kept(batch_id)  # there if the batch runs again
         kept = self._written(batch_id, begin.out_seq, earlier)
-        first = _of_first_slot(stats)
-        late = self._late(session, rows, first.get("late_files", []))
+        late = self._late(session, rows, (first := _of_first_slot(stats)).get("late_files", []))
         self.require_held()  # what is written from here on, another job may have written already
         above = self._levels.write(batch_id + 1, levels) if kept is None else (kept.levels, 0)
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)

@@ -87,7 +87,7 @@ class OperatorProcess(KeptChild):
         Raises:
             OperatorError: the operator cannot be imported.
         """
-        lane = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL)
+        lane, schema = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL), emit_schema(spans.rule)
         ends: Counter[int] = Counter()
         done, failed, reason = 0, 0, ""
         told: Child | None = None  # the process that has the lane
@@ -102,7 +102,6 @@ class OperatorProcess(KeptChild):
                 decided = max(1, failed // _SHARE)
                 last = min(done + decided, len(spans)) if done <= max(ends, default=_LOADING) else len(spans)
                 request = _Request(sys.path, done, last, ends[done], fresh, decided, timeout_us)
-                schema = emit_schema(spans.rule)
                 try:
                     for answers in _asked(child, None if told is child else lane, request, schema):
                         done, failed = done + len(answers.counts), failed + len(answers.failed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_pace import ways
-from spark_pace.cli.kernels import KERNELS, compile_searches
+from spark_pace.cli.kernels import KERNELS, use_all
 from spark_pace.errors import counted
 from tests.long.differential.aims import full_run
 from tests.long.differential.choices import WAYS
@@ -36,7 +36,7 @@ def test_every_cell_that_can_be_is_filled_with_a_match() -> None:
 def make_all_ahead() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "FEW_NUMBERS", -1)
-        compile_searches()
+        use_all()
 
 
 def assert_right(tally: Tally) -> None:

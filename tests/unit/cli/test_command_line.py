@@ -11,7 +11,7 @@ import pytest
 
 import spark_pace as package
 from spark_pace import __version__
-from spark_pace.cli.keep_running import COMMAND
+from spark_pace_bench.job import COMMAND
 from tests.spark.jobs import make_job
 from tests.support.commands import RUNS, SPARK_PACE, called, message_of, spark_pace
 from tests.support.golden_cases import GoldenCase, golden_cases

@@ -131,11 +131,17 @@ def test_who_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_asks_while_the_first_look_does_not_end_is_told_so_and_the_job_is_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
     monkeypatch.setattr(page, "_FIRST_LOOK_SECONDS", 0.05)
-    with served(lambda: go_on.wait(30)) as port:
+
+    def look() -> bool:
+        begun.set()
+        return go_on.wait(30)
+
+    with served(look) as port:
         looking = threading.Thread(target=asked, args=(port, "/told.json"))
         looking.start()
+        assert begun.wait(30)
         answers = [asked(port, path)[0] for path in ("/told.json", "/healthz")]
         go_on.set()
         looking.join()
