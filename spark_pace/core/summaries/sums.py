@@ -30,9 +30,12 @@ _HALF = 1 << (_BITS - 1)
 # the places of the numbers of infinities, negative ones, and NaNs among the values
 ODD = (1000, 1001, 1002)
 _WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
-MORE_DIGITS = 10  # of the sum of DECIMALs than of each, as in Spark
-_MOST_DIGITS = 38
 _FAR = 25  # numbers whose digits are nearer to place 0 are far from the ends of what a DOUBLE holds
+
+
+def total_digits(precision: int) -> int:
+    """The digits of a sum of DECIMALs: as in Spark ten more, which billions of events cannot overflow."""
+    return min(precision + 10, 38)
 
 
 @dataclass(frozen=True)
@@ -151,8 +154,7 @@ class Sums:
         if pa.types.is_floating(kind):
             return pa.array(self.doubles(), mask=count == 0)
         if pa.types.is_decimal(kind):
-            digits = min(kind.precision + MORE_DIGITS, _MOST_DIGITS)
-            return self._decimals(pa.decimal128(digits, kind.scale), count == 0)
+            return self._decimals(pa.decimal128(total_digits(kind.precision), kind.scale), count == 0)
         whole, fits = self.whole()
         return pa.array(whole, mask=~fits | (count == 0))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Call, Expr, ExprType, Literal, decimal_digits
 from spark_pace.core.expr.decimals import WIDEST
-from spark_pace.core.summaries.sums import MORE_DIGITS
+from spark_pace.core.summaries.sums import total_digits
 from spark_pace.rules.expressions.types import BIGINT_DIGITS, MAX_DIGITS, Wrong, convert, digits_of_constant
 
 LEAST_SCALE = 6  # digits behind the point that a long result keeps, if it has so many
@@ -59,8 +59,8 @@ def averaged(found: Aggregate | Wrong) -> Expr | Wrong:
 
 
 def total_type(precision: int, scale: int) -> ExprType:
-    """The type of the sum of DECIMALs: ten digits more, which billions of events cannot overflow."""
-    return _text((min(precision + MORE_DIGITS, MAX_DIGITS), scale))
+    """The type of the sum of DECIMALs."""
+    return _text((total_digits(precision), scale))
 
 
 def _digits(value: Expr) -> tuple[int, int] | Wrong | None:

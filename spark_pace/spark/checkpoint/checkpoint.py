@@ -107,6 +107,10 @@ class Checkpoint:
         """The file with the last tick of the clock; its path is absolute because another process reads it."""
         return self.path.absolute() / "clock.json"
 
+    def _first_offset(self) -> AnyPath:
+        """The file with Spark's note of where a job that reads Kafka begins."""
+        return self.path / "sources" / "0" / "0"
+
     @property
     def metadata_file(self) -> AnyPath:
         """The file with Spark's name of the query."""
@@ -225,7 +229,7 @@ class Checkpoint:
         """
         if note is None and isinstance(self.path, StorePath):
             note = file_access.read(self.claim_of(batch_id))
-        began = None if batch_id else file_access.read(self.path / "sources" / "0" / "0")
+        began = None if batch_id else file_access.read(self._first_offset())
         return digest(self.note_of(batch_id) if note is None else note, digest(began or b""))
 
     def last_offsets(self) -> list[Any]:
@@ -268,11 +272,10 @@ class Checkpoint:
         """
         if batch_id:
             return self.offsets_after(batch_id - 1)
-        path = self.path / "sources" / "0" / "0"
         try:
-            return [first_offset_in((file_access.read(path) or b"").decode("utf-8"))]
+            return [first_offset_in((file_access.read(self._first_offset()) or b"").decode("utf-8"))]
         except ValueError as error:
-            raise _damaged(path, error) from error
+            raise _damaged(self._first_offset(), error) from error
 
     def note_of(self, batch_id: int) -> bytes:
         """The content of Spark's note of what a batch reads."""

@@ -9,9 +9,10 @@ from spark_pace.core.match.compiled import operations as do
 from spark_pace.core.match.compiled.arguments import Programs
 from spark_pace.machine_code.kernel import part
 
-_BITS = 32
-_LOW, _HALF = (1 << 32) - 1, 1 << 31
-_WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
+# of the digits of sums
+BITS = 32
+LOW, HALF = (1 << 32) - 1, 1 << 31
+WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
 
 
 @part
@@ -48,8 +49,8 @@ def grown(programs: Programs, one: int, cell: int, row: int) -> None:
         if of_doubles:
             programs.sums[one] += programs.doubles[values, row]
         else:
-            programs.lows[one] += programs.ints[values, row] & _LOW
-            programs.highs[one] += programs.ints[values, row] >> _BITS
+            programs.lows[one] += programs.ints[values, row] & LOW
+            programs.highs[one] += programs.ints[values, row] >> BITS
     elif of_doubles:
         value, other = programs.doubles[values, row], programs.doubles[column, cell]
         if is_first or _is_beyond(operation, value, other):
@@ -85,15 +86,15 @@ def ended(programs: Programs, one: int, cell: int) -> None:
 @part
 def write_whole(programs: Programs, column: int, cell: int, low: int, high: int) -> None:
     """Write low + high * 2 ** 32 as a BIGINT; null if it is none."""
-    high += low >> _BITS
-    programs.ints[column, cell] = (high << _BITS) | (low & _LOW)
-    programs.nulls[column, cell] = not -_HALF <= high < _HALF
+    high += low >> BITS
+    programs.ints[column, cell] = (high << BITS) | (low & LOW)
+    programs.nulls[column, cell] = not -HALF <= high < HALF
 
 
 @part
 def nearest_double(low: int, high: int) -> float:
     """The DOUBLE that is nearest to low + high * 2 ** 32."""
-    high, low = high + (low >> _BITS), low & _LOW
-    if -_WHOLE <= high <= _WHOLE:
-        return high * float(1 << _BITS) + low  # rounded once, here
-    return ((high << 1) | (low != 0)) * float(_HALF)  # the last bit says that there is more below
+    high, low = high + (low >> BITS), low & LOW
+    if -WHOLE <= high <= WHOLE:
+        return high * float(1 << BITS) + low  # rounded once, here
+    return ((high << 1) | (low != 0)) * float(HALF)  # the last bit says that there is more below

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.core.columns import GREATEST, Ints
-from spark_pace.core.match.compiled.aggregates import write_whole
+from spark_pace.core.match.compiled.aggregates import BITS, HALF, LOW, WHOLE, write_whole
 from spark_pace.core.match.compiled.interpreter import holds
 from spark_pace.core.match.row_patterns.search_arrays import (
     FAILED,
@@ -36,9 +36,6 @@ KIND, SET, BACK, FIRST, SHIFT, CELL, NUMBERS, KNOWN, DIGITS, LOWEST, ODD = range
 FARTHEST = 30  # place of a digit: 2 ** 32 to the power of it is far from the ends of what a DOUBLE holds
 MOST_DIGITS = 12  # of a sum
 NULL_CELL, FIRST_NAME = 0, 1
-_BITS = 32
-_LOW, _HALF = (1 << 32) - 1, 1 << 31
-_WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
 
 
 @part
@@ -171,7 +168,7 @@ def _sum_of_doubles(so_far: SoFar, slot: int, rows: int) -> float:
     low = so_far.running[first, rows]
     high = so_far.running[first + 1, rows] if count > 1 else 0
     lowest = so_far.slots[slot, LOWEST]
-    if count < 3 and -_WHOLE <= low <= _WHOLE and -_WHOLE <= high <= _WHOLE:  # it is rounded once, here
+    if count < 3 and -WHOLE <= low <= WHOLE and -WHOLE <= high <= WHOLE:  # it is rounded once, here
         scale, next_scale = so_far.scales[FARTHEST + lowest], so_far.scales[FARTHEST + lowest + 1]
         return low * scale + high * next_scale  # type: ignore[no-any-return]
     negative = _settle(so_far, first, count, rows)
@@ -190,13 +187,13 @@ def _settle(so_far: SoFar, first: int, count: int, rows: int) -> bool:
     digits[0], digits[1] = 0, 0
     for place in range(count):
         total = so_far.running[first + place, rows] + carry
-        digits[2 + place], carry = total & _LOW, total >> _BITS
-    digits[2 + count], negative = carry & _LOW, carry < 0
+        digits[2 + place], carry = total & LOW, total >> BITS
+    digits[2 + count], negative = carry & LOW, carry < 0
     if negative:
         carry = 1
         for place in range(2, count + 3):
-            total = (digits[place] ^ _LOW) + carry
-            digits[place], carry = total & _LOW, total >> _BITS
+            total = (digits[place] ^ LOW) + carry
+            digits[place], carry = total & LOW, total >> BITS
     return negative
 
 
@@ -216,11 +213,11 @@ def _rounded(digits: Ints, top: int, lowest: int, scales: npt.NDArray[np.float64
     if first == 0:
         return 0.0
     shift = 0
-    while first << shift < _HALF:
+    while first << shift < HALF:
         shift += 1
-    behind = ((second & 1) << _BITS) | third  # 33 bits, the highest ones of which belong to the word
-    word = (((first << (_BITS - 1)) | (second >> 1)) << shift) | (behind >> (_BITS + 1 - shift))
-    rest = behind & ((1 << (_BITS + 1 - shift)) - 1)
+    behind = ((second & 1) << BITS) | third  # 33 bits, the highest ones of which belong to the word
+    word = (((first << (BITS - 1)) | (second >> 1)) << shift) | (behind >> (BITS + 1 - shift))
+    rest = behind & ((1 << (BITS + 1 - shift)) - 1)
     for place in range(2, top - 2):
         rest |= digits[place]
     if rest:
