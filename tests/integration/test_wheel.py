@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace import machine_code
 from spark_pace.spark.java.settings import JARS_VARIABLE, jar_directory
 from tests.support.commands import ROOT
 from tests.support.documents import differing, fences
@@ -35,9 +36,11 @@ trigger: available_now
 finish: true
 """
 
+MADE = Path(machine_code.__file__).parent / "shipped"
 
-def done(*command: object, cwd: Path) -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+def done(*command: object, cwd: Path, **variables: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
     ended = subprocess.run([*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -53,7 +56,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes((ROOT / name).read_bytes())
     build = ("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, source)
-    done(sys.executable, "-m", "pip", *build, cwd=folder)
+    # what the set-up has made is not made again
+    done(sys.executable, "-m", "pip", *build, cwd=folder, NUMBA_CACHE_DIR=str(MADE))
     done(sys.executable, "-m", "venv", "--without-pip", environment, cwd=folder)
     (wheel,) = folder.glob("*.whl")
     python = environment / "bin" / "python"
