@@ -7,7 +7,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -145,6 +145,21 @@ FORBIDDEN_IN_CORE = {
     *("subprocess", "threading", "time", "uuid"),
 }
 
+# each imports itself by others, where imports in functions and for types count too
+KNOWN_IN_CIRCLES = {
+    *("spark_pace", "spark_pace.api"),
+    "spark_pace.core.match.candidates",
+    "spark_pace.core.match.compiled_search.sequence_search",
+    *("spark_pace.core.match.search.alternatives", "spark_pace.core.match.search.any_order"),
+    *("spark_pace.core.match.search.between", "spark_pace.core.match.search.further_programs"),
+    *("spark_pace.core.match.search.limits", "spark_pace.core.match.search.optional_last"),
+    *("spark_pace.core.match.search.row_tables", "spark_pace.core.match.search.search"),
+    "spark_pace.core.match.search.step",
+    *("spark_pace.io.files.hdfs_objects", "spark_pace.io.files.objects"),
+    *("spark_pace.io.files.hdfs_tree", "spark_pace.io.files.store_tree", "spark_pace.io.files.tree"),
+    *("spark_pace.watching.subject", "spark_pace.watching.waiting_alerts"),
+}
+
 
 def modules() -> list[Path]:
     return sorted(path for package in (ENGINE, DRIVER) for path in (ROOT / package).rglob("*.py"))
@@ -175,13 +190,32 @@ def imported(path: Path) -> Iterator[str]:
             waiting += ast.iter_child_nodes(node)
 
 
+def imported_anywhere(path: Path) -> Iterator[str]:
+    """What is imported with this module or by it: in functions and for type checking too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 def folders() -> list[Path]:
     return sorted({path.parent for path in modules()})
 
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """Of every module, the other modules of the package that it imports."""
+    """Of every module, the other modules of the package that are imported with it."""
+    return others_of(imported)
+
+
+@cache
+def all_imports() -> dict[str, set[str]]:
+    """Of every module, the other modules of the package that it imports anywhere."""
+    return others_of(imported_anywhere)
+
+
+def others_of(named: Callable[[Path], Iterator[str]]) -> dict[str, set[str]]:
     names = {module_name(path) for path in modules()}
 
     def module_of(name: str) -> str:
@@ -189,11 +223,21 @@ def imports() -> dict[str, set[str]]:
 
     return {
         module_name(path): {
-            module_of(name) for name in imported(path) if covers(ENGINE, name) or covers(DRIVER, name)
+            module_of(name) for name in named(path) if covers(ENGINE, name) or covers(DRIVER, name)
         }
         - {module_name(path)}
         for path in modules()
     }
+
+
+def reached(names: set[str]) -> set[str]:
+    """What the modules import, what that imports, and so on."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        found |= waiting
+        waiting = set().union(*(all_imports()[name] for name in waiting)) - found
+    return found
 
 
 def imports_of_rooms(folder: Path) -> dict[str, set[str]]:
@@ -292,8 +336,9 @@ def test_every_folder_has_few_entries():
     assert {folder: names for folder, names in entries.items() if len(names) > MOST_ENTRIES} == {}
 
 
-def test_modules_import_each_other_in_no_circle():
-    assert circles(imports()) == {}
+def test_modules_import_each_other_in_the_known_circles_alone():
+    found = {name for name, others in all_imports().items() if name in reached(others)}
+    assert found == KNOWN_IN_CIRCLES
 
 
 def test_the_rooms_of_a_folder_import_each_other_in_no_circle():
