@@ -90,20 +90,17 @@ def _read(path: Path) -> bytes:
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _WITHOUT_WAITING)) as file:
         found = os.fstat(file.fileno())
-        folders = [os.stat(folder) for folder in (path.parent, path.parent.parent)]
-        return file.read() if stat.S_ISREG(found.st_mode) and all(map(_is_ours, (found, *folders))) else b""
+        looked_at = [found, *(os.stat(folder) for folder in (path.parent, path.parent.parent))]
+        return file.read() if stat.S_ISREG(found.st_mode) and _are_ours(path, looked_at) else b""
 
 
-def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid in _trusted() and not found.st_mode & stat.S_IWOTH
-
-
-def _trusted() -> set[int]:
-    """The users whose machine code is run: their Python is as well."""
-    users = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
-    with suppress(OSError):  # the package is in an archive
-        users.add(os.stat(__file__).st_uid)
-    return users
+def _are_ours(path: Path, looked_at: list[os.stat_result]) -> bool:
+    """Whether this user and root alone can have written it; beside this module, who may write that as well."""
+    users, others = {0, getattr(os, "geteuid", int)()}, stat.S_IWGRP | stat.S_IWOTH
+    if (beside := Path(__file__).parent) in path.parents:
+        users.add(os.stat(beside).st_uid)
+        others = stat.S_IWOTH
+    return all(one.st_uid in users and not one.st_mode & others for one in looked_at)
 
 
 def _places(name: str) -> Iterator[Path]:

@@ -256,12 +256,16 @@ def taken(kept: Path) -> bool:
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize("level", ["file", "its_folder", "the_folder_above"])
 @pytest.mark.parametrize("mode", [0o755, 0o775, 0o757, 0o1777])
-def test_kept_code_that_everybody_may_replace_is_not_taken(
-    tmp_path: Path, kept: Path, level: str, mode: int
+@pytest.mark.parametrize("beside", [False, True])
+def test_kept_code_that_others_may_replace_is_not_taken(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, level: str, mode: int, *, beside: bool
 ) -> None:
     multiplied(in_path(tmp_path))
     places(kept)[level].chmod(mode)
-    assert taken(kept) == (mode & stat.S_IWOTH == 0)
+    if beside:  # whom the module's group is trusted with, its code is too
+        monkeypatch.setattr(code_files, "__file__", str(kept.parent / "code_files.py"))
+    others = stat.S_IWOTH if beside else stat.S_IWOTH | stat.S_IWGRP
+    assert taken(kept) == (mode & others == 0)
 
 
 def places(kept: Path) -> dict[str, Path]:
@@ -279,7 +283,6 @@ def test_kept_code_is_taken_from_its_user_and_root_alone(
     owner, other = os.geteuid() or 4711, 4712
     if os.geteuid() == 0:  # root's is taken by all
         os.chown(places(kept)[level], owner, owner)
-    monkeypatch.setattr(code_files, "__file__", "an archive, whose owner counts for nothing")
     for user in (owner, other):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         assert taken(kept) == (user == owner)

@@ -11,7 +11,6 @@ import pytest
 import spark_pace
 from spark_pace.arguments import whole
 from spark_pace.errors import ConfigError
-from spark_pace.io.delta_tables import create_views
 
 TEXT = """
 events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
@@ -21,24 +20,6 @@ OTHER = TEXT.replace("x DOUBLE", "x DOUBLE, y DOUBLE").replace("rise", "fall")
 EVENTS = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
 EVENTS_ARE = "a pyarrow.Table, a frame of pandas or polars, a list of dicts, or the path of files"
 GIVE = "Give what load_rules gave, a path, a text of several lines, a dict, or a list of one of these."
-
-
-class OfSpark:
-    """A frame of Spark, known by its module, which offers itself as a stream of Arrow's and may fail then."""
-
-    __module__ = "pyspark.sql.classic.dataframe"
-
-    def __arrow_c_stream__(self, schema: object = None) -> object:
-        """Fail, as one of Spark does that has times."""
-        raise AssertionError
-
-
-class WithoutDelta:
-    """A session of Spark without Delta's classes: py4j has packages for them, which cannot be called."""
-
-    def __getattr__(self, name: str) -> object:
-        """A package."""
-        return WithoutDelta()
 
 
 @pytest.mark.parametrize(
@@ -153,11 +134,6 @@ class WithoutDelta:
             "Name a file or folder by a path, or build a table.",
         ),
         (
-            lambda: spark_pace.replay(TEXT, OfSpark()),
-            f"events — must be {EVENTS_ARE}; got OfSpark. "
-            "Give df.toArrow(), or call detect for one that streams.",
-        ),
-        (
             lambda: spark_pace.timeline(pa.table({"rule": ["r"], "out_seq": [0]})),
             "matches — must have the columns of matches; got a table without key, selection_id, seq, "
             "opened_at, matched_at, events. Give the matches of a replay, or read_table(out, 'matches').",
@@ -173,11 +149,6 @@ def test_wrong_arguments_end_in_our_words(call: Callable[[], object], message: s
     with pytest.raises(ConfigError) as caught:
         call()
     assert str(caught.value) == message
-
-
-def test_a_session_that_knows_no_delta_tables_is_refused_in_our_words() -> None:
-    with pytest.raises(ConfigError, match=r"^spark — must know Delta tables; got a session without Delta's"):
-        create_views(WithoutDelta(), "out")  # type: ignore[arg-type]
 
 
 class OfConnect:
