@@ -95,7 +95,7 @@ def _read(path: Path) -> bytes:
 
 
 def _are_ours(path: Path, looked_at: list[os.stat_result]) -> bool:
-    """Whether this user and root alone can have written it; beside this module, who may write that as well."""
+    """Whether this user and root alone can have written it; beside this module, who may write that too."""
     users, others = {0, getattr(os, "geteuid", int)()}, stat.S_IWGRP | stat.S_IWOTH
     if (beside := Path(__file__).parent) in path.parents:
         users.add(os.stat(beside).st_uid)
