@@ -31,6 +31,7 @@ from spark_pace.spark.checkpoint.files_note import FilesNote, remove_note, write
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (
     Layout,
+    read_layout,
     write_layout,
 )
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
@@ -146,7 +147,8 @@ def _sending(
     def send_from(tables: DeltaTables, app_id: str, rules: Sequence[Rule]) -> None:
         begin = read_begin(checkpoint, checkpoint.next_batch())
         numbers = {} if begin is None else begin.out_seq
-        alerts.begin(Queue(tables.place, checkpoint.alert_cursor, app_id, numbers), rules)
+        is_new = read_layout(checkpoint) is None
+        alerts.begin(Queue(tables.place, checkpoint.alert_cursor, app_id, numbers, is_new), rules)
 
     try:
         yield send_from

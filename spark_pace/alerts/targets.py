@@ -41,12 +41,15 @@ class Queue:
         cursor_file: for the name of a target, where its cursor is kept.
         checkpoint_id: the id of the job's checkpoint.
         next_out_seq: the number of the next match of each rule; 0 for rules that are missing.
+        is_new: True before the checkpoint has its id for good: a start that ended before had another one, so
+            its cursors are none of this checkpoint.
     """
 
     place: Callable[[str], TablePlace]
     cursor_file: Callable[[str], AnyPath]
     checkpoint_id: str
     next_out_seq: Mapping[str, int]
+    is_new: bool = False
 
 
 class Alerts:
@@ -111,17 +114,17 @@ class Alerts:
         tables = tuple(TableRows(queue.place(table).files(), table, target.rules) for table in target.tables)
         origin = Origin(self._spec.name, queue.checkpoint_id[:8], self._fields)
         file, sender = queue.cursor_file(target.name), self._senders[target.name]
-        cursor = _cursor_of(file, origin.checkpoint, tables, queue.next_out_seq)
+        stored = None if queue.is_new else read_cursor(file, origin.checkpoint)
+        cursor = _cursor_of(stored, tables, queue.next_out_seq)
+        if cursor != stored:
+            write_cursor(file, cursor, origin.checkpoint)
         return Forwarder(
             Target(target.name, sender, tables, file, refused, origin, self._secrets.mask), cursor
         )
 
 
-def _cursor_of(
-    file: AnyPath, checkpoint: str, tables: Sequence[TableRows], next_out_seq: Mapping[str, int]
-) -> Cursor:
+def _cursor_of(stored: Cursor | None, tables: Sequence[TableRows], next_out_seq: Mapping[str, int]) -> Cursor:
     """The stored cursor; tables that are new in it begin with the rows that are written from now on."""
-    stored = read_cursor(file, checkpoint)
     known = {} if stored is None else stored.places
     now_ms = time.time_ns() // 1_000_000
     places = {
@@ -131,10 +134,7 @@ def _cursor_of(
     cursor = replace(stored or Cursor(places), places=places)
     if cursor.sending is not None and cursor.sending.table not in places:
         cursor = replace(cursor, sending=None)
-    cursor = cursor if numbers is None else replace(cursor, next_out_seq=numbers)
-    if cursor != stored:
-        write_cursor(file, cursor, checkpoint)
-    return cursor
+    return cursor if numbers is None else replace(cursor, next_out_seq=numbers)
 
 
 def _sender_of(target: AlertTarget, secrets: Secrets) -> Sender:

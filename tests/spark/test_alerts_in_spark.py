@@ -16,8 +16,10 @@ from spark_pace.alerts import targets
 from spark_pace.alerts.cursor import read_cursor
 from spark_pace.cli.run import alert_lines
 from spark_pace.cli.status import status_command
+from spark_pace.errors import SetupError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.checkpoint import layout
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.watching.subject import Subject
@@ -90,6 +92,24 @@ def test_a_target_that_is_down_delays_no_table_and_gets_all_once_it_is_back(
     assert not any(alert["repeat"] for alert in server.alerts)
     line = told_by_status(tmp_path, capsys)
     assert line.startswith("alerts.pager: 0 wait; the last failure, now over, began at 20")
+
+
+def test_a_first_start_that_ends_before_the_checkpoint_has_its_id_is_begun_anew(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = alerting(tmp_path, http=server.url)
+    write_files(tmp_path, random_events(5), 1)
+
+    def end(*_: object) -> None:
+        raise SetupError("ended")
+
+    with monkeypatch.context() as patch, pytest.raises(SetupError, match="ended"):
+        patch.setattr(layout, "write_json", end)
+        run_job(spec)
+    assert Checkpoint(spec.checkpoint_folder).alert_cursor("pager").is_file()
+    run_job(spec)
+    assert matches(spec)
+    all_sent(spec, server)
 
 
 def told_by_status(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-MOST_TOKENS = {"spark_pace": 427_850, "tests": 440_620}
+MOST_TOKENS = {"spark_pace": 427_852, "tests": 440_732}
 MOST_FILES = {"spark_pace": 521}
 NOT_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
