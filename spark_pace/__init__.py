@@ -166,8 +166,8 @@ def why(rules: Rules, events: object, *, rule: str, at: int | str, key: str | No
         ... '''
         >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
         >>> answer = spark_pace.why(rules, events, rule="rise", at="table:1")
-        >>> answer.candidates[0].text
-        'within 5 s: 10 s'
+        >>> [reason.text for reason in answer.candidates[0].reasons]
+        ['within 5 s: 10 s']
         >>> print(answer)  # doctest: +ELLIPSIS
         rule rise, table:1 at 2024-01-01T00:00:10Z, #1 of its stream
         ...

@@ -1,29 +1,194 @@
 """The answer of `why`, in values that JSON has, and as lines of text.
 
-Field names are the keys of the JSON object.
+Field names are the keys of the JSON object. Times are ISO text in UTC.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
+from spark_pace.core.columns import UNKNOWN_TIME
+from spark_pace.core.expr.moments import time_of
 from spark_pace.errors import counted, one_line
-from spark_pace.reasons.answer_parts import (
-    Candidate,
-    ComponentTest,
-    ConditionTest,
-    FoldStep,
-    LowerMatch,
-    Match,
-    Selection,
-)
-from spark_pace.reasons.wording import shown
 
 ROWS_UNTOLD = "where the search for a row pattern went from here, and why it went back"
 SHOWN_MATCHES = 5
 SHOWN_SELECTIONS = 5
+SHOWN_EVENTS = 20  # of a candidate
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
+
+
+@dataclass(frozen=True)
+class EventRef:
+    """An event of the rule's stream: its `seq` there, its time, its source and offset."""
+
+    seq: int
+    event_time: str
+    source: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """An event with the name of its component."""
+
+    component: str
+    event: EventRef
+
+    def __str__(self) -> str:
+        """The text for an event in tables of matches, such as ``a#3``."""
+        return f"{self.component}#{self.event.seq}"
+
+
+@dataclass(frozen=True)
+class ConditionTest:
+    """The test of an event against one condition, with the values that the condition reads.
+
+    `holds` is None if the condition also reads other events and these are not known: they depend on the span,
+    or the event is not in the rule's stream.
+    """
+
+    condition: str
+    holds: bool | None
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ComponentTest:
+    """The test of an event against a component, condition by condition.
+
+    An event that passes can be the component's event; if the component is negated, it can forbid a match.
+    `holds` is None if no condition fails but some are unknown. The `open` and `close` of a span are tested in
+    the same way.
+    """
+
+    component: str
+    negated: bool
+    holds: bool | None
+    conditions: tuple[ConditionTest, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection, or a span.
+
+    Attributes:
+        selection_id: its number.
+        state: "closed" by an event, "ended" with its window, or "open" until the input ended.
+        there: True if it was open at the event; False for the last selection that was over before it.
+        opened_at: when it opened; for a window of a grid, the window's start.
+        opened_by: the event that opened it; None for windows of a grid.
+        window_ends: when its window ends; None if no length of time limits it.
+        closed_by: the event that closed it, or None.
+        decided_at: when its matches were decided, if a length of time limits it and that is behind the event
+            that closed it; else None.
+        decided_by: "window" if the end of a window decided them, "input" if only the end of the input did;
+            None beside no `decided_at`.
+        components: for a span that was open at the event, the tests against those components whose conditions
+            read other events of the span.
+    """
+
+    selection_id: int
+    state: str
+    there: bool
+    opened_at: str
+    opened_by: EventRef | None
+    window_ends: str | None
+    closed_by: EventRef | None
+    components: tuple[ComponentTest, ...] = ()
+    decided_at: str | None = None
+    decided_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match with the event; of a rule that aggregates, the match of a span that holds the event."""
+
+    out_seq: int
+    selection_id: int
+    matched_at: str
+    events: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class LowerMatch:
+    """A match of a lower rule. It is an event of the rule above, whose `offset` is the match's number."""
+
+    rule: str
+    match: Match
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why some events are no match.
+
+    Attributes:
+        kind: "where", "within", "contiguity", "group", "forbidden", "missing", "used up", "closed", "order"
+            or "not chosen".
+        text: the reason in words.
+        condition: what of the rule is not met, as text; None where the context decides.
+        values: the values that a condition reads: each side of a comparison, or each attribute.
+        by: the events that the reason names: those that stand between, forbid, or were taken instead; the
+            ones between or after which none came; or those that opened and closed the selection.
+    """
+
+    kind: str
+    text: str
+    condition: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    by: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Events, the asked one or one that it stops among them, that would be a match but for some reasons.
+
+    Attributes:
+        selection_id: the selection that they would belong to; None if no event has opened one.
+        events: the events; where some are missing, those that are there; none if the rule aggregates all
+            events of the span.
+        status: "failed", or "unfinished" if what is missing could still have come.
+        reasons: without what these say, and no fewer, the events would be a match.
+    """
+
+    selection_id: int | None
+    events: tuple[Member, ...]
+    status: str
+    reasons: tuple[Reason, ...]
+
+    def __str__(self) -> str:
+        """The selection, the events and the reasons in a line."""
+        of = "" if self.selection_id is None else f"selection {self.selection_id}"
+        named = [str(member) for member in self.events]
+        if len(named) > SHOWN_EVENTS:
+            named[SHOWN_EVENTS // 2 : -SHOWN_EVENTS // 2] = [f"… {len(named) - SHOWN_EVENTS} more …"]
+        had = " ".join(named)
+        why = "; ".join(one.text for one in self.reasons)
+        return f"{of}{', ' if of and had else ''}{had}: {why}"
+
+
+@dataclass(frozen=True)
+class FoldStep:
+    """The move of a fold at an event. All fields are None for a Python function, which `why` does not call.
+
+    Attributes:
+        before: the state before the event.
+        since: when the key entered that state; None if it began in it.
+        after: the state after the event.
+        move: the number of the move that is taken, from 1 on; None if no move fits.
+    """
+
+    before: str | None = None
+    since: str | None = None
+    after: str | None = None
+    move: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,8 +294,8 @@ def _in_stream(answer: Why) -> Iterator[str]:
         yield from _labelled("selections", list(_selections(answer)))
     yield from _labelled("matches", list(_matches(answer)))
     yield from _labelled("made of", [_lower(lower) for lower in answer.made_of])
-    yield from _labelled("stopped", list(_candidates(answer, "failed")))
-    yield from _labelled("unfinished", list(_candidates(answer, "unfinished")))
+    yield from _labelled("stopped", _candidates(answer, "failed"))
+    yield from _labelled("unfinished", _candidates(answer, "unfinished"))
     if answer.more_candidates:
         yield f"               and {answer.more_candidates:,} more"
     yield from _labelled("not told", list(answer.untold))
@@ -213,14 +378,64 @@ def _lower(lower: LowerMatch) -> str:
     return f"{lower.rule}:{lower.match.out_seq}, at {lower.match.matched_at}{':' if events else ''}{events}"
 
 
-def _candidates(answer: Why, status: str) -> Iterator[str]:
-    for candidate in answer.candidates:
-        if candidate.status == status:
-            yield _candidate(candidate)
+def _candidates(answer: Why, status: str) -> list[str]:
+    return [str(candidate) for candidate in answer.candidates if candidate.status == status]
 
 
-def _candidate(candidate: Candidate) -> str:
-    had = " ".join(map(str, candidate.events))
-    if candidate.tried is not None:
-        had = f"{had or 'nothing'}, then {candidate.tried}"
-    return f"selection {candidate.selection_id}{', ' if had else ''}{had}: {candidate.text}"
+# ---------------------------------------------------------------- values, times and lengths as text
+
+
+def iso(time_us: int) -> str:
+    """ISO text in UTC for microseconds since 1970."""
+    return iso_of(time_of(time_us))
+
+
+def iso_of(moment: datetime) -> str:
+    """ISO text for a moment in UTC."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def iso_or_none(time_us: int) -> str | None:
+    """Return the text of `iso`; None for a time that is unknown or stands for no time."""
+    known = abs(int(time_us)) < UNKNOWN_TIME // 4
+    return iso(time_us) if known else None
+
+
+def length(time_us: int) -> str:
+    """The text of a length of time, such as ``23 min 10 s``."""
+    parts, left = [], int(time_us)
+    for name, unit_us in _UNITS:
+        if left >= unit_us:
+            parts.append(f"{left // unit_us} {name}")
+            left %= unit_us
+    if left or not parts:
+        parts.append(f"{left / 1_000_000:g} s")
+    return " ".join(parts)
+
+
+def plain(value: Any) -> Any:
+    """Convert a value to one that JSON has."""
+    if isinstance(value, datetime):
+        return value.isoformat() + "Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def shown(value: Any) -> str:
+    """The text of a plain value, nearly as in rules: quotation marks inside a text are not doubled."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}'" if isinstance(value, str) else str(value)

@@ -2,50 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import TIME, Ints
+from spark_pace.core.columns import NOTHING_US, TIME, Ints
+from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import EventColumns, evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
+from spark_pace.core.operate.aggregates import SpanAggregates
 from spark_pace.core.operate.span_patterns import Inside
-from spark_pace.core.plan.fold import PythonFold
+from spark_pace.core.plan.conditions import conjuncts
+from spark_pace.core.plan.fold import PythonFold, StateMachine
 from spark_pace.core.plan.previous_tests import filters_back
-from spark_pace.core.plan.rule import CountSpan, Rule
+from spark_pace.core.plan.rule import CountSpan, PredicateSpan, Rule
+from spark_pace.core.split.folds import columns_of_states, walk
 from spark_pace.core.tables import with_column
-from spark_pace.reasons.aggregate_spans import aggregated
-from spark_pace.reasons.answer import Why
-from spark_pace.reasons.answer_parts import Candidate, ConditionTest, FoldStep
-from spark_pace.reasons.candidates_of_event import MOST_CANDIDATES, OfSpan, candidates_of
+from spark_pace.reasons.answer import Candidate, ConditionTest, FoldStep, Reason, Why, iso, plain
 from spark_pace.reasons.condition_tests import (
     component_tests,
     filter_tests,
     filter_tests_beside,
+    move_names,
     passing,
+    rows_told,
     tests_beside,
 )
-from spark_pace.reasons.fold_steps import folded
+from spark_pace.reasons.near_misses import MOST_CANDIDATES, near_misses
 from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, is_of_input, late_reason
-from spark_pace.reasons.row_pattern_tests import rows_told
 from spark_pace.reasons.rule_stream import (
     MOST_MATCHES,
     OfKey,
     at_source,
     before_filter,
+    having,
     match_told,
-    matches_of,
+    matches_of_key,
     of_key,
 )
-from spark_pace.reasons.selections import MOST_SPANS, Opened, selections_of, spans_in, with_decisions
-from spark_pace.reasons.stretch import Stretch, Taken
-from spark_pace.reasons.wording import iso, plain
+from spark_pace.reasons.stretch import (
+    OfSpan,
+    Opened,
+    Stretch,
+    in_values,
+    spans_in,
+    with_decisions,
+)
 
 MOST_SELECTIONS = 20
+MOST_SPANS = 5  # spans for which the answer says what failed
 MOST_UPPER = 3  # matches of each lower rule that are followed upwards
 
 
@@ -87,7 +97,7 @@ def _filter_tests(source: Source, place: Place, event: pa.Table) -> tuple[Condit
     if filters_back(source.rule):
         own = before_filter(source.plan, source.on_time, place.source, place.offset)
         if own is not None:
-            return filter_tests_beside(source.rule, own.stream, own.row)
+            return filter_tests_beside(source.rule, (own.stream, own.row, 0))
     return filter_tests(source.rule, event)
 
 
@@ -142,37 +152,46 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
     rule, pattern = source.rule, source.rule.pattern
     if isinstance(rule.fold, PythonFold):
         return replace(why, fold=FoldStep())
+    if rule.operator is not None:  # which is not called
+        return _with_spans(rule, own, spans_in(rule, own.stream, own.horizon), why)
+    matches = matches_of_key(source.plan, source.on_time, own)
     if rule.fold is not None:
-        matches, taken = matches_of(source.plan, source.on_time, own)
-        return folded(rule, rule.fold, own, _with_matches(own, matches, taken, why))
+        return folded(rule, rule.fold, own, _with_matches(own, matches, why))
     if rule.rows is not None:
-        matches, taken = matches_of(source.plan, source.on_time, own)
-        return rows_told(rule.rows, own, _with_matches(own, matches, taken, why))
+        return rows_told(rule.rows, own, _with_matches(own, matches, why))
     if pattern is None:
         spans = spans_in(rule, own.stream, own.horizon)
-        why = _with_selections(why, own.stream, spans, own.row)
-        return _with_tests(rule, own, spans, why if rule.operator else aggregated(source, own, spans, why))
-    matches, taken = matches_of(source.plan, source.on_time, own)
-    why = _with_matches(own, matches, taken, why)
+        return aggregated(rule, own, spans, matches, _with_spans(rule, own, spans, why))
+    why = _with_matches(own, matches, why)
     if rule.span is not None:
-        ids: Ints = matches["selection_id"].to_numpy()
-        return _inside_spans(rule, own, taken, ids, why)
-    known = tests_beside(rule, own.stream, own.row, 0)
-    why = replace(why, components=tuple(known.get(one.component, one) for one in why.components))
-    stretch = Stretch.of(own.stream, pattern, own.horizon, taken)
-    opened = selections_of(stretch)
-    why = _with_selections(why, own.stream, opened, own.row)
-    told = with_decisions(why.selections, matches, pc.max(source.given.on_time[TIME]).as_py())
-    why = replace(why, selections=told)
-    found, more = candidates_of(stretch, opened, own.row, None)
-    return replace(why, candidates=tuple(found), more_candidates=more)
+        spans = spans_in(rule, own.stream, own.horizon)
+        here = spans.at(own.row)[::-1].tolist()
+        stretches = (_span(rule, own, spans, index) for index in here[:MOST_SPANS])
+        found = [one for stretch, row in stretches for one in near_misses(stretch, row)]
+        found.sort(key=lambda candidate: -len(candidate.events))
+        return _with_candidates(_with_spans(rule, own, spans, why), found, len(here[MOST_SPANS:]))
+    known = tests_beside(rule, (own.stream, own.row, 0))
+    stretch = Stretch.of(own.stream, pattern, own.horizon, None)
+    why = _with_selections(why, own.stream, stretch.selections, own.row)
+    newest_us = pc.max(source.given.on_time[TIME]).as_py()
+    why = replace(
+        why,
+        components=tuple(known.get(one.component, one) for one in why.components),
+        selections=with_decisions(why.selections, matches, newest_us),
+    )
+    return _with_candidates(why, near_misses(stretch, own.row))
 
 
-def _with_matches(own: OfKey, matches: pa.Table, taken: list[Taken], why: Why) -> Why:
-    part = [place for place, one in enumerate(taken) if own.row in one.rows]
-    told = matches.take(pa.array(part[:MOST_MATCHES], pa.int64())).to_pylist()
-    mine = tuple(map(match_told, told))
-    return replace(why, matches=mine, more_matches=max(0, len(part) - MOST_MATCHES))
+def _with_candidates(why: Why, found: Sequence[Candidate], more: int = 0) -> Why:
+    told, left = tuple(found[:MOST_CANDIDATES]), len(found[MOST_CANDIDATES:])
+    return replace(why, candidates=told, more_candidates=more + left)
+
+
+def _with_matches(own: OfKey, matches: pa.Table, why: Why, rows: Ints | None = None) -> Why:
+    """Add the matches with the event, or those of some rows of the table."""
+    rows = having(matches, own) if rows is None else rows
+    told = map(match_told, matches.take(pa.array(rows[:MOST_MATCHES])).to_pylist())
+    return replace(why, matches=tuple(told), more_matches=len(rows[MOST_MATCHES:]))
 
 
 def _with_selections(why: Why, stream: Stream, opened: Opened, row: int) -> Why:
@@ -184,50 +203,69 @@ def _with_selections(why: Why, stream: Stream, opened: Opened, row: int) -> Why:
     return replace(why, selections=tuple(told), more_selections=more)
 
 
-def _with_tests(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
-    """Add to each span's selection the tests that depend on the span."""
-    first = spans.openings[spans.at(own.row)[::-1]].tolist()
-    if not first:
-        return why
-    beside = [tests_beside(rule, own.stream, own.row, row) for row in first[: len(why.selections)]]
-    both = zip(why.selections, beside, strict=True)
-    return replace(
-        why, selections=tuple(replace(one, components=tuple(tests.values())) for one, tests in both)
-    )
-
-
-def _inside_spans(rule: Rule, own: OfKey, taken: list[Taken], ids: Ints, why: Why) -> Why:
-    """Add the spans that hold the event, its tests in each, and the candidates that failed in each."""
-    spans = spans_in(rule, own.stream, own.horizon)
+def _with_spans(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
+    """Add the spans that hold the event, each with the tests that depend on it."""
     why = _with_selections(why, own.stream, spans, own.row)
-    why = _with_tests(rule, own, spans, why)
-    here = spans.at(own.row)
-    found: list[Candidate] = []
-    more = 0
-    for index in here[::-1][:MOST_SPANS].tolist():
-        mine = [one for one, number in zip(taken, ids, strict=True) if number == spans.ids[index]]
-        stretch = _span(rule, own, (int(spans.openings[index]), int(spans.last_row()[index]) + 1), mine)
-        waits = spans.waits(index)
-        span = OfSpan(int(spans.ids[index]), waits, not (waits and isinstance(rule.span, CountSpan)))
-        row = own.row - int(spans.openings[index])
-        some, left = candidates_of(stretch, selections_of(stretch), row, span)
-        found, more = found + some, more + left
-    more += len(here[:-MOST_SPANS])
-    found.sort(key=lambda candidate: -len(candidate.events))
-    more += len(found[MOST_CANDIDATES:])
-    return replace(why, candidates=tuple(found[:MOST_CANDIDATES]), more_candidates=more)
+    first = spans.openings[spans.at(own.row)[::-1]].tolist()
+    tests = (tuple(tests_beside(rule, (own.stream, own.row, row)).values()) for row in first)
+    there = [replace(one, components=next(tests)) if one.there else one for one in why.selections]
+    return replace(why, selections=tuple(there))
 
 
-def _span(rule: Rule, own: OfKey, ends: tuple[int, int], matches: list[Taken]) -> Stretch:
-    """The stretch of a span, as the engine sees it; `ends` is its first row and the row after its last."""
+def _span(rule: Rule, own: OfKey, spans: Opened, index: int) -> tuple[Stretch, int]:
+    """The stretch of a span, as the engine sees it, and the row of the event in it."""
     assert rule.pattern is not None
-    low, rows = ends[0], np.arange(*ends)
-    inside = Inside.of(rule, own.stream)
-    seen = inside.take(rows, np.full(len(rows), low), np.zeros(1, np.int64)).events
+    low, waits = int(spans.openings[index]), spans.waits(index)
+    rows = np.arange(low, spans.last_row()[index] + 1)
+    seen = Inside.of(rule, own.stream).take(rows, np.full(len(rows), low), np.zeros(1, np.int64)).events
     events = own.stream.events.slice(low, len(rows)).combine_chunks()
     for name in seen.column_names:  # the masks, and what is the opening event's
         events = with_column(events, name, seen[name].combine_chunks())
     horizon = Horizon(own.horizon.frontier_us, np.ones(1, np.bool_), own.horizon.seen_us)
-    taken = [Taken(one.out_seq, one.rows - low, one.end - low) for one in matches]
-    stream = Stream(events, np.zeros(1, np.int64))
-    return Stretch.of(stream, rule.pattern, horizon, taken, inside.pattern)
+    delivered = not (waits and isinstance(rule.span, CountSpan))
+    span = OfSpan(int(spans.ids[index]), waits, delivered, isinstance(rule.span, PredicateSpan))
+    return Stretch.of(Stream(events, np.zeros(1, np.int64)), rule.pattern, horizon, span), own.row - low
+
+
+def aggregated(rule: Rule, own: OfKey, spans: Opened, matches: pa.Table, why: Why) -> Why:
+    """Add to the answer the matches of the spans that hold the event, and why its other spans have none."""
+    here = spans.at(own.row)
+    opened_us: Ints = matches["opened_at"].cast(pa.int64()).to_numpy()
+    ids: Ints = matches["selection_id"].to_numpy()
+    mine = np.flatnonzero(np.isin(ids, spans.ids[here]) & np.isin(opened_us, spans.opened_us[here]))
+    failed = [index for index in here[::-1].tolist() if spans.ids[index] not in ids[mine]]
+    found = [_failed(rule, own, spans, index) for index in failed[:MOST_SPANS]]
+    return _with_candidates(_with_matches(own, matches, why, mine), found, len(failed[MOST_SPANS:]))
+
+
+def _failed(rule: Rule, own: OfKey, spans: Opened, index: int) -> Candidate:
+    """Explain why a span has no match: it was not full, or its condition is false."""
+    number = int(spans.ids[index])
+    if isinstance(rule.span, CountSpan) and spans.waits(index):
+        return Candidate(number, (), "unfinished", (Reason("missing", "waits for the end of its span"),))
+    ends = spans.openings[index : index + 1], spans.last_row()[index : index + 1] + 1
+    columns = SpanAggregates(ContentsOfEvents(own.stream), *ends)
+    conditions = [] if rule.having is None else conjuncts(rule.having)
+    part = next(one for one in conditions if not evaluate_mask(one, columns)[0])
+    text, values = in_values(columns, part)
+    return Candidate(number, (), "failed", (Reason("where", text, canonical_text(part), values),))
+
+
+def folded(rule: Rule, machine: StateMachine, own: OfKey, why: Why) -> Why:
+    """Add the state before the event, the tests of the moves that leave it, and the move that is taken."""
+    begin = {column.name: pa.nulls(1, column.type) for column in columns_of_states(rule)}
+    walked = walk(own.stream, machine, begin)
+    state, since = int(walked.before[own.row]), int(walked.before_since[own.row])
+    number = int(walked.taken[own.row])
+    taken = None if number < 0 else machine.moves[number]
+    step = FoldStep(
+        before=machine.states[state],
+        since=None if since == NOTHING_US else iso(since),
+        after=machine.states[state if taken is None else taken.target],
+        move=None if taken is None else number + 1,
+    )
+    known = tests_beside(rule, (own.stream, own.row, 0))
+    moves = zip(move_names(machine), machine.moves, strict=True)
+    leaving = {name for name, move in moves if state in move.sources}
+    told = tuple(known.get(one.component, one) for one in why.components if one.component in leaving)
+    return replace(why, fold=step, components=told)

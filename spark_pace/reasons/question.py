@@ -29,8 +29,7 @@ from spark_pace.io.replay import all_read, format_of, read_each
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import first_line
 from spark_pace.io.text.unread_lines import told_of_line
-from spark_pace.reasons.lower_matches import LowerMatches, reading_all
-from spark_pace.reasons.rule_stream import at_source, keys_of, places_of, stream_of
+from spark_pace.reasons.rule_stream import LowerMatches, at_source, keys_of, places_of, reading_all, stream_of
 
 _MOST_BAD = 1_000_000  # bad records of a file that are kept: any of them may be asked about
 

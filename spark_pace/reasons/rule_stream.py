@@ -1,9 +1,9 @@
-"""Runs the engine to get a rule's whole stream and its matches, and finds an event in them."""
+"""Runs the engine to get a rule's whole stream, its matches, and those of the rules below it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -12,24 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, UNKNOWN_TIME, Bools, Ints
+from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, Bools, Ints
+from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.local_run import run
+from spark_pace.core.levels import matches_as_events
+from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.order.order import Order
-from spark_pace.core.plan.plan import Plan
-from spark_pace.core.plan.rule import Pattern, Rule
-from spark_pace.core.plan.shape import optional_last_of
+from spark_pace.core.plan.lower_rules import every_rule, handing_on
+from spark_pace.core.plan.plan import Level, Plan
+from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.batch import Batch
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.split.unit import whole_task
 from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, one_line
-from spark_pace.reasons.answer_parts import EventRef, Match, Member
-from spark_pace.reasons.stretch import Taken
-from spark_pace.reasons.wording import iso_of
+from spark_pace.reasons.answer import EventRef, LowerMatch, Match, Member, iso_of
 
 MOST_MATCHES = 100  # matches in the answer
 
@@ -144,35 +144,16 @@ def matches_of_key(plan: Plan, records: pa.Table, own: OfKey) -> pa.Table:
     return matches if own.key is None else matches.filter(pc.equal(matches["key"], own.key))
 
 
-def matches_of(plan: Plan, records: pa.Table, own: OfKey) -> tuple[pa.Table, list[Taken]]:
-    """The engine's matches in the stream of a key: the table, and the rows of each."""
-    matches = matches_of_key(plan, records, own)
-    matches = matches.filter(pc.greater(pc.list_value_length(matches["events"]), 0))
-    if not matches.num_rows:
-        return matches, []
+def having(matches: pa.Table, own: OfKey) -> Ints:
+    """int64[m], which of the matches of a key have the event."""
     events = matches["events"].combine_chunks()
     offsets = events.offsets.to_numpy().astype(np.int64)
-    flat = events.values
-    seq, time = flat.field("seq").to_numpy(), flat.field("event_time").cast(pa.int64()).to_numpy()
-    first = np.minimum(seq[offsets[:-1]], own.stream.rows - 1)
-    here = (first == seq[offsets[:-1]]) & (own.stream.time[first] == time[offsets[:-1]])
-    here &= own.stream.seq[first] == first
-    matches = matches.filter(pa.array(here))
-    completed = offsets[1:] - 1 - _behind(plan.rules[0].rule.pattern, flat, offsets)
-    rows = [seq[lo:hi] for lo, hi, kept in zip(offsets[:-1], offsets[1:], here, strict=True) if kept]
-    numbers: Ints = matches["out_seq"].to_numpy()
-    told = zip(numbers.tolist(), rows, seq[completed[here]].tolist(), strict=True)
-    return matches, [Taken(number, taken, end) for number, taken, end in told]
-
-
-def _behind(pattern: Pattern | None, events: pa.StructArray, offsets: Ints) -> Ints:
-    """int64[m], how many events of an optional component in last place each match has."""
-    component = None if pattern is None else optional_last_of(pattern)
-    if pattern is None or component is None:
-        return np.zeros(len(offsets) - 1, np.int64)
-    name = pattern.components[component].name
-    own = pc.equal(events.field("component").cast(pa.string()), name).to_numpy(zero_copy_only=False)
-    return np.diff(np.append(0, np.cumsum(own))[offsets])
+    seq, time = (
+        events.values.field(name).cast(pa.int64()).to_numpy()[offsets[0] : offsets[-1]]
+        for name in ("seq", "event_time")
+    )
+    with_it = (seq == own.stream.seq[own.row]) & (time == own.stream.time[own.row])
+    return np.unique(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[with_it])
 
 
 def match_told(row: dict[str, Any]) -> Match:
@@ -184,3 +165,74 @@ def match_told(row: dict[str, Any]) -> Match:
         for one in row["events"]
     ]
     return Match(row["out_seq"], row["selection_id"], iso_of(row["matched_at"]), tuple(members))
+
+
+MOST_LOWER = 100  # matches in the answer
+
+
+@dataclass(frozen=True)
+class LowerMatches:
+    """The matches of all rules below a rule over rules.
+
+    Attributes:
+        level: the rule, and what it reads.
+        of_rules: for each rule with matches, the table of them.
+    """
+
+    level: Level
+    of_rules: Mapping[str, pa.Table]
+
+    @staticmethod
+    def of(level: Level, below: Plan, events: pa.Table) -> LowerMatches:
+        """Run the rules below over the events of the input."""
+        return LowerMatches(level, LocalRun(below).step(events, finish=True).of_rules)
+
+    def events(self) -> pa.Table:
+        """The matches of the rules that the rule reads, as its events."""
+        found = matches_as_events(self.level, self.of_rules)
+        if found is not None:
+            return found
+        fields = {
+            field.name: pa.array([], ARROW_TYPES[field.type]) for field in self.level.plan.schema.fields
+        }
+        nowhere = pa.array([], pa.string()).dictionary_encode()
+        ours = {TIME: pa.array([], pa.int64()), SOURCE: nowhere, OFFSET: pa.array([], pa.int64())}
+        return pa.table({**ours, **fields})
+
+    def made_of(self, source: str, offset: int, matches: tuple[Match, ...]) -> tuple[LowerMatch, ...]:
+        """The lower matches that make up an event and these matches, upper levels first."""
+        waiting = [(source, offset), *_positions(matches)]
+        found: dict[tuple[str, int], LowerMatch] = {}
+        for name, number in waiting:
+            table = self.of_rules.get(name)
+            if table is None or (name, number) in found or len(found) == MOST_LOWER:
+                continue
+            rows = np.flatnonzero(pc.equal(table["out_seq"], number).to_numpy())
+            for row in table.take(pa.array(rows)).to_pylist():
+                found[name, number] = LowerMatch(name, match_told(row))
+                waiting += _positions([found[name, number].match])
+        return tuple(found.values())
+
+
+def _positions(matches: tuple[Match, ...] | list[Match]) -> Iterator[tuple[str, int]]:
+    return ((one.event.source, one.event.offset) for match in matches for one in match.events)
+
+
+def reading_all(rule: Rule) -> Rule:
+    """The rule, changed to read all events of the input if it reads some, so that any can be asked about.
+
+    Raises:
+        ConfigError: a rule below has a Python operator, or the rule or one below has a fold in Python.
+    """
+    for lower in every_rule(rule.reads):
+        if lower.function is not None:
+            what = "operator" if lower.operator is not None else "fold"
+            must = f"must stand above rules without a Python {what}, for none is called here"
+            raise ConfigError.of(
+                "--rule", must, f"{rule.name} above {lower.name}", f"Ask about {lower.name}."
+            )
+    if rule.reads and rule.function is not None:
+        must, got = "must have no Python fold above other rules, for none is called here", f"{rule.name}"
+        raise ConfigError.of("--rule", must, got, f"Ask about {rule.reads[0].name}.")
+    reads = (handing_on(rule.name, one.schema) if one.hands_on else one for one in rule.reads)
+    return replace(rule, reads=tuple(reads))

@@ -8,14 +8,13 @@ from typing import Any
 from spark_pace.core.plan.rule import CountSpan, Pattern, Rule
 from spark_pace.io.replay import replay_table
 from spark_pace.reasons import Why, why
-from spark_pace.reasons.answer_parts import Candidate, EventRef, Member
+from spark_pace.reasons.answer import Candidate, EventRef, Member
 from tests.oracle.components import opened_by
 from tests.oracle.expressions import Bindings, Row
-from tests.oracle.inner_sequences import ordered_pairs
 from tests.oracle.matches import seen_inside
 from tests.oracle.rules_stream import in_stream_order, keyed_streams
 from tests.oracle.spans import spans_of
-from tests.oracle.stream import Event, Placed
+from tests.oracle.stream import Bound, Event, Placed, Production
 from tests.support.results import micros, table_of
 
 Home = list[Placed]  # the stream of an event's key, or a span of it as it is seen inside
@@ -116,10 +115,21 @@ class Told:
         return self.found.pattern
 
     @property
-    def members(self) -> list[Member]:
-        """Its events, and the one that came next."""
-        tried = [] if self.candidate.tried is None else [self.candidate.tried]
-        return [*self.candidate.events, *tried]
+    def members(self) -> tuple[Member, ...]:
+        """Its events."""
+        return self.candidate.events
+
+    @property
+    def production(self) -> Production:
+        """Its events as the oracle has them."""
+        bound = [Bound(self.placed(one.event), self.found.index(one.component)) for one in self.members]
+        return tuple(sorted(bound, key=lambda one: one.placed.seq))
+
+    @property
+    def asked(self) -> Placed:
+        """The event that was asked about."""
+        (one,) = [placed for placed in self.home if placed.event.offset == self.answer.offset]
+        return one
 
     @property
     def matches(self) -> list[dict[str, Any]]:
@@ -163,13 +173,3 @@ def answers(rule: Rule, events: list[Event], places: set[int]) -> Answers:
     matches = [] if rule.operator else replay_table([rule], table).matches.to_pylist()  # calls no operator
     told = {place: why([rule], table, rule=rule.name, at=f"table:{place}") for place in places}
     return Answers(rule, events, matches, told)
-
-
-def check_inner_order(told: Told) -> None:
-    """Two events of a sequence in a conjunction, of which the second came first."""
-    assert told.candidate.condition is not None
-    pair = tuple(map(told.found.index, told.candidate.condition.split(", then ")))
-    assert pair in ordered_pairs(told.pattern)
-    second, first = told.candidate.by
-    assert {first.event, second.event} <= {one.event for one in told.members}
-    assert second.event.seq < first.event.seq

@@ -10,11 +10,10 @@ from typing import Any
 from spark_pace.core.expr import Expr
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.reasons.answer_parts import ConditionTest
-from tests.oracle.components import beside, is_preceded, may_join
+from spark_pace.reasons.answer import ConditionTest
+from tests.oracle.components import is_preceded
 from tests.oracle.expressions import Bindings, conjuncts_of, has_open, has_previous, holds, nodes_of, value_of
 from tests.oracle.stream import Placed
-from tests.support.told_by_why import Told
 
 
 def check_before(pattern: Pattern, placed: Placed | None, tests: Sequence[ConditionTest]) -> None:
@@ -61,18 +60,3 @@ def check_not_ended(test: ConditionTest, until: Expr, here: Bindings, *, known: 
         check_values(test.values, until, here)
     else:
         assert test.holds is not False
-
-
-def check_further(told: Told) -> bool:
-    """What is said of an event that did not join its group is so; False if something else is said."""
-    candidate, pattern = told.candidate, told.pattern
-    asked = {canonical_text(one.further): one for one in pattern.components if one.further is not None}
-    if candidate.condition not in asked:
-        return False
-    component = asked[candidate.condition]
-    assert candidate.tried is not None and component.further is not None
-    group = [told.placed(one.event) for one in candidate.events if one.component == component.name]
-    tried = told.placed(candidate.tried.event)
-    assert not may_join(pattern, pattern.components.index(component), group, tried)
-    check_values(candidate.values, component.further, beside(component.name, group, tried))
-    return True

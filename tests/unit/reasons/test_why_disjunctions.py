@@ -17,8 +17,8 @@ EITHER = """pattern: {sequence: [a: type = 'a', disjunction: [b: type = 'b', c: 
 @pytest.mark.parametrize(
     ("events", "at", "shown"),
     [
-        ("a=1 b=2", 1, "selection 0, a#0, then b#1: b.x = a.x: 2 = 1 is false"),
-        ("a=2 c=1", 1, "selection 0, a#0, then c#1: c.x > a.x: 1 > 2 is false"),
+        ("a=1 b=2", 1, "selection 0, a#0 b#1: b.x = a.x: 2 = 1 is false"),
+        ("a=2 c=1", 1, "selection 0, a#0 c#1: c.x > a.x: 1 > 2 is false"),
         ("a=2 d=1", 0, "selection 0, a#0: waits for b or c"),
     ],
 )
@@ -42,7 +42,7 @@ def test_of_conditions_that_are_looked_up_the_one_of_its_component_is_told(tmp_p
     where: b.x = a.x and a.x = c.x
     within: 5 s"""
     answer = told(tmp_path, "a=1 c=2", either, 1)
-    assert "selection 0, a#0, then c#1: a.x = c.x: 1 = 2 is false" in "\n".join(lines_of(answer))
+    assert "selection 0, a#0 c#1: a.x = c.x: 1 = 2 is false" in "\n".join(lines_of(answer))
 
 
 ALTERNATIVES = """pattern:
@@ -60,13 +60,13 @@ ALTERNATIVES = """pattern:
             "a d",
             "each, zero",
             1,
-            "selection 0, nothing, then d#1: no c before it begins its alternative in the selection",
+            "  d#1: no c came before d#1",
         ),
         (
             "a c d b",
             "each, selected",
             0,
-            "selection 0, a#0, then b#3: #2 closed the selection that #0 opened",
+            "selection 0, a#0 b#3: #2 closed the selection that #0 opened",
         ),
     ],
 )

@@ -28,5 +28,5 @@ def test_a_condition_over_components_is_told_with_the_values_before_them(tmp_pat
     where: b.x > prev(a.x)
     within: 5 s"""
     answer = told(tmp_path, "z=7 a=1 b=2", rest, 2)
-    text = "selection 0, a#1, then b#2: b.x > prev(a.x, 1): 2 > 7 is false"
+    text = "selection 0, a#1 b#2: b.x > prev(a.x, 1): 2 > 7 is false"
     assert text in "\n".join(lines_of(answer))

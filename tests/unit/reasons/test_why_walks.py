@@ -40,8 +40,8 @@ def test_an_event_that_forbids_a_walk_is_told_to_do_so(tmp_path: Path, context: 
     ("events", "at", "shown"),
     [
         ("g", 0, "selection 0, g#0: g 3+: 1 event"),
-        ("g g", 1, "selection 0, g#0, then g#1: g 3+: 2 events"),
-        ("g g", 1, "selection 1, g#1: g 3+: 1 event"),
+        ("g g", 1, "selection 0, g#0 g#1: g 3+: 2 events"),
+        ("g g", 0, "selection 0, g#0 g#1: g 3+: 2 events"),
     ],
 )
 def test_an_event_with_which_a_group_ends_is_told_once(

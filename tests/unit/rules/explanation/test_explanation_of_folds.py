@@ -9,8 +9,7 @@ import pytest
 
 from spark_pace.errors import ConfigError
 from spark_pace.reasons import Why, why
-from spark_pace.reasons.answer import lines_of
-from spark_pace.reasons.answer_parts import FoldStep
+from spark_pace.reasons.answer import FoldStep, lines_of
 from spark_pace.rules import explain, load_rules
 
 FOLDS = """
