@@ -1,7 +1,7 @@
 """Explains why one event is part of a rule's matches, or of none.
 
-The engine runs over all events and gives the rule's stream, selections and matches. A simple step-by-step
-search around the event then finds what stopped the candidates that could have had it.
+The engine runs over all events and gives the rule's stream, selections and matches. Around the event it then
+searches without one constraint of the pattern at a time: what matches so is what the constraint has stopped.
 """
 
 from __future__ import annotations

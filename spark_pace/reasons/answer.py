@@ -210,8 +210,8 @@ class Why:
         matches: the matches with the event; `more_matches` counts those that are not listed.
         selections: the selections that were open at the event, or the last one before; `more_selections`
             counts the others.
-        candidates: the candidates that failed; `more_candidates` counts the others, together with initiators
-            that were not searched.
+        candidates: what would be matches but for some reasons; `more_candidates` counts the others, together
+            with spans that were not searched.
         untold: the parts of the rule that `why` cannot explain.
         fold: the step of a fold at the event; None for other rules, and for an event not in the stream.
         made_of: for a rule over rules: the matches of lower rules that make up the event and `matches`, level

@@ -178,7 +178,7 @@ class Around:
         grouped = any(one.times is not None for one in components)
         free = len(shape_of(self.pattern).anchors) - known
         most = (MOST_GROUPED if grouped else MOST_TRIED) ** (1 / max(1, free))
-        return min(MOST_ROWS, round(most))
+        return int(min(MOST_ROWS, round(most)))
 
     @cached_property
     def _near(self) -> tuple[Stream, tuple[Conjunct, ...]]:
