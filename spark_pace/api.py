@@ -320,7 +320,7 @@ def explain(rules: Rules) -> Explained:
         ... '''
         >>> print(spark_pace.explain(rules))  # doctest: +ELLIPSIS
         rule high
-          sequence     a: x > 5.0  [intake, on whole columns]
+          conditions   a: x > 5.0  [intake]
         ...
     """
     given, source_format = read_in(rules)

@@ -17,7 +17,7 @@ from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Pattern, Strategy
 from spark_pace.core.plan.shape import Gap, Shape, places_of, shape_of
 
-# `METHODS` in `spark_pace.rules.explanation.cost` says what each is
+# `METHODS` in `spark_pace.rules.cost` says what each is
 How: TypeAlias = (
     Literal["nearest", "walk", "first candidate", "all candidates"]  # of sequences, step by step
     | Literal["nearest set", "any order"]  # of conjunctions

@@ -11,7 +11,7 @@ import pytest
 from spark_pace.core.plan.record_form import RecordForm
 from spark_pace.rules import explain, load_rules
 from tests.unit.io.test_event_files import SCHEMA, T, read
-from tests.unit.rules.explanation.test_explanation import explained
+from tests.unit.rules.test_execution import explained
 
 FORMATS = RecordForm(time_formats=("%d.%m.%Y %H:%M", "%d.%m.%Y"), zone="Europe/Berlin")
 

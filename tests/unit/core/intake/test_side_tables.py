@@ -22,7 +22,6 @@ from spark_pace.io import side_tables
 from spark_pace.io.replay import replay_files
 from spark_pace.io.side_tables import read_side_table, read_side_tables, stamp_of
 from spark_pace.job_file import as_planned, planned_settings, read_job
-from spark_pace.rules import explain, explain_as_json
 from spark_pace.spark import detect
 
 OWN = (Field("time", "TIMESTAMP"), Field("host", "STRING"), Field("port", "BIGINT"))
@@ -220,21 +219,6 @@ def test_replay_and_why_join_what_rules_name(tmp_path: Path) -> None:
     assert len(told.matches) == 1
 
 
-def test_explain_says_what_a_rule_takes_from_tables(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (rule,) = load_rules(tmp_path / "rules.yaml")
-    words = f"  lookup       hosts, hosts.owner, hosts.tier: of the row in {tmp_path}/hosts.csv for host"
-    assert words in explain(rule)
-    assert explain_as_json(rule)["lookup"] == [
-        {
-            "name": "hosts",
-            "path": f"{tmp_path}/hosts.csv",
-            "on": ["host"],
-            "attributes": ["hosts", "hosts.owner", "hosts.tier"],
-        }
-    ]
-
-
 UPPER = """  - name: upper
     from: [pair, events]
     pattern: {sequence: [p: rule = 'pair', e: hosts.owner = 'bob']}
@@ -251,7 +235,6 @@ def test_rules_over_rules_see_what_events_are_joined_with(tmp_path: Path) -> Non
     matches = replay_files(rules, tmp_path / "e.json").result.matches.to_pylist()
     (found,) = (match for match in matches if match["rule"] == "upper")
     assert (found["tier"], found["owner"], found["other"]) == (None, "ann", "bob")
-    assert f"  lookup       hosts.owner: of the row in {tmp_path}/hosts.csv for host" in explain(rules[1])
 
 
 def test_detect_joins_no_tables(tmp_path: Path) -> None:

@@ -106,17 +106,13 @@ def test_a_match_waits_for_its_own_session_alone(
 
 def test_explain_says_when_a_session_ends_and_what_bounds_it(tmp_path: Path) -> None:
     lines = explain(rule_of(tmp_path, {"gap": "30 min", "within": "4 h"}, partition_by=["x"]))
-    assert "  span         sessions, each over 30 min after its last event" in lines
-    assert "               or 4 h after its first one" in lines
     assert any(line.startswith("  carried      the events of sessions that are open; the") for line in lines)
     assert "  bounded by   the events of 4 h" in lines
     assert "               each carried event: looked at where its session ends" in lines
     endless = rule_of(tmp_path, {"gap": "30 min"})
     bound = "  bounded by   nothing: a session goes on as long as events come; add within to its span"
     assert bound in explain(endless)
-    told = explain_as_json(endless)
-    assert told["carried"]["bounded"] is False
-    assert (told["span"]["kind"], told["span"]["gap"]) == ("sessions", "30 min")
+    assert explain_as_json(endless)["carried"]["bounded"] is False
 
 
 def test_why_says_where_a_session_ends(tmp_path: Path) -> None:

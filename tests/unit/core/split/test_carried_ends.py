@@ -12,8 +12,7 @@ from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.rules import load_rules
-from spark_pace.rules.explanation import explain
+from spark_pace.rules import explain, load_rules
 from tests.oracle.contexts import Event
 from tests.support.golden_cases import SCHEMA
 from tests.support.results import from_core, table_of

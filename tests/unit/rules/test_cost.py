@@ -13,7 +13,7 @@ import pytest
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.io.replay import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
-from spark_pace.rules.explanation.cost import METHODS
+from spark_pace.rules.cost import METHODS
 from tests.support.commands import spark_pace
 
 COMPILED = {"completing", "walking", "least_of", "greatest_of", "decided"}
@@ -261,8 +261,7 @@ def test_text_and_json_say_the_same(tmp_path: Path) -> None:
     shown, facts = "\n".join(explain(rule)), explain_as_json(rule)
     texts = [facts["splitter"], facts["parallel"]["why"], facts["carried"]["bound"], facts["cost"]["growth"]]
     texts += [facts["carried"]["events"], facts["carried"]["keys"], facts["cost"]["carried"]]
-    texts += [component["condition"] for component in facts["pattern"]["components"]]
-    texts += [facts["pattern"]["components"][1]["takes"], facts["pattern"]["where"][0]["condition"]]
+    texts += [one["condition"] for one in facts["conditions"]]
     assert [text for text in texts if text not in shown] == []
 
 
