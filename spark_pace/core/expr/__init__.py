@@ -20,6 +20,8 @@ from spark_pace.core.expr.nodes import (
     decimal_digits,
     is_single,
     of_component,
+    renamed,
+    transform,
     walk,
 )
 
@@ -43,5 +45,7 @@ __all__ = [
     "evaluate_mask",
     "is_single",
     "of_component",
+    "renamed",
+    "transform",
     "walk",
 ]

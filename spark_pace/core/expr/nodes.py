@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -145,13 +145,25 @@ def walk(expr: Expr) -> Iterator[Expr]:
             yield from walk(argument)
 
 
+def transform(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with what `change` gives in place of nodes; where that is None, arguments change."""
+    changed = change(expr)
+    if changed is not None or not isinstance(expr, Call):
+        return changed or expr
+    return replace(expr, arguments=tuple(transform(one, change) for one in expr.arguments))
+
+
+def renamed(expr: Expr, name: Callable[[str | None], str | None]) -> Expr:
+    """The expression with other names of components, or none, for those before its attributes."""
+    kinds = Column | Previous
+    return transform(
+        expr, lambda node: replace(node, component=name(node.component)) if isinstance(node, kinds) else None
+    )
+
+
 def of_component(expr: Expr, component: str | None) -> Expr:
     """The expression with the names of components replaced by one, or left out."""
-    if isinstance(expr, Column | Previous):
-        return replace(expr, component=component)
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(of_component(one, component) for one in expr.arguments))
-    return expr
+    return renamed(expr, lambda _: component)
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, walk
+from spark_pace.core.expr import Call, Column, Expr, Previous, conjunction, renamed, transform, walk
 from spark_pace.core.plan.rule import Conjunct, CountSpan, Pattern, Rule, SessionSpan
 from spark_pace.core.plan.shape import asks_for_neighbours
 
@@ -51,11 +51,7 @@ def conjuncts(expr: Expr) -> list[Expr]:
 
 def named(expr: Expr, component: str) -> Expr:
     """The expression with what has no component's name as that of the event of one."""
-    if isinstance(expr, Column | Previous) and expr.component is None:
-        return replace(expr, component=component)
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(named(one, component) for one in expr.arguments))
-    return expr
+    return renamed(expr, lambda own: component if own is None else own)
 
 
 def opening_column(attribute: str) -> str:
@@ -91,11 +87,12 @@ def with_opening_columns(pattern: Pattern) -> Pattern:
 
 
 def _from_columns(expr: Expr) -> Expr:
-    if isinstance(expr, Column) and expr.component == OPENING_EVENT:
-        return replace(expr, attribute=opening_column(expr.attribute))
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(map(_from_columns, expr.arguments)))
-    return expr
+    def column(node: Expr) -> Expr | None:
+        if not isinstance(node, Column) or node.component != OPENING_EVENT:
+            return None
+        return replace(node, attribute=opening_column(node.attribute))
+
+    return transform(expr, column)
 
 
 def others_count(rule: Rule) -> bool:

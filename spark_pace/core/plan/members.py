@@ -7,9 +7,19 @@ bit of its ``@mask``. A condition that names a member becomes one that also hold
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, ExprType, Literal, Previous, conjunction, walk
+from spark_pace.core.expr import (
+    Aggregate,
+    Call,
+    Column,
+    Expr,
+    ExprType,
+    Literal,
+    Previous,
+    conjunction,
+    renamed,
+    walk,
+)
 from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.conditions import conjuncts as conjuncts_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
@@ -195,8 +205,4 @@ def members_in(conjunct: Conjunct, components: Iterable[Component]) -> list[Memb
 
 def _of_places(expr: Expr, places: dict[str, str]) -> Expr:
     """The expression with the name of its disjunction in place of each member's name."""
-    if isinstance(expr, Column | Previous) and expr.component in places:
-        return replace(expr, component=places[expr.component])
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(_of_places(one, places) for one in expr.arguments))
-    return expr
+    return renamed(expr, lambda own: own and places.get(own, own))

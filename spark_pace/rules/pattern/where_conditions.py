@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous, conjunction, walk
+from spark_pace.core.expr import Aggregate, Expr, conjunction, renamed, walk
 from spark_pace.core.plan.absence_tests import equality_of
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT, mentions_previous
@@ -201,7 +201,7 @@ def assigned(
         if not _is_predicate(conjunct, component):
             left.append(conjunct)
             continue
-        condition = _without_component(asked_where_it_stands(conjunct), component.name)
+        condition = _without_name(asked_where_it_stands(conjunct), component.name)
         if component.members:
             complete[index] = _narrowed(component, conjunct, condition)
         else:
@@ -226,9 +226,5 @@ def _is_predicate(conjunct: Conjunct, component: Component) -> bool:
     return component.times is None or not any(isinstance(node, Aggregate) for node in walk(conjunct.expr))
 
 
-def _without_component(expr: Expr, name: str) -> Expr:
-    if isinstance(expr, Column | Previous) and expr.component == name:
-        return replace(expr, component=None)
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(_without_component(one, name) for one in expr.arguments))
-    return expr
+def _without_name(expr: Expr, component: str) -> Expr:
+    return renamed(expr, lambda own: None if own == component else own)

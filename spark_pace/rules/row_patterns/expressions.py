@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, walk
+from spark_pace.core.expr import ARROW_TYPES, Column, Expr, transform, walk
 from spark_pace.core.plan.row_pattern import (
     Computed,
     Condition,
@@ -197,12 +197,8 @@ def _computed(expr: Expr, scope: MatchScope) -> Computed:
     used = list(dict.fromkeys(node.attribute for node in walk(expr) if isinstance(node, Column)))
     slots = tuple(scope.slots[int(name[1:])] for name in used)
     numbers = {name: slot_name(number) for number, name in enumerate(used)}
-    return Computed(_renamed(expr, numbers), slots)
 
+    def numbered(node: Expr) -> Expr | None:
+        return replace(node, attribute=numbers[node.attribute]) if isinstance(node, Column) else None
 
-def _renamed(expr: Expr, names: dict[str, str]) -> Expr:
-    if isinstance(expr, Column):
-        return replace(expr, attribute=names[expr.attribute])
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(_renamed(one, names) for one in expr.arguments))
-    return expr
+    return Computed(transform(expr, numbered), slots)

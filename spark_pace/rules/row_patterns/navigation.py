@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
+from spark_pace.core.expr import Aggregate, Expr, Literal, transform
 from spark_pace.core.plan.row_pattern import MatchNumber, Navigation, Summary
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.attributes import over_values
@@ -187,18 +187,14 @@ class Calls:
         built = averaged(over_values(name.text.lower(), None, "x", found.expr.type))
         if isinstance(built, Wrong):
             query.fail(name, built.must, built.got, built.do)
-        return self._with_slots(built, found, final)
 
-    def _with_slots(self, expr: Expr, found: RowValue, final: bool) -> Expr:
-        """The expression with slots in place of aggregates."""
-        if isinstance(expr, Aggregate):
-            function: Any = expr.function
-            return self._scope.slot(Summary(function, found.variables, final, found.expr, expr.type))
-        if isinstance(expr, Call):
-            arguments = tuple(self._with_slots(one, found, final) for one in expr.arguments)
-            return replace(expr, arguments=arguments)
-        assert not isinstance(expr, Column)
-        return expr
+        def slot(node: Expr) -> Expr | None:
+            if not isinstance(node, Aggregate):
+                return None
+            function: Any = node.function
+            return self._scope.slot(Summary(function, found.variables, final, found.expr, node.type))
+
+        return transform(built, slot)
 
 
 def _are_rows(words: Sequence[Word]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from spark_pace.core.expr import Call, Column, Expr, Literal, walk
+from spark_pace.core.expr import Call, Column, Expr, Literal, transform, walk
 from spark_pace.core.match.row_patterns.plain_conditions import TooLargeError, plain
 from spark_pace.core.match.row_patterns.running_numbers import is_running
 from spark_pace.core.match.search.program_lines import is_writable
@@ -61,11 +61,12 @@ class Test:
 
     def of_row(self, expr: Expr) -> Expr:
         """What an expression, whose slots are all read at one row, computes of that row."""
-        if isinstance(expr, Call):
-            return replace(expr, arguments=tuple(map(self.of_row, expr.arguments)))
-        if not isinstance(expr, Column):
-            return expr
-        slot = self.slot(expr)
+        return transform(expr, self._at_row)
+
+    def _at_row(self, node: Expr) -> Expr | None:
+        if not isinstance(node, Column):
+            return None
+        slot = self.slot(node)
         assert not isinstance(slot, MatchNumber) and slot.of is not None, slot
         if isinstance(slot, Summary) and slot.of.type == "DOUBLE":
             return Call("+", (slot.of, Literal(0.0, "DOUBLE")), "DOUBLE")  # which makes 0.0 of -0.0

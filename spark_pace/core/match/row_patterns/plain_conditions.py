@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spark_pace.core.expr import Call, Expr, walk
+from spark_pace.core.expr import Call, Expr, transform, walk
 
 MOST_NODES = 2_000
 _CHOOSING = ("case", "coalesce")
@@ -74,11 +74,7 @@ def _choosing(expr: Expr) -> Call | None:
 
 
 def _with(expr: Expr, part: Expr, value: Expr) -> Expr:
-    if expr is part:
-        return value
-    if not isinstance(expr, Call):
-        return expr
-    return replace(expr, arguments=tuple(_with(one, part, value) for one in expr.arguments))
+    return transform(expr, lambda node: value if node is part else None)
 
 
 def _any(conditions: Sequence[Call]) -> Call:

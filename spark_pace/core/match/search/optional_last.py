@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spark_pace.core.columns import Ints
-from spark_pace.core.expr import Aggregate, Call, Column, Expr
+from spark_pace.core.expr import Aggregate, Column, Expr, transform
 from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.step import step
 from spark_pace.core.match.search.technique import follows_compiled
@@ -50,18 +50,15 @@ def asked_of_one_event(pattern: Pattern) -> Pattern:
     """What `for_one_event` gives, with the conditions alone that name the last component."""
     last = pattern.components[-1]
     one = replace(last, times=None, until=None, further=None)
-    taking = tuple(replace(each, expr=_of_event(each.expr, last.name)) for each in pattern.taking)
+
+    def of_event(node: Expr) -> Expr | None:
+        """The attribute of the one event for an aggregate that is it."""
+        if not isinstance(node, Aggregate) or node.component != last.name or node.function not in _OWN_VALUE:
+            return None
+        return Column(last.name, node.attribute or "", node.type)
+
+    taking = tuple(replace(each, expr=transform(each.expr, of_event)) for each in pattern.taking)
     return replace(pattern, components=(*pattern.components[:-1], one), where=taking, taking=())
-
-
-def _of_event(expr: Expr, component: str) -> Expr:
-    """The expression with attributes of the one event for the aggregates that are these."""
-    if isinstance(expr, Aggregate) and expr.component == component and expr.function in _OWN_VALUE:
-        assert expr.attribute is not None
-        return Column(component, expr.attribute, expr.type)
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(_of_event(one, component) for one in expr.arguments))
-    return expr
 
 
 def behind(search: Search, matrix: Ints) -> Ints | None:

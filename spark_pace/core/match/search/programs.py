@@ -7,13 +7,22 @@ is a column. What joins columns of several components is a program (`program_lin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.expr import Aggregate, Call, Column, EventColumns, Expr, evaluate, of_component, walk
+from spark_pace.core.expr import (
+    Aggregate,
+    Column,
+    EventColumns,
+    Expr,
+    evaluate,
+    of_component,
+    transform,
+    walk,
+)
 from spark_pace.core.match.compiled import operations as do
 from spark_pace.core.match.compiled.arguments import Programs
 from spark_pace.core.match.search.comparison import components_of
@@ -80,11 +89,13 @@ def is_testable(component: Component) -> bool:
 
 def of_ends(expr: Expr) -> Expr:
     """The expression with the first and the last event of the group as components of their own."""
-    if isinstance(expr, Aggregate) and expr.function in ("first", "last") and expr.attribute is not None:
-        return Column(FIRST if expr.function == "first" else LAST, expr.attribute, expr.type)
-    if isinstance(expr, Call):
-        return replace(expr, arguments=tuple(map(of_ends, expr.arguments)))
-    return expr
+
+    def end(node: Expr) -> Expr | None:
+        if not isinstance(node, Aggregate) or node.function not in ("first", "last") or not node.attribute:
+            return None
+        return Column(FIRST if node.function == "first" else LAST, node.attribute, node.type)
+
+    return transform(expr, end)
 
 
 @dataclass(frozen=True)
