@@ -16,8 +16,9 @@ from spark_pace.rules.expressions.move_scope import MoveScope
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import MatchScope, Scope, SpanScope
 from spark_pace.rules.fold import is_machine
+from spark_pace.rules.kinds import kind_of
 from spark_pace.rules.schema import TYPE_NAMES, type_name
-from spark_pace.rules.span import aggregates, opens_span
+from spark_pace.rules.span import opens_span
 
 MAX_FIELDS = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -108,7 +109,7 @@ def _scope(
     if is_machine(rule):
         return MoveScope(schema)
     if pattern is None:
-        return SpanScope(schema, shared, opened) if aggregates(rule) else None
+        return SpanScope(schema, shared, opened) if kind_of(rule) == "aggregates" else None
     gathers = context_of(pattern).gathers
     either = pattern.order == "disjunction"
     return MatchScope(

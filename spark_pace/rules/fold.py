@@ -18,7 +18,7 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.move_scope import STATE
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.operator import KEYS_OF_PATTERNS, function_name
+from spark_pace.rules.kinds import function_name
 
 MAX_STATES = 64
 MAX_MOVES = 256
@@ -50,7 +50,6 @@ def read_fold(rule: Section, schema: EventSchema | None) -> Fold | None:
     """
     if not rule.has("fold"):
         return None
-    _refuse_others(rule)
     node = rule.node("fold")
     _refuse_row(rule)
     if isinstance(node, Scalar) and isinstance(node.value, str):
@@ -74,12 +73,6 @@ def is_machine(rule: Section) -> bool:
     """True if the rule has a fold that is a table of states and moves."""
     node = rule.node("fold")
     return isinstance(node, Mapping) and "function" not in node.entries
-
-
-def _refuse_others(rule: Section) -> None:
-    rule.refuse(("pattern", "operator", "span"), "A fold goes from event to event, and needs none of these.")
-    rule.refuse(KEYS_OF_PATTERNS, "It belongs to a pattern; in a fold the moves or the function decide.")
-    rule.refuse(("merge",), "The matches of a fold come in the order of their events.")
 
 
 def _refuse_row(rule: Section) -> None:

@@ -15,7 +15,6 @@ from spark_pace.errors import ConfigError, Problem
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.emit import check_name
 from spark_pace.rules.forget_key_after import read_forgetting
-from spark_pace.rules.operator import KEYS_OF_PATTERNS
 from spark_pace.rules.partition_by import checked_keys
 from spark_pace.rules.row_patterns.clause import Clause, read_clause
 from spark_pace.rules.row_patterns.expression_text import ELSEWHERE
@@ -49,7 +48,6 @@ def read_row_rule(rule: Section, schema: EventSchema | None) -> RowRule | None:
 
     Without a schema the clause is checked as far as that needs no attributes.
     """
-    _refuse_others(rule)
     text = rule.text("match_recognize", _EXAMPLE)
     if text is None:
         read_forgetting(rule, None, None, keyed=True)
@@ -82,14 +80,6 @@ def with_rows(rule: Rule, found: RowRule | None) -> Rule:
 def _within_a_rule(problem: Problem) -> Problem:
     """The problem without the advice to compute something in the query around, which a rule has not."""
     return replace(problem, do=problem.do.removesuffix(f" {ELSEWHERE}"))
-
-
-def _refuse_others(rule: Section) -> None:
-    rule.refuse(("pattern", "operator", "span", "fold"), "MATCH_RECOGNIZE has a pattern of its own.")
-    rule.refuse(KEYS_OF_PATTERNS, "It belongs to pattern; write PATTERN, DEFINE and WITHIN in the clause.")
-    rule.refuse(("partition_by",), "Write PARTITION BY in the clause.")
-    rule.refuse(("emit",), "The fields of a match are its MEASURES.")
-    rule.refuse(("merge",), "The matches of a row pattern come in the order in which they are decided.")
 
 
 def _row_rule(

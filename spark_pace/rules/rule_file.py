@@ -32,20 +32,13 @@ from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.fold import read_fold, says_form
 from spark_pace.rules.forget_key_after import read_forgetting
+from spark_pace.rules.kinds import check_keys, kind_of, read_operator
 from spark_pace.rules.match_recognize import read_row_rule, with_rows
-from spark_pace.rules.operator import read_operator
 from spark_pace.rules.partition_by import read_partition
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
-from spark_pace.rules.pattern.selection import Selecting, read_selecting
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.schema import IN_JOBS, SCHEMA_KEYS, read_schema, show_schema
-from spark_pace.rules.span import (
-    aggregates,
-    check_aggregates_syntax,
-    check_windows,
-    read_having,
-    read_span,
-)
+from spark_pace.rules.span import check_windows, read_having, read_span
 
 RULE_KEYS = (
     "name", "enabled", "description", "from", "filter", "partition_by", "forget_key_after", "pattern",
@@ -218,18 +211,11 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
     """Read a rule; if it has no problems, store it in its entry and in `rules`."""
     fields, report = entry.fields, entry.fields.report
     before = report.count
+    check_keys(fields, reads=bool(entry.reads))
     reads = None if schema is None else lower_rules(entry, rules, schema)
     if schema is None or reads is None:
         # problems of the events, or of the rules that it reads, were reported; its attributes are not known
-        _read_merge(fields)
-        _read_description(fields)
-        fields.texts("partition_by", "partition_by: [id]")
-        if fields.has("match_recognize"):
-            read_row_rule(fields, None)
-            check_syntax(fields, ("filter",))
-            return
-        read_forgetting(fields, None, None)
-        _check_syntax(fields, read_selecting(fields))
+        _check_syntax(fields)
         return
     rule = _read_body(entry, schema, reads)
     entry.read = rule
@@ -238,43 +224,36 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
         rules[entry.name.text] = entry.rule
 
 
-def _check_syntax(fields: Section, selecting: Selecting) -> None:
-    """Report what is wrong with a rule's expressions and pattern, without knowing the attributes.
-
-    Args:
-        fields: the keys of the rule.
-        selecting: the keys that must fit the pattern, such as ``contiguity``.
-    """
+def _check_syntax(fields: Section) -> None:
+    """Report what is wrong with a rule, without knowing the attributes."""
+    _read_merge(fields)
+    _read_description(fields)
+    fields.texts("partition_by", "partition_by: [id]")
     check_syntax(fields, ("filter",))
+    kind = kind_of(fields)
+    if kind == "match_recognize":
+        read_row_rule(fields, None)
+        return
+    read_forgetting(fields, None, None)
     read_span(fields, None)
-    if fields.has("fold"):
+    if kind == "fold":
         read_fold(fields, None)
-    elif aggregates(fields):
-        check_aggregates_syntax(fields)
-    elif not fields.has("operator"):
-        check_pattern_syntax(fields, selecting)
+    elif kind == "aggregates":
+        check_syntax(fields, ("where", "emit"))
+    elif kind == "pattern":
+        check_pattern_syntax(fields)
 
 
 def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
     fields = entry.fields
-    schema = match_schema(reads) if reads else of_input
-    if fields.has("match_recognize"):
+    schema, kind = match_schema(reads) if reads else of_input, kind_of(fields)
+    if kind == "match_recognize":
         return _read_rows(entry, schema, reads)
     partition_by = read_partition(fields, schema)
     span = read_span(fields, schema)
     fold = read_fold(fields, schema)
-    operator = None if fields.has("fold") else read_operator(fields, reads=bool(reads))
-    pattern, having = None, None
-    if aggregates(fields):
-        having = read_having(fields, schema, partition_by)
-    elif not fields.has("fold") and (fields.has("pattern") or not fields.has("operator")):
-        if not fields.has("pattern"):
-            do = "Add for example pattern: {sequence: [a: x = 1, b: x = 2]}."
-            must = 'must have a "pattern", an "operator", a "span", a "fold" or "match_recognize"'
-            fields.report.add(fields.place, must, "none", do)
-        pattern = read_pattern(fields, schema)
-    operates = fields.has("operator") and not fields.has("pattern")
-    readable = pattern is not None or operates or aggregates(fields) or says_form(fields)
+    pattern = read_pattern(fields, schema) if kind == "pattern" else None
+    readable = pattern is not None or kind in ("operator", "aggregates") or says_form(fields)
     rule = Rule(
         name=entry.name.text if entry.name else "",
         schema=schema,
@@ -282,12 +261,12 @@ def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> 
         partition_by=partition_by,
         pattern=pattern,
         span=span,
-        operator=operator,
+        operator=read_operator(fields) if kind == "operator" else None,
         merge="detection" if fold is not None else _read_merge(fields),
         emit=read_emit(fields, schema, pattern, partition_by) if readable else (),
         description=_read_description(fields),
         forget_key_after_us=read_forgetting(fields, pattern, span),
-        having=having,
+        having=read_having(fields, schema, partition_by) if kind == "aggregates" else None,
         fold=fold,
         reads=reads,
         enabled=entry.enabled,

@@ -22,8 +22,8 @@ from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, SpanScope
+from spark_pace.rules.kinds import kind_of
 from spark_pace.rules.lengths import read_duration, read_length
-from spark_pace.rules.operator import KEYS_OF_PATTERNS
 
 MOST_WINDOWS = 10_000  # windows that an event may be in
 MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events
@@ -33,7 +33,6 @@ _SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
 _FORMS = (_PREDICATE_KEYS, _GRID_KEYS, ("gap", "within"))
 _ALL_FORMS = "A span is {every, size} (windows), {gap} (sessions) or {open, close, within}."
 _NO_KEYS = {"window": "size", "length": "size", "slide": "every", "hop": "every"}
-_AGGREGATES = "emit: {number: count(*), mean: avg(x)}"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
 
 
@@ -59,7 +58,11 @@ def read_span(rule: Section, schema: EventSchema | None) -> Span | None:
     if "gap" in there:
         return _read_session(fields)
     on_grid = any(key in there for key in _GRID_KEYS)
-    return _read_grid(fields, in_panes=aggregates(rule)) if on_grid else _read_predicates(fields, schema)
+    return (
+        _read_grid(fields, in_panes=kind_of(rule) == "aggregates")
+        if on_grid
+        else _read_predicates(fields, schema)
+    )
 
 
 def opens_span(rule: Section) -> bool:
@@ -144,15 +147,10 @@ def _amount(length: Within) -> int:
     return int(length.events if length.events is not None else length.time_us or 0)
 
 
-def aggregates(rule: Section) -> bool:
-    """True if a rule aggregates: it has a span, and no pattern, operator or fold."""
-    return rule.has("span") and not any(rule.has(key) for key in ("pattern", "operator", "fold"))
-
-
 def check_windows(fields: Section, rule: Rule) -> None:
     """Refuse windows of time with too many for each event where all their events are carried."""
     span, needing = rule.span, holistic(rule)
-    if not aggregates(fields) or not needing or not isinstance(span, GridSpan):
+    if kind_of(fields) != "aggregates" or not needing or not isinstance(span, GridSpan):
         return
     if span.size_us > MOST_WINDOWS * span.every_us:
         got = f"{-(-span.size_us // span.every_us)}, with {quote(canonical_text(needing[0]))}"
@@ -164,9 +162,8 @@ def check_windows(fields: Section, rule: Rule) -> None:
 def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> Expr | None:
     """Read the key ``where`` of a rule that aggregates; None if it is missing or wrong.
 
-    `shared` are the attributes of the rule's key. The other keys of such a rule are checked too.
+    `shared` are the attributes of the rule's key.
     """
-    _check_keys(rule)
     node = rule.node("where")
     scalar = None if node is None else as_expression(node, rule.report)
     if scalar is None:
@@ -177,19 +174,3 @@ def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> 
         rule.report.add(scalar.place, "must be about aggregates", quote(scalar.text), do)
         return None
     return expr
-
-
-def check_aggregates_syntax(rule: Section) -> None:
-    """Report what is wrong with a rule that aggregates, without knowing the attributes."""
-    _check_keys(rule)
-    check_syntax(rule, ("where", "emit"))
-
-
-def _check_keys(rule: Section) -> None:
-    why = "It belongs to a pattern; a rule without one aggregates all events of each span."
-    rule.refuse([key for key in KEYS_OF_PATTERNS if key != "where"], why)
-    rule.require("emit", _AGGREGATES)
-    node = rule.node("emit")
-    if isinstance(node, Mapping) and not node.entries:
-        do = f"Write for example {_AGGREGATES}."
-        rule.report.add(node.place, "must have at least one field", "none", do)

@@ -65,8 +65,9 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     return pattern
 
 
-def check_pattern_syntax(rule: Section, selecting: Selecting) -> None:
+def check_pattern_syntax(rule: Section) -> None:
     """Report what is wrong with pattern, where and emit, without knowing the attributes."""
+    selecting = read_selecting(rule)
     listed = read_components(rule, None, opened=opens_span(rule))
     check_syntax(rule, ("where", "emit"))
     if listed is not None:
