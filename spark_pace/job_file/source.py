@@ -26,7 +26,7 @@ from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.document import Mapping, Scalar, describe
 from spark_pace.rules.document.report import Report, meant_by, nearest, quote
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.text_form import groups_of
+from spark_pace.rules.schema import groups_of
 
 EXAMPLE = "source: {kind: files, format: json, path: events}"
 KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"

@@ -31,7 +31,7 @@ from spark_pace.core.plan.shape import alternative, optional_last_of, shape_of
 from spark_pace.core.tables import with_column
 from spark_pace.reasons.answer import Candidate, Member, Reason
 from spark_pace.reasons.relaxations import NearMiss, Relaxation, relaxations
-from spark_pace.reasons.stretch import Stretch
+from spark_pace.reasons.rule_stream import Stretch
 
 MOST_CANDIDATES = 5
 MOST_ROWS = 10_000  # nearest events of a component that are tried

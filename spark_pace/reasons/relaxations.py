@@ -27,7 +27,7 @@ from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.time_units import length_in_words
 from spark_pace.errors import counted
 from spark_pace.reasons.answer import Member, Reason, length
-from spark_pace.reasons.stretch import Stretch, columns_of, in_values
+from spark_pace.reasons.rule_stream import Stretch, columns_of, in_values
 
 
 @dataclass(frozen=True)

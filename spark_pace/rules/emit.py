@@ -12,11 +12,10 @@ from spark_pace.rules.document.document import Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.move_scope import MoveScope
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import MatchScope, Scope, SpanScope
+from spark_pace.rules.expressions.scopes import MatchScope, MoveScope, Scope, SpanScope
 from spark_pace.rules.fold import is_machine
-from spark_pace.rules.kinds import kind_of
+from spark_pace.rules.rule_kinds import kind_of
 from spark_pace.rules.schema import TYPE_NAMES, type_name
 from spark_pace.rules.span import opens_span
 

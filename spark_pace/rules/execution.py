@@ -31,7 +31,7 @@ from spark_pace.core.plan.time_units import length_in_words, show_events
 from spark_pace.core.summaries.sketches import SIZE
 from spark_pace.errors import counted
 from spark_pace.rules.cost import METHODS, Told, cost_of
-from spark_pace.rules.row_patterns.streams import longest
+from spark_pace.rules.match_recognize import longest
 
 INTAKE = "intake"  # decided on whole columns, before events are put in order
 IN_ORDER = "splitter, in stream order"  # decided on whole columns, when events are in order

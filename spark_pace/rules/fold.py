@@ -15,10 +15,9 @@ from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, d
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
-from spark_pace.rules.expressions.move_scope import STATE
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
-from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.kinds import function_name
+from spark_pace.rules.expressions.scopes import STATE, EventScope
+from spark_pace.rules.rule_kinds import function_name
 
 MAX_STATES = 64
 MAX_MOVES = 256

@@ -31,12 +31,11 @@ from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope
 from spark_pace.rules.fold import read_fold, says_form
-from spark_pace.rules.forget_key_after import read_forgetting
-from spark_pace.rules.kinds import check_keys, kind_of, read_operator
 from spark_pace.rules.match_recognize import read_row_rule, with_rows
-from spark_pace.rules.partition_by import read_partition
+from spark_pace.rules.partition_by import read_forgetting, read_partition
 from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
+from spark_pace.rules.rule_kinds import check_keys, kind_of, read_operator
 from spark_pace.rules.schema import IN_JOBS, SCHEMA_KEYS, read_schema, show_schema
 from spark_pace.rules.span import check_windows, read_having, read_span
 

@@ -1,22 +1,28 @@
-"""Reads the section ``events`` of a rule or job file: the attributes of an event."""
+"""Reads the section ``events`` of a rule or job file: attributes, side tables, and the form of text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace.core.expr import STRUCT, TypeName, is_single
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.expr.time_formats import DIRECTIVES, wrong_format
+from spark_pace.core.plan.record_form import ORDINARY, RecordForm
+from spark_pace.core.plan.rule import EventSchema, Field, SideTable
+from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.declarations import MAX_DEPTH, SCALARS, Declared, declared
-from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Section
-from spark_pace.rules.expressions.attributes import ONE_VALUE
-from spark_pace.rules.lookup import read_side_tables
-from spark_pace.rules.text_form import FORM_KEYS, read_form
-
-SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup", *FORM_KEYS)
+from spark_pace.rules.document.section import Section, as_mapping
+from spark_pace.rules.expressions.types import ONE_VALUE
+from spark_pace.rules.lengths import read_duration
 
 # of `events` of a job file: in which order events come, and what becomes of bad input
 OF_SOURCES = ("source_column", "expected_sources", "idle_after")
@@ -25,7 +31,6 @@ OF_JOBS = (
     "operator_timeout", "clock",
 )  # fmt: skip
 IN_JOBS = dict.fromkeys(OF_JOBS, "It belongs to `events` of a job file, which Python takes too.")
-
 TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE")
 _DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
 _TYPE_LIKE = re.compile(r"\w+|\w+\s*(?:\(.*\)|<.*>)", re.DOTALL)
@@ -36,6 +41,38 @@ _PARAMETERS = {
 }
 MAX_ATTRIBUTES = 1_000
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
+SIDE_TABLE_KEYS = ("path", "on", "schema", "refresh")
+_TABLES_EXAMPLE = 'lookup: {hosts: {path: hosts.csv, on: host, schema: "owner STRING"}}'
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MOST_KEYS = 16  # attributes in `on`
+FORM_KEYS = ("text", "timestamp_format", "year", "time_zone", "empty")
+SCHEMA_KEYS = ("schema", "event_time", "time_unit", "tie_break", "lookup", *FORM_KEYS)
+TEXT_KEYS = ("regex", "preset", "unmatched")
+_COMMON = (
+    r"(?P<address>\S+) (?:-|(?P<identity>\S+)) (?:-|(?P<user>[^-].*?|-[^ ].*?)) "
+    r"\[(?P<time>[^\]]+)\] "
+    r'"(?:(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<protocol>[^" ]+))?|(?P<request>.*?))" '
+    r"(?P<status>\d{3}) (?:-|(?P<bytes>\d+))"
+)
+# servers write a quote in a text as \" or \x22; what else they are told to write stands behind
+_IN_QUOTES = r' "(?:-|(?P<referer>(?:[^"\\]|\\.)*))" "(?:-|(?P<agent>(?:[^"\\]|\\.)*))"(?: (?P<rest>.*))?'
+PRESETS = {
+    "syslog": RecordForm(
+        regex=r"(?:<\d{1,3}>)?(?P<time>[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\S+) (?P<host>\S+) "
+        r"(?P<program>[^\[:\s]+)(?:\[(?P<pid>\d+)\])?: ?(?P<message>.*)",
+        time_formats=("%b %d %H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z"),
+        preset="syslog",
+    ),
+    "combined": RecordForm(
+        regex=_COMMON + _IN_QUOTES,
+        time_formats=("%d/%b/%Y:%H:%M:%S %z",),
+        preset="combined",
+        further=(_COMMON + r'(?: "(?:-|(?P<referer>.*?))" "(?:-|(?P<agent>.*?))")?',),
+    ),
+    "json_in_text": RecordForm(has_json=True, preset="json_in_text"),
+}
+_TEXT_EXAMPLE = r"text: {regex: '(?P<time>\S+) (?P<message>.*)'}"
+_TIMES_EXAMPLE = "timestamp_format: '%d.%m.%Y %H:%M:%S'"
 
 
 def read_schema(keys: Section) -> EventSchema | None:
@@ -183,3 +220,241 @@ def _shown(schema: EventSchema, outer: tuple[str, ...]) -> Iterator[str]:
         if path[:-1] == outer:
             held = f"<{', '.join(_shown(schema, path))}>" if field.type == STRUCT else ""
             yield f"{path[-1]} {field.type}{held}"
+
+
+def read_side_tables(
+    keys: Section, fields: Sequence[Field], declared: Callable[[Section], list[Field]]
+) -> tuple[SideTable, ...]:
+    """Read the side tables; wrong ones are reported and left out.
+
+    Args:
+        keys: the section that may have the key ``lookup``.
+        fields: the attributes of the events.
+        declared: reads the fields under the key ``schema`` of a section.
+    """
+    mapping = keys.mapping("lookup", _TABLES_EXAMPLE)
+    names = {field.name.partition(".")[0].lower() for field in fields}
+    found: list[SideTable] = []
+    for name, (place, node) in (mapping.entries if mapping else {}).items():
+        if not _IDENTIFIER.fullmatch(name) or name.lower() in names:
+            must = "must be a name of letters, digits and _ that no attribute has"
+            keys.report.add(place, must, quote(name), "Choose another name.")
+        names.add(name.lower())
+        inside = as_mapping(node, keys.report, _TABLES_EXAMPLE)
+        if inside is not None:
+            section = Section(inside, keys.report, SIDE_TABLE_KEYS)
+            side = _read_table(name, section, fields, declared)
+            found += [] if side is None else [side]
+    return tuple(found)
+
+
+def _read_table(
+    name: str, section: Section, fields: Sequence[Field], declared: Callable[[Section], list[Field]]
+) -> SideTable | None:
+    path = _read_path(section)
+    on = _read_on(section, fields)
+    columns = declared(section)
+    for column in columns:
+        if column.name in (key for _, key in on):
+            must = "must not declare a column of its key, which the event has"
+            section.report.add(section.key_place("schema"), must, quote(column.name), "Leave it out.")
+        elif not is_single(column.type) or not _IDENTIFIER.fullmatch(column.name):
+            must = "must declare single values, under names of letters, digits and _"
+            got = f"{quote(column.name)}, {column.type}"
+            section.report.add(section.key_place("schema"), must, got, "Leave it out, or rename it.")
+    node = section.node("refresh")
+    refresh_us = None if node is None else read_duration(node, section.report, least=1)
+    if path is None or not on or not columns:
+        return None
+    return SideTable(name, path, on, tuple(columns), refresh_us)
+
+
+def _read_path(section: Section) -> str | None:
+    is_there = section.require("path", "path: hosts.csv")
+    path = section.text("path", "path: hosts.csv") if is_there else None
+    if path is None:
+        return None
+    check_address(path, section.report)
+    text = path.text.removeprefix("file://")
+    return text.rstrip("/") if "://" in text else str((Path(path.place.file).parent / text).resolve())
+
+
+def _read_on(section: Section, fields: Sequence[Field]) -> tuple[tuple[str, str], ...]:
+    """Read the key ``on`` as (attribute, column) pairs: an attribute, a list, or a mapping to columns."""
+    if not section.require("on", "on: and the attribute of the events"):
+        return ()
+    node = section.node("on")
+    pairs = _pairs(node)
+    if node is not None and (not pairs or len(pairs) > _MOST_KEYS):
+        must = f"must name one to {_MOST_KEYS} attributes, as text, as a list, or as attribute: column"
+        section.report.add(node.place, must, describe(node), "Write for example on: host.")
+        return ()
+    found: list[tuple[str, str]] = []
+    for item, column in pairs:
+        if not _is_key(item, fields, section.report) or item.text in dict(found):
+            continue
+        if column in [taken for _, taken in found]:
+            must, do = "must name each column once", "Join two attributes by two tables."
+            section.report.add(item.place, must, f"{quote(column)} twice", do)
+            continue
+        found.append((item.text, column))
+    return tuple(found)
+
+
+def _pairs(node: Node | None) -> list[tuple[Scalar, str]]:
+    if isinstance(node, Scalar):
+        return [(node, node.text)]
+    if isinstance(node, Listing):
+        return [(item, item.text) for item in node.items if isinstance(item, Scalar)]
+    if isinstance(node, Mapping):
+        columns = [column for _, column in node.entries.values()]
+        if not all(isinstance(one, Scalar) and isinstance(one.value, str) and one.text for one in columns):
+            return []
+        return [
+            (Scalar(place, name, name, None), column.text)
+            for name, (place, column) in node.entries.items()
+            if isinstance(column, Scalar)
+        ]
+    return []
+
+
+def _is_key(item: Scalar, fields: Sequence[Field], report: Report) -> bool:
+    types = {field.name: field.type for field in fields}
+    kind = types.get(item.text)
+    if kind is None:
+        if fields:
+            must, do = "must name an attribute of the schema", nearest(item.text, types)
+            report.add(item.place, must, quote(item.text), do)
+        return False
+    if not is_single(kind) or kind == "DOUBLE":
+        must, do = "must name an attribute of single, exact values", ONE_VALUE
+        report.add(item.place, must, f"{quote(item.text)}, {kind}", do)
+        return False
+    return True
+
+
+def read_form(keys: Section, fields: Sequence[Field]) -> RecordForm:
+    """Read how records are parsed from text: lines, formats of times, empty values."""
+    lines = _read_lines(keys, fields)
+    formats = _read_formats(keys) or lines.time_formats
+    for key in ("year", "time_zone"):
+        if keys.has(key) and not formats and not keys.has("timestamp_format"):
+            keys.refuse([key], "It goes with timestamp_format.")
+    return replace(
+        lines,
+        time_formats=formats,
+        year=keys.whole("year", 1900, 2199),
+        zone=_read_zone(keys),
+        empty_is_null=keys.choice("empty", ("null", "text"), "text") == "null",
+    )
+
+
+def groups_of(regex: str) -> list[str]:
+    """The names of the groups of a regular expression.
+
+    Raises:
+        pa.ArrowInvalid: RE2 refuses the expression, or a group has no name.
+    """
+    found = pc.extract_regex(pa.array([], pa.string()), regex).type
+    return [found.field(number).name for number in range(found.num_fields)]
+
+
+def _read_lines(keys: Section, fields: Sequence[Field]) -> RecordForm:
+    """Read the key ``text``."""
+    mapping = keys.mapping("text", _TEXT_EXAMPLE)
+    if mapping is None:
+        return ORDINARY
+    text = Section(mapping, keys.report, TEXT_KEYS)
+    ignores = text.choice("unmatched", ("bad", "ignore"), "bad") == "ignore"
+    if text.has("preset"):
+        text.refuse(["regex"], "The preset has one.")
+        preset = PRESETS[text.choice("preset", tuple(PRESETS), "syslog")]
+        if preset.regex is not None:
+            _require_attributes(text, "preset", groups_of(preset.regex), fields)
+        return replace(preset, ignores_unmatched=ignores)
+    regexes = [one for one in _read_regexes(text) if _is_expression(one, text)]
+    if not regexes:
+        return ORDINARY
+    _require_attributes(text, "regex", [name for one in regexes for name in groups_of(one.text)], fields)
+    for one in regexes:
+        _require_known(one, groups_of(one.text), fields, text)
+    first, *further = (one.text for one in regexes)
+    return RecordForm(first, ignores_unmatched=ignores, further=tuple(further))
+
+
+def _read_regexes(text: Section) -> Sequence[Scalar]:
+    """Read one regular expression, or a list of them."""
+    if not text.require("regex", _TEXT_EXAMPLE):
+        return ()
+    if isinstance(text.node("regex"), Listing):
+        return text.texts("regex", _TEXT_EXAMPLE)
+    one = text.text("regex", _TEXT_EXAMPLE)
+    return () if one is None else (one,)
+
+
+def _is_expression(regex: Scalar, text: Section) -> bool:
+    """True if RE2 accepts the expression; else that is reported."""
+    try:
+        groups_of(regex.text)
+    except pa.ArrowInvalid as error:
+        got = str(error).removeprefix("Invalid regular expression: ")
+        do = "Write (?:...) for a group without a name." if "unnamed" in got else "Correct the expression."
+        text.report.add(regex.place, "must be a regular expression as RE2 has them", quote(got), do)
+        return False
+    return True
+
+
+def _require_attributes(text: Section, key: str, groups: Sequence[str], fields: Sequence[Field]) -> None:
+    """Report groups if none of them is an attribute."""
+    if fields and not {field.name for field in fields} & set(groups):
+        got, do = ", ".join(groups) or "no named group", "Call them by the same names."
+        text.report.add(text.key_place(key), "must have a group that is an attribute", got, do)
+
+
+def _require_known(regex: Scalar, groups: Sequence[str], fields: Sequence[Field], text: Section) -> None:
+    """Report groups that are no attributes, are no single values, or have the same name."""
+    types = {field.name: field.type for field in fields}
+    for name in dict.fromkeys(groups if set(groups) & set(types) else ()):
+        if name not in types:
+            must = "must have groups that are called as attributes are"
+            do = f"{nearest(name, list(types))} What is no attribute stands in (?:...)."
+            text.report.add(regex.place, must, quote(name), do)
+        elif not is_single(types[name]):
+            must, do = "must have groups that are single values", "Declare what it holds."
+            text.report.add(regex.place, must, f"{name} {types[name]}", do)
+        if groups.count(name) > 1:
+            must, do = "must have one group of a name", "Rename one."
+            text.report.add(regex.place, must, f"several {quote(name)}", do)
+
+
+def _read_formats(keys: Section) -> tuple[str, ...]:
+    """Read one format of times, or a list of them."""
+    node = keys.node("timestamp_format")
+    if node is None:
+        return ()
+    items: Sequence[Node] = (
+        [node] if isinstance(node, Scalar) else keys.texts("timestamp_format", _TIMES_EXAMPLE)
+    )
+    found = []
+    for item in items:
+        is_text = isinstance(item, Scalar) and isinstance(item.value, str)
+        wrong = wrong_format(item.text) if is_text and isinstance(item, Scalar) else describe(item)
+        if wrong is None and isinstance(item, Scalar):
+            found.append(item.text)
+            continue
+        must = f"must be a format of times, of {', '.join('%' + letter for letter in DIRECTIVES)}"
+        keys.report.add(item.place, must, str(wrong), f"Write for example {_TIMES_EXAMPLE}.")
+    return tuple(found)
+
+
+def _read_zone(keys: Section) -> str | None:
+    zone = keys.text("time_zone", "time_zone: Europe/Berlin")
+    if zone is None:
+        return None
+    try:
+        ZoneInfo(zone.text)
+    except (ValueError, OSError, KeyError):
+        must, do = "must be a zone such as Europe/Berlin", "Use a name of the tz database."
+        keys.report.add(zone.place, must, quote(zone.text), do)
+        return None
+    return zone.text

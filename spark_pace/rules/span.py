@@ -22,8 +22,8 @@ from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import EventScope, SpanScope
-from spark_pace.rules.kinds import kind_of
 from spark_pace.rules.lengths import read_duration, read_length
+from spark_pace.rules.rule_kinds import kind_of
 
 MOST_WINDOWS = 10_000  # windows that an event may be in
 MOST_WINDOWS_OF_PANES = 100_000  # the same bound if panes are carried, not events

@@ -23,9 +23,14 @@ from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
-from spark_pace.rules.row_patterns.beforehand import Beforehand, beforehand
 from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import Rewriting, occurrences_in, replaced
+from spark_pace.rules.row_patterns.occurrences import (
+    Beforehand,
+    Rewriting,
+    beforehand,
+    occurrences_in,
+    replaced,
+)
 from spark_pace.rules.row_patterns.words import Query, read_query
 from spark_pace.spark.frame_columns import UTC
 from spark_pace.spark.packed_rows import AT_ONCE_ROWS, PIECES, PLACES, buckets_for, packed, unpacked

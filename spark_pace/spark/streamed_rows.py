@@ -13,8 +13,8 @@ from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.plan.rule import EmitField, EventSchema, Field, Rule
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
+from spark_pace.rules.match_recognize import require_bound, require_streaming
 from spark_pace.rules.row_patterns.clause import Clause
-from spark_pace.rules.row_patterns.streams import require_bound, require_streaming
 from spark_pace.rules.row_patterns.words import Query
 from spark_pace.spark.detect import detect
 

@@ -12,7 +12,7 @@ from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Call, Expr
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import Absence, Context, Pattern, Rule
-from spark_pace.rules.pattern.disjunction import with_bits
+from spark_pace.rules.pattern.components import with_bits
 from tests.support.draws import built_once, chosen, composite, shuffled
 from tests.support.form_strategies import Spans, changed, previous_conditions, rules_of
 from tests.support.grouped_strategies import grouped_patterns, rare

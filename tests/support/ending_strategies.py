@@ -12,7 +12,7 @@ from spark_pace.core.columns import MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Expr
 from spark_pace.core.plan.component import Ending
 from spark_pace.core.plan.rule import Context, Pattern, Rule
-from spark_pace.rules.pattern.disjunction import with_bits
+from spark_pace.rules.pattern.components import with_bits
 from tests.support.disjunction_strategies import with_disjunctions
 from tests.support.draws import built_once, chosen, composite, some
 from tests.support.form_strategies import Spans, open_conditions, previous_conditions, rules_of

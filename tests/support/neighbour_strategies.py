@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.plan.component import Component, Ending
 from spark_pace.core.plan.rule import Context, Pattern, Rule
-from spark_pace.rules.pattern.disjunction import with_bits
+from spark_pace.rules.pattern.components import with_bits
 from tests.support.draws import chosen, composite
 from tests.support.ending_strategies import ends_of_groups
 from tests.support.form_strategies import Spans, open_conditions, rules_of

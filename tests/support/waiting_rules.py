@@ -20,7 +20,7 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Within,
 )
-from spark_pace.rules.pattern.disjunction import with_bits
+from spark_pace.rules.pattern.components import with_bits
 from tests.support.optional_strategies import WITH_OPTIONAL_LAST
 from tests.support.strategies import CONTEXTS, FIELDS, OPERATORS, column, condition, typed
 from tests.support.streams import SECOND

@@ -1,11 +1,16 @@
-"""The functions of times and dates, under the names that they have in Spark SQL.
+"""The functions of times and dates, under the names that they have in Spark SQL, and lengths of time.
 
-A function with a unit takes it as a bare word or in quotes: ``timestampdiff(HOUR, a.t, b.t)``.
+A function with a unit takes it as a bare word or in quotes: ``timestampdiff(HOUR, a.t, b.t)``. A length is
+``interval '5' minutes``, or what one time is behind another. No column holds one: it is compared with another
+one, or added to a TIMESTAMP. So it is a BIGINT of microseconds here, under a type of the compiler's own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -31,14 +36,41 @@ _DATE_UNITS = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"), "quarter": "quarter", "week": "week",
     **dict.fromkeys(("month", "mon", "mm"), "month"),
 }  # fmt: skip
+_OF_TIMES = ("hour", "minute")
+_WITH_UNIT = ("date_add", "dateadd", "timestampadd", "datediff", "date_diff", "timestampdiff")
+_TIMES = ("TIMESTAMP", "DATE", "NULL")
+_UNITS = {
+    "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000, "WEEK": 604_800_000_000,
+}  # fmt: skip
+_SHORT = {
+    "US": "MICROSECOND",
+    "MS": "MILLISECOND",
+    "S": "SECOND",
+    "SEC": "SECOND",
+    "M": "MINUTE",
+    "MIN": "MINUTE",
+    "H": "HOUR",
+    "D": "DAY",
+}  # as rule files write them elsewhere
+_CLOCK = {
+    "DAY": 1 << 30,
+    "HOUR": 24,
+    "MINUTE": 60,
+    "SECOND": 60,
+}  # each with the number that it does not reach
+_CLOCK_TEXT = re.compile(r"[+-]?(\d{1,7} )?\d{1,9}(:\d{1,2})*(\.\d{1,6})?")
+MOST_US = 36_500 * _UNITS["DAY"]  # of a constant: a hundred years
+_TERM = re.compile(r"\s*([+-]?\d+(?:\.\d{1,6})?)\s*([A-Za-z]+)")
+_EXAMPLE = "Write for example interval '5' minutes."
+_DATED = ("TIMESTAMP", "DATE")
+
+
 # parts of `extract` and `date_part`, and the function that gives each
 _PARTS = {
     **{part: part for part in ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")},
     "week": "weekofyear", "weeks": "weekofyear", "dow": "dayofweek", "doy": "dayofyear",
 }  # fmt: skip
-_OF_TIMES = ("hour", "minute")
-_WITH_UNIT = ("date_add", "dateadd", "timestampadd", "datediff", "date_diff", "timestampdiff")
-_TIMES = ("TIMESTAMP", "DATE", "NULL")
 
 
 def with_unit(name: str, trees: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
@@ -169,3 +201,142 @@ def _not_whole(number: Expr) -> Wrong | None:
     if number.type in ("BIGINT", "NULL"):
         return None
     return Wrong("must be a BIGINT", number.type, "Write a whole number, or cast(... as BIGINT).")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A length of time: `micros` gives it in microseconds, as a BIGINT."""
+
+    micros: Expr
+
+    type = "an interval"
+
+
+def constant_interval(tree: exp.Interval) -> Interval | Wrong:
+    """``interval '5' minutes``, ``interval 5 minutes`` or ``interval '1 day 2 hours'``."""
+    text = tree.this.name if isinstance(tree.this, exp.Literal) else ""
+    sign = ""
+    if isinstance(tree.this, exp.Neg) and isinstance(tree.this.this, exp.Literal):
+        sign, text = "-", tree.this.this.name
+    unit = tree.args.get("unit")
+    if text and isinstance(unit, exp.IntervalSpan):
+        return _clock(sign + text, unit)
+    if not text:
+        return Wrong("must be a number and a unit of time", quote(tree.sql("spark")), _EXAMPLE)
+    told = f"{sign}{text} {unit.name}" if unit is not None else text
+    total, at = Fraction(0), 0
+    while at < len(told.rstrip()):
+        term = _TERM.match(told, at)
+        if term is None:
+            return Wrong("must be a number and a unit of time", quote(told), _EXAMPLE)
+        size = _size(term[2])
+        if isinstance(size, Wrong):
+            return size
+        total, at = total + Fraction(term[1]) * size, term.end()
+    if total.denominator != 1 or abs(total) > MOST_US:
+        return Wrong("must be whole microseconds, at most 36,500 days", quote(told), "Write another length.")
+    return Interval(Literal(int(total), "BIGINT"))
+
+
+def _clock(text: str, span: exp.IntervalSpan) -> Interval | Wrong:
+    """``interval '1 02:30:00.5' day to second`` and its like: from a larger unit to a smaller one."""
+    first, last = (unit.name.upper().removesuffix("S") for unit in (span.this, span.expression))
+    if first in ("YEAR", "MONTH"):
+        return _no_fixed_length(f"{first.lower()} to {last.lower()}")
+    names = list(_CLOCK)
+    units = names[names.index(first) : names.index(last) + 1] if {first, last} <= {*names} else []
+    parts = text.lstrip("+-").replace(" ", ":").split(":")
+    known = _CLOCK_TEXT.fullmatch(text) is not None and len(parts) == len(units) > 1
+    known = known and (" " in text) == (first == "DAY") and ("." not in text or last == "SECOND")
+    if not known or any(float(part) >= _CLOCK[unit] for part, unit in zip(parts[1:], units[1:], strict=True)):
+        got = quote(f"{text} {first.lower()} to {last.lower()}")
+        do = "Write for example interval '1 02:30:00' day to second, or interval '90' minutes."
+        return Wrong("must be a length from a larger unit to a smaller one", got, do)
+    total = sum(Fraction(part) * _UNITS[unit] for part, unit in zip(parts, units, strict=True))
+    return Interval(Literal(int(-total if text[0] == "-" else total), "BIGINT"))
+
+
+def unit_in_words(unit: str) -> str | None:
+    """The unit of time that a word means, such as ``minutes`` by ``min``; None where it means none."""
+    name = unit.upper()
+    meant = _SHORT.get(name, name.removesuffix("S"))
+    return f"{meant.lower()}s" if meant in _UNITS else None
+
+
+def _size(unit: str) -> int | Wrong:
+    name = unit.upper()
+    size = _UNITS.get(name) or _UNITS.get(name.removesuffix("S"))
+    if size is not None:
+        return size
+    if name.removesuffix("S") in ("MONTH", "YEAR", "QUARTER"):
+        return _no_fixed_length(unit)
+    return Wrong(
+        "must be a unit of time", quote(unit), nearest(name.lower(), [one.lower() for one in _UNITS])
+    )
+
+
+def _no_fixed_length(unit: str) -> Wrong:
+    return Wrong("must have the same length always", unit, "Write days, as in interval '30' days.")
+
+
+def calculate(name: str, values: Sequence[Expr | Interval]) -> Expr | Interval | Wrong | None:
+    """Compute with times and lengths; return None if none of the two values is one."""
+    left, right = values
+    lengths = [value for value in values if isinstance(value, Interval)]
+    if not lengths and not any(value.type in _DATED for value in values):
+        return None
+    if name == "*" and len(lengths) == 1:
+        return _multiplied(lengths[0], next(value for value in values if not isinstance(value, Interval)))
+    if name not in "+-":
+        return _refused(name, values) if lengths else None
+    if isinstance(left, Interval) and isinstance(right, Interval):
+        return Interval(Call(name, (left.micros, right.micros), "BIGINT"))
+    if name == "-" and not isinstance(left, Interval) and not isinstance(right, Interval):
+        if left.type in _DATED and right.type in _DATED:
+            return Interval(Call("-", (_micros(left), _micros(right)), "BIGINT"))
+        return None
+    time, length = (right, left) if isinstance(left, Interval) and name == "+" else (left, right)
+    if not isinstance(time, Interval) and isinstance(length, Interval) and time.type == "TIMESTAMP":
+        return Call("timestamp_micros", (Call(name, (_micros(time), length.micros), "BIGINT"),), "TIMESTAMP")
+    if not isinstance(time, Interval) and time.type == "DATE" and isinstance(length, Interval):
+        return Wrong("must be a TIMESTAMP beside an interval", "DATE", "Write cast(... as TIMESTAMP).")
+    return _refused(name, values) if lengths else None
+
+
+def _multiplied(length: Interval, number: Expr) -> Interval | Wrong:
+    """A length times a number; times a DOUBLE it is rounded to whole microseconds, half away from zero."""
+    if number.type in ("BIGINT", "NULL"):
+        return Interval(Call("*", (length.micros, convert(number, "BIGINT")), "BIGINT"))
+    if number.type != "DOUBLE":
+        return _refused("*", (length, number))
+    product = Call("*", (convert(length.micros, "DOUBLE"), number), "DOUBLE")
+    return Interval(Call("cast", (Call("round", (product,), "DOUBLE"),), "BIGINT"))
+
+
+def signed(name: str, length: Interval) -> Interval:
+    """``abs(length)``, or ``-length`` by the name ``negate``."""
+    return Interval(Call(name, (length.micros,), "BIGINT"))
+
+
+def _refused(name: str, values: Sequence[Expr | Interval]) -> Wrong:
+    got = f" {name} ".join(value.type for value in values)
+    do = "Add it to a TIMESTAMP or to an interval, multiply it by a number, or compare it with an interval."
+    return Wrong("must compute with times and intervals only where it means something", got, do)
+
+
+def compared(values: Sequence[Expr | Interval]) -> list[Expr] | Wrong:
+    """What is compared in the place of lengths: their microseconds."""
+    if all(isinstance(value, Interval) or value.type == "NULL" for value in values):
+        return [value.micros if isinstance(value, Interval) else convert(value, "BIGINT") for value in values]
+    got = " and ".join(dict.fromkeys(value.type for value in values))
+    return Wrong("must compare an interval with another one", got, _EXAMPLE)
+
+
+def no_value(_: Interval) -> Wrong:
+    """Refuse a length where a value is wanted."""
+    do = "Compare it with another interval, or write unix_micros(b.t) - unix_micros(a.t) to have a number."
+    return Wrong("must be a value", "an interval", do)
+
+
+def _micros(time: Expr) -> Expr:
+    return Call("unix_micros", (convert(time, "TIMESTAMP"),), "BIGINT")

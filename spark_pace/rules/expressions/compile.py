@@ -14,28 +14,56 @@ from spark_pace.core.expr import Call, Expr, Literal, decimal_digits
 from spark_pace.errors import counted
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.expressions.aggregates import aggregate, counts_distinct
-from spark_pace.rules.expressions.attributes import AGGREGATES, COUNTED_IF
-from spark_pace.rules.expressions.calendar import part, with_unit
-from spark_pace.rules.expressions.constants import cast_to, no_type, number_literal, text_constant
-from spark_pace.rules.expressions.digits import averaged
+from spark_pace.rules.expressions.calendar import (
+    Interval,
+    calculate,
+    constant_interval,
+    no_value,
+    part,
+    signed,
+    with_unit,
+)
 from spark_pace.rules.expressions.functions import (
     ELSEWHERE,
     FUNCTIONS,
     arithmetic,
     case,
+    case_of,
+    comparison,
+    computed,
     concat,
+    connect,
+    no_rule,
     require_type,
     with_constant_text,
 )
-from spark_pace.rules.expressions.intervals import Interval, calculate, constant_interval, no_value, signed
-from spark_pace.rules.expressions.names import name_of, no_list, perhaps_text, whole
-from spark_pace.rules.expressions.operations import case_of, comparison, computed, connect, no_rule
+from spark_pace.rules.expressions.names import (
+    PREV,
+    aggregate,
+    counts_distinct,
+    name_of,
+    no_list,
+    perhaps_text,
+    previous,
+    whole,
+)
 from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.expressions.patterns import rlike
-from spark_pace.rules.expressions.previous import PREV, previous
 from spark_pace.rules.expressions.scopes import Scope
-from spark_pace.rules.expressions.types import Wrong, constant_text, convert, excess_of, unify
+from spark_pace.rules.expressions.types import (
+    AGGREGATES,
+    COUNTED_IF,
+    Wrong,
+    averaged,
+    cast_to,
+    constant_text,
+    convert,
+    excess_of,
+    no_type,
+    number_literal,
+    text_constant,
+    unify,
+)
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",

@@ -1,4 +1,4 @@
-"""The functions of the expression language: what they take and what they give.
+"""The functions and operators of the expression language: what they take and what they give.
 
 Each is computed alike by Spark SQL and by the core; functions for which that cannot be had are left out.
 """
@@ -9,19 +9,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spark_pace.core.expr import Call, Expr, ExprType, Literal, decimal_digits
+from spark_pace.core.expr import (
+    Call,
+    Column,
+    Expr,
+    ExprType,
+    Literal,
+    Previous,
+    array_element,
+    decimal_digits,
+)
+from spark_pace.core.plan.lower_rules import RULE
+from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions import calendar
-from spark_pace.rules.expressions.arrays import array_contains, element_at, size
-from spark_pace.rules.expressions.attributes import COUNTED_IF
-from spark_pace.rules.expressions.digits import rounded
-from spark_pace.rules.expressions.types import MAX_DIGITS, Wrong, constant_text, convert, show_types, unify
+from spark_pace.rules.expressions.calendar import Interval, compared
+from spark_pace.rules.expressions.types import (
+    COUNTED_IF,
+    MAX_DIGITS,
+    Wrong,
+    computed_decimal,
+    constant_text,
+    convert,
+    has_decimal,
+    rounded,
+    show_types,
+    unify,
+)
 
+ARRAY_FUNCTIONS = ("size", "array_contains", "element_at")
+_PLACES = 2**31 - 1  # as Spark counts them
 Built: TypeAlias = "Expr | Wrong"
 Build = Callable[[list[Expr]], Built]
-
 MAX_POSITION = 1_000_000
 LENGTHS = "Write a length as an interval, as in t + interval '5' minutes, or unix_seconds(t) for a number."
-
 _ACCEPTED: dict[str, tuple[ExprType, ...]] = {
     "a number": ("BIGINT", "DOUBLE"),
     "text": ("STRING",),
@@ -30,6 +50,71 @@ _ACCEPTED: dict[str, tuple[ExprType, ...]] = {
     "a TIMESTAMP or DATE": ("TIMESTAMP", "DATE"),
     "a value": ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"),
 }
+_MANY = 100
+# functions that other SQL has: what to write here
+ELSEWHERE = {
+    "lag": "Write prev(x, n): x of the event n places before.",
+    "stddev_samp": "Write stddev.",
+    "percentile_approx": "Write percentile(x, 0.95), which is exact.",
+    "approx_percentile": "Write percentile(x, 0.95), which is exact.",
+    "count_if": COUNTED_IF,
+    "substr": "Write substring.",
+    "ifnull": "Write coalesce.",
+    "nvl": "Write coalesce.",
+    "ceiling": "Write ceil.",
+    "regexp_like": "Write text rlike 'pattern'.",
+    "to_timestamp": "Write cast(... as TIMESTAMP).",
+    "to_date": "Write cast(... as DATE).",
+    "add_months": "Write timestampadd(MONTH, number, time).",
+    "months_between": "Write timestampdiff(MONTH, start, end), which counts whole months.",
+    "date_format": "Write the parts as numbers, such as hour(t), or date_trunc('day', t).",
+    "from_unixtime": "Write timestamp_micros(seconds * 1000000).",
+    "unix_timestamp": "Write unix_seconds(t).",
+    "week": "Write weekofyear.",
+    "dayofmonth": "Write day.",
+    "now": "A rule knows no clock: name the event time.",
+    "current_timestamp": "A rule knows no clock: name the event time.",
+}
+
+
+def size(arguments: Sequence[Expr]) -> Expr | Wrong:
+    """``size(array)``."""
+    return _no_array(arguments[0]) or Call("size", tuple(arguments), "BIGINT")
+
+
+def array_contains(arguments: Sequence[Expr]) -> Expr | Wrong:
+    """``array_contains(array, constant)``; the constant is of the elements' type."""
+    array, sought = arguments
+    if wrong := _no_array(array):
+        return wrong
+    element = array_element(array.type) or ""
+    if not isinstance(sought, Literal) or sought.value is None:
+        got = "null" if isinstance(sought, Literal) else f"a computed {sought.type}"
+        return Wrong("must be a constant, but not null", got, "Write a number, a text or a time.")
+    unified = unify([Literal(None, element), sought], element)
+    if isinstance(unified, Wrong) or unified[1].type != element:
+        return Wrong(
+            f"must be a constant of the type {element}", sought.type, "Look for what can be in the ARRAY."
+        )
+    return Call("array_contains", (array, unified[1]), "BOOLEAN")
+
+
+def element_at(arguments: Sequence[Expr]) -> Expr | Wrong:
+    """``element_at(array, place)``; the place is a constant: 1 is the first element, -1 the last."""
+    array, place = arguments
+    if wrong := _no_array(array):
+        return wrong
+    number = place.value if isinstance(place, Literal) and place.type == "BIGINT" else 0
+    if not isinstance(number, int) or not 1 <= abs(number) <= _PLACES:
+        do = "Write 1 for the first element, -1 for the last."
+        return Wrong("must be a constant place other than 0", "another value", do)
+    return Call("element_at", (array, place), array_element(array.type) or "")
+
+
+def _no_array(value: Expr) -> Wrong | None:
+    if array_element(value.type) is not None:
+        return None
+    return Wrong("must be an ARRAY", value.type, "Name an attribute that is declared ARRAY<TYPE>.")
 
 
 @dataclass(frozen=True)
@@ -215,8 +300,6 @@ def _added(name: str) -> Function:
     return Function(usage, 2, 3, calendar.added)
 
 
-_MANY = 100
-
 FUNCTIONS: dict[str, Function] = {
     "abs": Function("abs(number)", 1, 1, _abs),
     "ceil": Function("ceil(number)", 1, 1, _rounding("ceil", "BIGINT")),
@@ -269,27 +352,67 @@ FUNCTIONS: dict[str, Function] = {
     "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
 }
 
-# functions that other SQL has: what to write here
-ELSEWHERE = {
-    "lag": "Write prev(x, n): x of the event n places before.",
-    "stddev_samp": "Write stddev.",
-    "percentile_approx": "Write percentile(x, 0.95), which is exact.",
-    "approx_percentile": "Write percentile(x, 0.95), which is exact.",
-    "count_if": COUNTED_IF,
-    "substr": "Write substring.",
-    "ifnull": "Write coalesce.",
-    "nvl": "Write coalesce.",
-    "ceiling": "Write ceil.",
-    "regexp_like": "Write text rlike 'pattern'.",
-    "to_timestamp": "Write cast(... as TIMESTAMP).",
-    "to_date": "Write cast(... as DATE).",
-    "add_months": "Write timestampadd(MONTH, number, time).",
-    "months_between": "Write timestampdiff(MONTH, start, end), which counts whole months.",
-    "date_format": "Write the parts as numbers, such as hour(t), or date_trunc('day', t).",
-    "from_unixtime": "Write timestamp_micros(seconds * 1000000).",
-    "unix_timestamp": "Write unix_seconds(t).",
-    "week": "Write weekofyear.",
-    "dayofmonth": "Write day.",
-    "now": "A rule knows no clock: name the event time.",
-    "current_timestamp": "A rule knows no clock: name the event time.",
-}
+
+def connect(name: str, values: list[Expr]) -> Expr | Wrong:
+    """Conditions joined by ``and`` or ``or``, as a balanced tree."""
+    for value in values:
+        if wrong := require_type(value, "a condition"):
+            return wrong
+    if len(values) == 1:
+        return convert(values[0], "BOOLEAN")
+    half = (len(values) + 1) // 2
+    left, right = connect(name, values[:half]), connect(name, values[half:])
+    if isinstance(left, Wrong) or isinstance(right, Wrong):
+        return left
+    return Call(name, (left, right), "BOOLEAN")
+
+
+def comparison(name: str, values: Sequence[Expr | Interval]) -> Expr | Wrong:
+    """Two values, or two lengths of time, compared."""
+    plain = [value for value in values if not isinstance(value, Interval)]
+    of_one_kind = plain if len(plain) == len(values) else compared(values)
+    unified = of_one_kind if isinstance(of_one_kind, Wrong) else unify(of_one_kind, "BIGINT")
+    if isinstance(unified, Wrong):
+        return unified
+    if unified[0].type == "BOOLEAN" and name not in ("=", "<>", "<=>"):
+        return Wrong("must compare numbers, text or times", "BOOLEAN", "Use =, and, or, not for conditions.")
+    return Call(name, unified, "BOOLEAN")
+
+
+def no_rule(values: Sequence[Expr | Interval], rules: Sequence[str]) -> Wrong | None:
+    """What is wrong if the first value is compared with others, and no match can have such a name of a rule.
+
+    Args:
+        values: the values.
+        rules: the names in ``from``; none where the events are no matches.
+    """
+    pairs = [pair for other in values[1:] for pair in ((values[0], other), (other, values[0]))]
+    for one, other in pairs if rules else ():
+        if isinstance(one, (Column, Previous)) and one.attribute == RULE and isinstance(other, Literal):
+            name = other.value
+            if isinstance(name, str) and name not in rules:
+                return Wrong(
+                    f'must compare "{RULE}" with a name in "from"', quote(name), nearest(name, rules)
+                )
+    return None
+
+
+def case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Expr | Wrong:
+    """``case subject when test then value … else value end``."""
+    conditions: list[Expr] = []
+    for test in tests:
+        condition = comparison("=", [subject, test])
+        if isinstance(condition, Wrong):
+            return condition
+        conditions.append(condition)
+    return case(conditions, values[:-1], values[-1])
+
+
+def computed(name: str, values: Sequence[Expr]) -> Expr | Wrong:
+    """Arithmetic; ``/`` of numbers that are no DECIMALs always works on DOUBLEs."""
+    if has_decimal(values):
+        return computed_decimal(name, values)
+    built = arithmetic(name, values, "DOUBLE" if name == "/" else "BIGINT")
+    if name == "/" and isinstance(built, Call):
+        return Call("/", tuple(convert(value, "DOUBLE") for value in built.arguments), "DOUBLE")
+    return built

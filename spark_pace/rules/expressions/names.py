@@ -1,21 +1,44 @@
-"""Dotted names in an expression: which part is a component, which are STRUCTs."""
+"""What reads attributes in an expression: dotted names, aggregates, and ``prev(x, n)`` of an event before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from spark_pace.core.expr import STRUCT, Aggregate, Column, Expr, is_single
+from spark_pace.core.expr import STRUCT, Aggregate, Column, Expr, Previous, is_single, of_component, walk
+from spark_pace.core.expr.canonical_text import canonical_text
+from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.errors import counted
 from spark_pace.rules.document.report import meant_by, quote
-from spark_pace.rules.expressions.arrays import ARRAY_FUNCTIONS
-from spark_pace.rules.expressions.attributes import NO_ATTRIBUTE
-from spark_pace.rules.expressions.scopes import Scope
-from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.expressions.functions import ARRAY_FUNCTIONS
+from spark_pace.rules.expressions.parsing import distinct_count
+from spark_pace.rules.expressions.scopes import GroupScope, MatchScope, Scope
+from spark_pace.rules.expressions.types import NO_ATTRIBUTE, ONE_VALUE, Wrong, over_values, shown
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Like)
 _CONSTANTS = (exp.Literal, exp.Boolean, exp.Neg)
+MOST_COLLECTED = 1_000
+_DISTINCT_COUNTS = ("count_distinct", "countdistinct", "distinct_count", "nunique")
+# of aggregates with a second argument: the most it may be, what they must be, and what to do
+_SECOND = {
+    "percentile": (
+        1,
+        "must be percentile(x, p) with a constant p from 0 to 1",
+        "Write for example percentile(x, 0.95).",
+    ),
+    "collect_list": (
+        MOST_COLLECTED,
+        f"must be collect_list(x, n) with a whole number n from 1 to {MOST_COLLECTED:,}",
+        "Write for example collect_list(x, 20): the first 20 values in stream order.",
+    ),
+}
+Compile = Callable[[exp.Expr, Scope], "Expr | None"]  # None: it is reported as wrong
+PREV = "prev"
+MOST_BACK = 8  # so many events of each key are kept for `prev`
+_USAGE = f"must be prev(attribute) or prev(attribute, n) with a whole number n from 1 to {MOST_BACK}"
+_EXAMPLE = "Write for example prev(price, 2)."
 
 
 def name_of(tree: exp.Expr, scope: Scope) -> tuple[str | None, str] | None:
@@ -91,3 +114,148 @@ def no_list(values: Sequence[Expr]) -> Wrong:
     """What is wrong with ``x in y``, where y is a single value."""
     do = "Write for example kind in ('a', 'b')."
     return Wrong("must have a list in parentheses after in", values[0].type, do)
+
+
+def aggregate(
+    function: str, arguments: Sequence[exp.Expr], scope: Scope, compiled: Compile
+) -> Aggregate | Wrong | None:
+    """What an aggregate of these arguments stands for; None where something in it is reported as wrong."""
+    at: float | Wrong | None = None
+    if function in _SECOND:
+        at, arguments = _second(function, arguments), arguments[:1]
+    if isinstance(at, Wrong):
+        return at
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        if function != "count":
+            do = f"Write {function} without distinct, or count(distinct x)."
+            return Wrong("must be count(distinct x)", f"{function}(distinct x)", do)
+        function, arguments = "count_distinct", arguments[0].expressions
+    if len(arguments) != 1:
+        usage = "count(distinct x)" if function == "count_distinct" else f"{function}(x)"
+        return Wrong(f"must be {usage}", counted(len(arguments), "argument"), "Give one value of each event.")
+    if isinstance(arguments[0], exp.Star):
+        counts = function == "count"
+        do = "All events are counted by count(*)."
+        return scope.aggregate(function, None, "*") if counts else Wrong(f"must be {function}(x)", "*", do)
+    value = arguments[0].unnest()  # without parentheses
+    name = name_of(value, scope)
+    found = _computed(function, value, scope, compiled) if name is None else scope.aggregate(function, *name)
+    return found if at is None or not isinstance(found, Aggregate) else replace(found, at=at)
+
+
+def counts_distinct(function: str, arguments: Sequence[exp.Expr]) -> str | None:
+    """What to write for a function of other languages that counts different values; None for another."""
+    if function not in _DISTINCT_COUNTS:
+        return None
+    return distinct_count(", ".join(of.sql(dialect="spark") for of in arguments))
+
+
+def _second(function: str, arguments: Sequence[exp.Expr]) -> float | Wrong:
+    """The second argument of ``percentile`` or ``collect_list``, a constant."""
+    most, must, do = _SECOND[function]
+    if len(arguments) != 2:
+        return Wrong(must, counted(len(arguments), "argument"), do)
+    at = arguments[1]
+    is_number = isinstance(at, exp.Literal) and not at.is_string
+    whole_enough = is_number and (function == "percentile" or (at.name.isdecimal() and int(at.name) > 0))
+    if not whole_enough or not 0 <= float(at.name) <= most:
+        return Wrong(must, quote(at.sql(dialect="spark")), do)
+    return int(at.name) if function == "collect_list" else float(at.name)
+
+
+def _computed(function: str, value: exp.Expr, scope: Scope, compiled: Compile) -> Aggregate | Wrong | None:
+    """The aggregate of what is computed of each event."""
+    inside = scope.inside(function)
+    if isinstance(inside, Wrong):
+        return inside
+    of = compiled(value, inside)
+    if of is None:
+        return None
+    components = {node.component for node in walk(of) if isinstance(node, Column)}
+    if not components:
+        must, do = f"must name an attribute inside {shown(function)}", "Events are counted by count."
+        return Wrong(must, quote(canonical_text(of)), do)
+    if len(components) > 1:
+        got, do = " and ".join(sorted(map(str, components))), "It is computed of one event after the other."
+        return Wrong(f"must be about one component inside {shown(function)}", got, do)
+    if not is_single(of.type):
+        return Wrong(f"must be of single values inside {shown(function)}", of.type, ONE_VALUE)
+    (component,) = components
+    of = of_component(of, None)
+    return over_values(function, component, f"@({canonical_text(of)})", of.type, of)
+
+
+def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
+    """What ``prev`` of these arguments stands for, or what is wrong with them."""
+    if not scope.looks_back:
+        do = "Use it in filter, or in a pattern: in a component's condition, in where or in emit."
+        if isinstance(scope, GroupScope):
+            do = "It looks before one event, not before each of several."
+        return Wrong("must not use prev", "prev(...)", do)
+    if not 1 <= len(arguments) <= 2:
+        return Wrong(_USAGE, counted(len(arguments), "argument"), _EXAMPLE)
+    name = arguments[0]
+    parts = name_of(name, scope)
+    if parts is None and _is_previous(name):
+        return Wrong("must name an attribute inside prev", quote(_text(name)), _further_back(arguments))
+    if parts is None:
+        do = "Write for example prev(price) + 1 instead of prev(price + 1)."
+        return Wrong("must name an attribute inside prev", quote(_text(name)), do)
+    if parts[0] is not None and not isinstance(scope, MatchScope):
+        do = f"Write prev({parts[1]}): it is about the event before the one that is tested."
+        return Wrong("must name an attribute without a prefix inside prev", quote(_text(name)), do)
+    back = 1 if len(arguments) == 1 else _whole_number(arguments[1])
+    if back is None or not 1 <= back <= MOST_BACK:
+        return Wrong(_USAGE, quote(_text(arguments[1])), _EXAMPLE)
+    column = _of_component(scope, *parts) if isinstance(scope, MatchScope) else scope.column(*parts)
+    if not isinstance(column, Column):
+        assert isinstance(column, Wrong)
+        return column
+    if not is_single(column.type):
+        return Wrong("must be of single values inside prev", f"{quote(parts[1])}, {column.type}", ONE_VALUE)
+    return Previous(column.attribute, back, column.type, column.component)
+
+
+def _of_component(scope: MatchScope, prefix: str | None, attribute: str) -> Column | Wrong:
+    """An attribute of the event of a component that stands for one event, before which ``prev`` looks."""
+    if scope.stands_for_several(prefix):
+        got = quote(f"{prefix}.{attribute}")
+        do = "Write it in the condition of that component (when), which is tested of each of its events."
+        return Wrong("must be about a component that stands for one event inside prev", got, do)
+    column = scope.column(prefix, attribute)
+    assert not isinstance(column, Aggregate)
+    if isinstance(column, Column) and (prefix is None or column.component == OPENING_EVENT):
+        got = quote(attribute if prefix is None else f"{prefix}.{attribute}")
+        do = "Write the name of a component before it."
+        return Wrong("must be about the event of a component inside prev", got, do)
+    return column
+
+
+def _is_previous(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() == PREV
+
+
+def _further_back(arguments: Sequence[exp.Expr]) -> str:
+    """What to write instead of ``prev(prev(x), n)``, if that is known."""
+    back = 0
+    while 1 <= len(arguments) <= 2:
+        number = _whole_number(arguments[1]) if len(arguments) == 2 else 1
+        if number is None:
+            break
+        back += number
+        if not _is_previous(arguments[0]):
+            name = _text(arguments[0])
+            most = f"It looks back at most {MOST_BACK} events."
+            return f"Write prev({name}, {back})." if back <= MOST_BACK else most
+        arguments = arguments[0].expressions
+    return _EXAMPLE
+
+
+def _whole_number(tree: exp.Expr) -> int | None:
+    """The whole number that is written, without a sign and of nine digits at most; None if there is none."""
+    digits = str(tree.this) if isinstance(tree, exp.Literal) and not tree.is_string else ""
+    return int(digits) if len(digits) < 10 and digits.isdecimal() and digits.isascii() else None
+
+
+def _text(tree: exp.Expr) -> str:
+    return tree.sql(dialect="spark", normalize_functions=False)

@@ -17,7 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 from spark_pace.rules.document.document import Broken, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
 from spark_pace.rules.document.section import Section
-from spark_pace.rules.expressions.intervals import unit_in_words
+from spark_pace.rules.expressions.calendar import unit_in_words
 
 MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20

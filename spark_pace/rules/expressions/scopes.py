@@ -9,20 +9,26 @@ from typing import ClassVar, Protocol
 from spark_pace.core.expr import Aggregate, Column, Expr
 from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.fold import STATE_AFTER, STATE_BEFORE, STATE_SINCE
 from spark_pace.core.plan.members import nameable
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
-from spark_pace.rules.expressions.attributes import (
+from spark_pace.rules.expressions.types import (
     AGGREGATES,
     USE_AGGREGATES,
+    Wrong,
     find_type,
     over_group,
     use_one_of,
 )
-from spark_pace.rules.expressions.group_scope import GroupScope
-from spark_pace.rules.expressions.types import Wrong
 
 _ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
+STATE = "state"
+_OF_STATES = {
+    "from": Column(None, STATE_BEFORE, "STRING"),
+    "to": Column(None, STATE_AFTER, "STRING"),
+    "since": Column(None, STATE_SINCE, "TIMESTAMP"),
+}
 
 
 class Scope(Protocol):
@@ -342,3 +348,148 @@ def _component(
 
 def _names(components: Sequence[Component], negated: bool) -> list[str]:
     return [component.name for component in nameable(components) if negated or not component.negated]
+
+
+class Around(Protocol):
+    """The scope in which the aggregate stands."""
+
+    @property
+    def schema(self) -> EventSchema:
+        """The attributes of the events."""
+
+    def is_prefix(self, name: str) -> bool:
+        """Tell whether a name before a dot says which event is meant."""
+
+    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute of each event that is aggregated."""
+
+
+@dataclass(frozen=True)
+class GroupScope:
+    """Each event of a group by itself: what an aggregate is computed of.
+
+    Attributes:
+        around: the scope of the aggregate.
+        function: the aggregate's name.
+    """
+
+    around: Around
+    function: str
+    looks_back: ClassVar[bool] = False
+
+    @property
+    def schema(self) -> EventSchema:
+        """The attributes of the events."""
+        return self.around.schema
+
+    def is_prefix(self, name: str) -> bool:
+        """A component, or the opening event."""
+        return self.around.is_prefix(name)
+
+    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute of the event."""
+        return self.around.of_group(self.function, prefix, attribute)
+
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
+        """Refused: one event has no groups."""
+        must, do = "must not be inside an aggregate", "Give the inner one by itself, as a field or a rule."
+        return Wrong(must, f"{function}(...)", do)
+
+    def inside(self, function: str) -> Wrong:
+        """Refused likewise."""
+        return self.aggregate(function, None, "")
+
+
+@dataclass(frozen=True)
+class MoveScope:
+    """An event that moves its key: its attributes stand alone, ``state.from`` is the state that it leaves."""
+
+    schema: EventSchema
+    looks_back: ClassVar[bool] = False
+
+    def is_prefix(self, name: str) -> bool:
+        """The states."""
+        return name == STATE
+
+    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute of the event, or one of the two states."""
+        if prefix == STATE:
+            found = _OF_STATES.get(attribute)
+            names = [f"{STATE}.{name}" for name in _OF_STATES]
+            got = f"{STATE}.{attribute}"
+            return found or Wrong("must be one of its states", quote(got), nearest(got, names))
+        if prefix is not None:
+            do = f"Write {attribute} for the event's, or state.from, state.to or state.since."
+            return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), do)
+        kind = find_type(self.schema, attribute)
+        return kind if isinstance(kind, Wrong) else Column(None, attribute, kind)
+
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
+        """Refused: one event has no groups."""
+        do = "A move is about one event: write its attributes, or state.from, state.to or state.since."
+        return Wrong("must be about single events", f"{function}(...)", do)
+
+    def inside(self, function: str) -> Wrong:
+        """Refused likewise."""
+        return self.aggregate(function, None, "")
+
+
+@dataclass(frozen=True)
+class OwnGroupScope:
+    """An event that may join a group, and through aggregates what the group has before it.
+
+    Attributes:
+        event: the event by itself.
+        name: the component.
+    """
+
+    event: EventScope
+    name: str
+    looks_back: ClassVar[bool] = True
+
+    @property
+    def schema(self) -> EventSchema:
+        """The attributes of the events."""
+        return self.event.schema
+
+    def is_prefix(self, name: str) -> bool:
+        """The component, or the opening event."""
+        return name == self.name or self.event.is_prefix(name)
+
+    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute of the event, or of the opening one."""
+        if prefix == self.name:
+            return Wrong(
+                "must be an attribute without a prefix, or inside an aggregate",
+                quote(f"{prefix}.{attribute}"),
+                f"Write {attribute} for the event's own, last({prefix}.{attribute}) for that of the event "
+                "that the group has before it.",
+            )
+        return self.event.column(prefix, attribute)
+
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
+        """A value over the events that the group has before this one."""
+        if function == "count" and prefix is None and attribute == self.name:
+            return over_group(self.schema, "count", self.name)
+        if prefix != self.name:
+            return self._of_others(function, attribute if prefix is None else f"{prefix}.{attribute}")
+        return over_group(self.schema, function, self.name, attribute)
+
+    def inside(self, function: str) -> Scope:
+        """The attributes of each event of the group."""
+        return GroupScope(self, function)
+
+    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
+        """An attribute of each event of the group."""
+        if prefix != self.name:
+            return self._of_others(function, attribute if prefix is None else f"{prefix}.{attribute}")
+        found = self.event.column(None, attribute)
+        return found if isinstance(found, Wrong) else Column(self.name, attribute, found.type)
+
+    def _of_others(self, function: str, named: str) -> Wrong:
+        """What is wrong with an aggregate of anything else."""
+        return Wrong(
+            "must be about the group of its own component",
+            quote(f"{function}({named})"),
+            f"Write for example last({self.name}.x); conditions on several components belong into where.",
+        )

@@ -1,8 +1,10 @@
-"""Reads the components of a pattern: their names, conditions and times."""
+"""Reads the components of a pattern, alone or in sequences and disjunctions: names, conditions and times."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
@@ -10,32 +12,18 @@ from sqlglot.errors import SqlglotError
 
 from spark_pace.core.columns import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
-from spark_pace.core.plan.component import Component, Contiguity, Ending
+from spark_pace.core.plan.component import Component, Contiguity, Ending, Member, Times
 from spark_pace.core.plan.conditions import OPENING_EVENT, conjuncts, named
-from spark_pace.core.plan.members import names_of
+from spark_pace.core.plan.members import disjunction, names_of
 from spark_pace.core.plan.rule import EventSchema, Order
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
-from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, in_quotes
+from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
-from spark_pace.rules.document.torn_texts import in_quotes
 from spark_pace.rules.expressions.compile import compile_condition
-from spark_pace.rules.expressions.own_group import OwnGroupScope
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
-from spark_pace.rules.expressions.scopes import EventScope
-from spark_pace.rules.lengths import read_duration
-from spark_pace.rules.pattern.disjunction import (
-    DISJUNCTION,
-    NO_PATTERN,
-    as_one,
-    check_alternatives,
-    check_members,
-    check_single,
-    members_listed,
-    with_bits,
-)
-from spark_pace.rules.pattern.inner_sequences import flattened, has_sequence
+from spark_pace.rules.expressions.scopes import EventScope, OwnGroupScope
+from spark_pace.rules.lengths import MAX_EVENTS, read_duration
 from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
-from spark_pace.rules.pattern.times import read_times
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _PLAIN = re.compile(r"[A-Za-z][^,:#\[\]{}\"]*")  # a text that needs no quotation marks in YAML
@@ -49,6 +37,24 @@ _ELSEWHERE = {
     "within": "Write it in the rule, beside pattern.",
     "where": "Write it in the rule, beside pattern.",
 }
+_RANGE = re.compile(r"([0-9]+)(?:\.\.([0-9]+)|(\+))?")
+_MOST_DIGITS = 20
+_GROUP = Times(1, 1)  # used if the key is wrong; still a group, so that no further problem follows
+SEQUENCE = "sequence"
+_ONLY_COMPONENTS = "Its components have names and conditions, the sequence has none: leave it out."
+_NOT_OF_SEQUENCES = {
+    **dict.fromkeys(("name", "when", "times", "until", "not", "follows"), _ONLY_COMPONENTS),
+    **dict.fromkeys(("within", "where", "contiguity"), "Write it in the rule, beside pattern."),
+}
+DISJUNCTION = "disjunction"
+_ORDERS: dict[str, Order] = {"sequence": "sequence", "conjunction": "conjunction", DISJUNCTION: "disjunction"}
+_DISJUNCTION_KEYS = ("name", DISJUNCTION, "follows")
+_EITHER = "disjunction: [card: kind = 'card', transfer: kind = 'transfer']"
+NO_PATTERN = dict.fromkeys(
+    ("sequence", "conjunction", "permute"),
+    "A component stands for events, not for a pattern: for either of two sequences write a disjunction of "
+    "them as the whole pattern, or two rules.",
+)
 _NO_KEYS = {
     **dict.fromkeys(("count", "min", "max", "repeat", "quantifier"), "times"),
     **dict.fromkeys(("condition", "where", "if", "filter"), "when"),
@@ -57,7 +63,12 @@ _NO_KEYS = {
     "optional": "Write times: 0..1.",
     **NO_PATTERN,
 }
-_ORDERS: dict[str, Order] = {"sequence": "sequence", "conjunction": "conjunction", DISJUNCTION: "disjunction"}
+_NOT_OF_DISJUNCTIONS = {
+    "not": "For no event of either kind write one component: {name: n, not: true, when: x = 1 or x = 2}.",
+    "times": "For several of either kind write one component: {name: g, times: 2+, when: x = 1 or x = 2}.",
+    "when": "Each of its components has a condition of its own.",
+    **NO_PATTERN,
+}
 
 
 def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> Listed | None:
@@ -309,3 +320,163 @@ def _check_name(name: Scalar, scope: EventScope | None, report: Report) -> None:
             quote(name.text),
             "Rename the component.",
         )
+
+
+def read_times(node: Node, report: Report) -> Times | None:
+    """Read a range; None for 1, which is no repetition. A wrong one is reported."""
+    match = _RANGE.fullmatch(node.text.strip()) if isinstance(node, Scalar) else None
+    if match is None:
+        do = "Write a whole number, a range or a least number with +."
+        report.add(node.place, "must be a number of events such as 3, 2..5, 1+ or 0..1", describe(node), do)
+        return _GROUP
+    if max(len(match[1]), len(match[2] or "")) > _MOST_DIGITS:
+        return _too_many(node, report)
+    least = int(match[1])
+    most = None if match[3] else int(match[2] or match[1])
+    if max(least, most or 0) > MAX_EVENTS:
+        return _too_many(node, report)
+    if most == 0:
+        do = "Write 0..1 or 0+ if there may be none, not: true if there must be none."
+        report.add(node.place, "must allow at least one event", describe(node), do)
+        return _GROUP
+    if most is not None and most < least:
+        do = f"Write {most}..{least}."
+        report.add(node.place, "must be a range from the smaller number to the greater", describe(node), do)
+        return Times(most, least)
+    return None if least == most == 1 else Times(least, most)
+
+
+def _too_many(node: Node, report: Report) -> Times:
+    report.add(node.place, f"must be at most {MAX_EVENTS} events", describe(node), "Correct the number.")
+    return _GROUP
+
+
+def has_sequence(listing: Node) -> bool:
+    """True for a list of which an item is a sequence."""
+    return isinstance(listing, Listing) and any(_inner(item) is not None for item in listing.items)
+
+
+def flattened(
+    listing: Listing, most: int, order: Order, report: Report
+) -> tuple[Listing | None, Sequence[range]]:
+    """All components of the pattern as one list, and the places in it of those of each sequence.
+
+    None for the list if it is reported as too long: it may have `most` components.
+    """
+    items, sequences = list[Node](), list[range]()
+    for item in listing.items:
+        inner = _inner(item)
+        if inner is None:
+            items.append(item)
+            continue
+        own = _components(item, inner, order, report)
+        sequences.append(range(len(items), len(items) + len(own)))
+        items += own
+    if len(items) > most:
+        must = f"must have at most {most} components, those of its sequences counted"
+        report.add(listing.place, must, f"{len(items)}", "Leave some out, or write two rules.")
+        return None, ()
+    return Listing(listing.place, tuple(items)), sequences
+
+
+def _inner(item: Node) -> Listing | None:
+    """The list of a sequence; None if the item is a component, perhaps of that name."""
+    node = item.entries.get(SEQUENCE, (None, None))[1] if isinstance(item, Mapping) else None
+    return node if isinstance(node, Listing) else None
+
+
+def _components(item: Node, inner: Listing, order: Order, report: Report) -> list[Node]:
+    """The components of a sequence; one inside it is reported, and taken as the advice says."""
+    assert isinstance(item, Mapping)
+    Section(item, report, (SEQUENCE,), _NOT_OF_SEQUENCES)
+    if len(inner.items) < 2:
+        do = f"For one component leave the word sequence out: it stands in the {order} itself."
+        report.add(inner.place, "must be a list of 2 or more components", f"a list of {len(inner.items)}", do)
+    found = list[Node]()
+    for each in inner.items:
+        nested = _inner(each)
+        if nested is not None:
+            do = "List its components in the outer one."
+            report.add(each.place, "must not be a sequence in a sequence", quote(SEQUENCE), do)
+        found += [each] if nested is None else nested.items
+    return found
+
+
+def members_listed(mapping: Mapping, report: Report) -> tuple[Section, Sequence[Node]]:
+    """The keys of a disjunction, and the nodes of its members; none if they are no list of two or more."""
+    fields = Section(mapping, report, _DISJUNCTION_KEYS, _NOT_OF_DISJUNCTIONS)
+    node = fields.node(DISJUNCTION)
+    if isinstance(node, Listing) and len(node.items) > 1:
+        return fields, node.items
+    if node is not None:
+        got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
+        must = "must be a list of 2 or more components"
+        report.add(node.place, must, got, f"Write for example {_EITHER}.")
+    return fields, ()
+
+
+def check_single(members: Sequence[Placed], report: Report) -> None:
+    """Report members that do not stand for one event, follow others, or are disjunctions."""
+    for placed in members:
+        component = placed.component
+        got = quote(component.name)
+        if component.members:
+            do = "List its components in the outer one."
+            report.add(placed.place, "must not be a disjunction in a disjunction", got, do)
+        elif component.negated or component.times is not None:
+            what = "negated" if component.negated else f"times: {component.times}"
+            do = "A disjunction is the place of one event: leave it out, or write two rules."
+            report.add(placed.times, "must stand for one event in a disjunction", f"{got}, {what}", do)
+        elif component.follows == "strict":
+            do = "Write it beside the disjunction: {follows: strict, disjunction: [...]}."
+            report.add(placed.place, 'must not have "follows: strict" in a disjunction', got, do)
+
+
+def check_alternatives(found: Sequence[Placed], sequences: Sequence[Sequence[int]], report: Report) -> None:
+    """Report alternatives of a disjunction of sequences that are disjunctions."""
+    inside = {index for one in sequences for index in one}
+    for index, placed in enumerate(found):
+        if placed.component.members and index not in inside:
+            got, do = quote(placed.component.name), "List its components in the outer one."
+            report.add(placed.place, "must not be a disjunction in a disjunction", got, do)
+
+
+def as_one(name: str | None, members: Sequence[Placed], place: Place, follows: Contiguity) -> Placed:
+    """The one component that a disjunction is; without a name it is called by its members' names."""
+    listed = [Member(one.component.name, one.component.predicate, 0) for one in members]
+    whole = disjunction(name or " or ".join(member.name for member in listed), listed)
+    return Placed(replace(whole, follows=follows), place, place)
+
+
+def check_members(found: Sequence[Placed], most: int, report: Report) -> None:
+    """Report disjunctions and ends of groups that leave the pattern with more than `most` conditions."""
+    count = len(found)
+    for placed in found:
+        component = placed.component
+        count += len(component.members) + (component.until is not None)
+        if count <= most:
+            continue
+        if component.members:
+            must = f"must leave the pattern with at most {most} components, disjunctions and theirs counted"
+            do = "Join conditions by or, as in paid: kind = 'card' or kind = 'cash'; or write two rules."
+            report.add(placed.place, must, f"{count}", do)
+        if component.until is not None:
+            must = f"must leave the pattern with at most {most} components, each until counted as one"
+            report.add(placed.place, must, f"{count}", "Leave one out, or write two rules.")
+
+
+def with_bits(components: Sequence[Component]) -> list[Component]:
+    """The components, each end of a group and each member with a bit of its own.
+
+    The bits of ends stand behind those of components, those of members behind all.
+    """
+    found, bit = list[Component](), len(components)
+    for component in components:
+        until = None if component.until is None else replace(component.until, bit=bit)
+        bit += until is not None
+        found.append(replace(component, until=until))
+    for place, component in enumerate(found):
+        members = tuple(replace(one, bit=bit + index) for index, one in enumerate(component.members))
+        bit += len(members)
+        found[place] = replace(component, members=members)
+    return found

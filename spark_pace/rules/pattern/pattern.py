@@ -12,15 +12,13 @@ from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable, names_of
 from spark_pace.core.plan.rule import EventSchema, Order, Pattern, Within
 from spark_pace.core.plan.shape import in_turn
-from spark_pace.rules.contexts import why_within
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar
 from spark_pace.rules.document.report import Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
-from spark_pace.rules.pattern.selection import Selecting, read_selecting
-from spark_pace.rules.pattern.strategy import check_strategy
+from spark_pace.rules.pattern.selection import Selecting, check_strategy, read_selecting, why_within
 from spark_pace.rules.pattern.where_conditions import absences_of, assigned, of_optional_last, read_where
 from spark_pace.rules.span import opens_span
 

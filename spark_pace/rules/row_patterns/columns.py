@@ -1,18 +1,31 @@
-"""The columns of an input, and the variables of a pattern, as expressions name them."""
+"""What expressions of a clause name: columns of the input, by variables of the pattern, in Spark's words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from spark_pace.core.expr import Column, Expr
 from spark_pace.core.match.row_patterns.rows import expression_type
+from spark_pace.core.plan.row_pattern import Navigation, Slot, slot_column
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.errors import ConfigError, Problem
+from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.report import Place, Report, TooManyError, nearest, quote
+from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.types import Wrong
+from spark_pace.rules.row_patterns.words import Reader, as_spark
 
 OPAQUE = "?"  # the type of columns that can only be taken as they are
+UNKNOWN_FUNCTION = "must be a known function"  # what the compiler of expressions says
+ELSEWHERE = "Spark's own functions can be computed of the input in a subquery, or in the query around."
+Replace = Callable[[Reader], "str | None"]  # reads words and gives what stands for them; None: it reads none
+NOT_READABLE = "must be a column of a type that expressions can compute with"
 
 
 @dataclass(frozen=True)
@@ -66,3 +79,212 @@ class Names:
             must = "must name a variable of the pattern, or a union of them"
             return Wrong(must, quote(name), nearest(name, self.variables))
         return self.variables[known]
+
+
+@dataclass(frozen=True)
+class ExpressionText(Scalar):
+    """An expression; `starts` are the places of its words in the text, `places` those in the query."""
+
+    starts: tuple[int, ...] = ()
+    places: tuple[Place, ...] = ()
+
+    def at(self, offset: int) -> Place:
+        """The place of the word at an offset of the text."""
+        return self.places[max(0, bisect_right(self.starts, offset) - 1)]
+
+
+def expression_text(reader: Reader, replaced: Replace) -> ExpressionText:
+    """The text of all words of a reader, of which some are replaced."""
+    query, starts, places = reader.query, [], []
+    text, behind = "", reader.word.start
+    first = query.place(behind)
+    while not reader.is_done:
+        word = reader.word
+        text += " " * (word.start > behind)
+        starts.append(len(text))
+        places.append(query.place(word.start))
+        found = replaced(reader)
+        if found is None:
+            found = as_spark(query, word)
+            if word.kind == "word" and is_beside_a_dot(reader):
+                found = f"`{found}`"  # so that a variable may have the name of a keyword
+            reader.at += 1
+        text += found
+        behind = query.words[reader.at - 1].end
+    return ExpressionText(first, text, text, None, starts=tuple(starts), places=tuple(places))
+
+
+def is_beside_a_dot(reader: Reader) -> bool:
+    """Tell whether the next word is a variable or a column of a pair, such as A.x."""
+    words, at = reader.query.words, reader.at
+    return (at > 0 and words[at - 1].is_sign(".")) or (at + 1 < reader.end and words[at + 1].is_sign("."))
+
+
+def compiled(read: Callable[[Report], Any]) -> Any:
+    """What a compiler of expressions makes, which notes in a report what is wrong.
+
+    Raises:
+        ConfigError: something is.
+    """
+    report, found = Report(), None
+    with suppress(TooManyError):
+        found = read(report)
+    if found is None or not report.clean:
+        raise ConfigError(tuple(map(_advised, report.problems)))
+    return found
+
+
+def _advised(problem: Problem) -> Problem:
+    """Say of a function that is not known here that Spark may know it, and how one of Flink's is written."""
+    if problem.must != UNKNOWN_FUNCTION:
+        return problem
+    if problem.got == '"match_rowtime"':
+        return replace(problem, do="Write LAST of the column by which rows are ordered.")
+    return replace(problem, do=f"{problem.do} {ELSEWHERE}")
+
+
+def readable(names: Names, attribute: str) -> Column | Wrong:
+    """A column whose values can be computed with."""
+    column = names.column(attribute)
+    if isinstance(column, Wrong):
+        return column
+    kind = names.type_of(column)
+    if kind == OPAQUE:
+        got = f"{quote(column)}, {names.schema.field(column).type}"
+        do = "It can stand alone, as in LAST(A.x) AS x; else take a part of it in a subquery."
+        return Wrong(NOT_READABLE, got, do)
+    return Column(None, column, kind)
+
+
+def no_aggregate(function: str) -> Wrong:
+    """What is wrong with an aggregate that row patterns do not have."""
+    do = "Compute it with Spark from ALL ROWS PER MATCH, grouped by MATCH_NUMBER()."
+    return Wrong("must be one of the aggregates count, sum, avg, min and max", f"{function}(...)", do)
+
+
+@dataclass
+class _Scope:
+    """What the scopes of row patterns share.
+
+    Attributes:
+        names: the columns and variables.
+    """
+
+    names: Names
+    looks_back: ClassVar[bool] = False
+
+    @property
+    def schema(self) -> EventSchema:
+        """The columns of the input."""
+        return self.names.events
+
+    def is_prefix(self, name: str) -> bool:
+        """Tell whether a name before a dot is that of a variable."""
+        return self.names.variable(name) is not None
+
+    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
+        """Refused: the known ones are slots by now, and any other would be nested or is not known."""
+        return no_aggregate(function)
+
+    def inside(self, function: str) -> Wrong:
+        """Refused likewise."""
+        return no_aggregate(function)
+
+
+@dataclass
+class MatchScope(_Scope):
+    """The rows of a match: names are values of its last row, or of a variable's last row, so far.
+
+    Attributes:
+        slots: what has been named so far.
+        placeholders: what stands for navigations and aggregates, by their names in the text.
+        written: how these are written, for messages.
+    """
+
+    slots: list[Slot] = field(default_factory=list)
+    placeholders: dict[str, Expr] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+
+    def slot(self, slot: Slot) -> Column:
+        """The node that reads a slot."""
+        if slot not in self.slots:
+            self.slots.append(slot)
+        return slot_column(self.slots.index(slot), slot)
+
+    def column(self, prefix: str | None, attribute: str) -> Expr | Wrong:
+        """The value of the last row so far."""
+        if prefix is None and attribute in self.placeholders:
+            return self.placeholders[attribute]
+        variables, column = self.names.variables_of(prefix), readable(self.names, attribute)
+        if isinstance(variables, Wrong):
+            return variables
+        if isinstance(column, Wrong):
+            return column
+        return self.slot(Navigation(variables, False, 0, 0, False, column, column.type))
+
+
+@dataclass
+class RowScope(_Scope):
+    """One row: what navigations and aggregates read of it. All names have the same variable, or none.
+
+    Attributes:
+        prefixes: the names before dots that were met, None for names without one.
+    """
+
+    prefixes: set[str | None] = field(default_factory=set)
+
+    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
+        """A value of the row."""
+        variables = self.names.variables_of(prefix)
+        if isinstance(variables, Wrong):
+            return variables
+        self.prefixes.add(None if prefix is None else self.names.variable(prefix))
+        return readable(self.names, attribute)
+
+
+@dataclass(frozen=True)
+class RowValue:
+    """A value of a row.
+
+    Attributes:
+        variables: the variables of which rows count, by their numbers; None: all rows.
+        expr: what is computed of the row.
+    """
+
+    variables: tuple[int, ...] | None
+    expr: Expr
+
+
+def row_value(reader: Reader, names: Names) -> RowValue:
+    """The value that all words of a reader say.
+
+    Raises:
+        ConfigError: it is wrong.
+    """
+    return plain_column(reader, names) or _computed(reader, names)
+
+
+def plain_column(reader: Reader, names: Names) -> RowValue | None:
+    """``x`` or ``A.x``, of any type; None for anything else."""
+    words = reader.query.words[reader.at : reader.end]
+    is_pair = len(words) == 3 and words[1].is_sign(".") and words[0].is_name
+    if not words or not words[-1].is_name or not (len(words) == 1 or is_pair):
+        return None
+    variables = names.variables_of(words[0].folded if is_pair else None)
+    column = names.column(words[-1].text)
+    if isinstance(column, Wrong) or isinstance(variables, Wrong):
+        return None
+    return RowValue(variables, Column(None, column, names.type_of(column)))
+
+
+def _computed(reader: Reader, names: Names) -> RowValue:
+    scope, opening = RowScope(names), reader.word
+    text = expression_text(reader, lambda _: None)
+    expr: Expr = compiled(lambda report: compile_value(text, scope, report))
+    if len(scope.prefixes) != 1:
+        told = " and ".join(sorted("all rows" if one is None else one for one in scope.prefixes))
+        must = "must be about the rows of one variable inside a navigation or an aggregate"
+        do = "Write the same variable before each column, and name one at least."
+        reader.query.fail(opening, must, told or "no column", do)
+    (prefix,) = scope.prefixes
+    return RowValue(None if prefix is None else names.variables[prefix], expr)

@@ -15,8 +15,7 @@ from spark_pace.rules.row_patterns.clause import Key, read_keys
 from spark_pace.rules.row_patterns.columns import Names
 from spark_pace.rules.row_patterns.meaning import order_key, plan_of
 from spark_pace.rules.row_patterns.occurrences import Occurrence, occurrences_in
-from spark_pace.rules.row_patterns.reader import Reader
-from spark_pace.rules.row_patterns.words import Query, Word
+from spark_pace.rules.row_patterns.words import Query, Reader, Word
 
 _MUST = "must be of the form SELECT columns FROM table MATCH_RECOGNIZE (…) [ORDER BY columns] [LIMIT n]"
 _DO = "Other queries need Spark: spark_pace.sql(spark, query)."

@@ -13,12 +13,11 @@ from spark_pace.core.match.row_patterns.rows import expression_type
 from spark_pace.core.plan.row_pattern import Condition, OrderKey, RowPattern, final_columns
 from spark_pace.errors import one_line
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.expressions.intervals import Interval, constant_interval
+from spark_pace.rules.expressions.calendar import Interval, constant_interval
 from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.row_patterns.clause import Clause, Key
-from spark_pace.rules.row_patterns.columns import Names
-from spark_pace.rules.row_patterns.expression_text import compiled, expression_text
+from spark_pace.rules.row_patterns.columns import Names, compiled, expression_text
 from spark_pace.rules.row_patterns.expressions import Expressions
 from spark_pace.rules.row_patterns.words import Query, Word
 

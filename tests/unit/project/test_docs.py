@@ -16,8 +16,7 @@ from spark_pace.job_file import alerts, reader, source
 from spark_pace.rules import load_rules
 from spark_pace.rules.cost import METHODS
 from spark_pace.rules.execution import IN_ORDER, IN_SPANS, explain_as_json
-from spark_pace.rules.schema import OF_JOBS, SCHEMA_KEYS
-from spark_pace.rules.text_form import PRESETS
+from spark_pace.rules.schema import OF_JOBS, PRESETS, SCHEMA_KEYS
 from tests.support.documents import RULE_PAGES, fences
 from tests.support.golden_cases import golden_cases, parse_events, parse_matches
 from tests.support.written import write_tables

@@ -90,7 +90,7 @@ ALLOWED = {
     },
     "spark_pace.spark.streamed_rows": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
-        *("spark_pace.spark.detect", *PACKAGES_OF_SPARK),
+        *("spark_pace.rules.match_recognize", "spark_pace.spark.detect", *PACKAGES_OF_SPARK),
     },
     "spark_pace.spark.row_patterns": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),

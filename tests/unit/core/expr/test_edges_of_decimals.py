@@ -13,7 +13,7 @@ import pytest
 
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, decimal_digits, evaluate
 from spark_pace.core.expr.decimals import to_decimal
-from spark_pace.rules.expressions.digits import computed_decimal, rounded
+from spark_pace.rules.expressions.types import computed_decimal, rounded
 from tests.oracle.expressions import in_range
 from tests.support.edge_numbers import edge_numbers
 from tests.support.expression_cases import TableColumns

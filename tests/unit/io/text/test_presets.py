@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.rules.text_form import PRESETS
+from spark_pace.rules.schema import PRESETS
 from tests.unit.io.text.test_regex_lines import SYSLOG, read, schema_of
 
 

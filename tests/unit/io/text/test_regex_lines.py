@@ -22,7 +22,7 @@ from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.io.replay import read_all
 from spark_pace.io.text import lines
-from spark_pace.rules.text_form import PRESETS
+from spark_pace.rules.schema import PRESETS
 from tests.spark.jobs import LINES, job, line_of, random_events
 
 TYPES = {"t": "TIMESTAMP", "n": "BIGINT", "x": "DOUBLE", "s": "STRING", "u": "STRING"}
