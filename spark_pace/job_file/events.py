@@ -14,7 +14,7 @@ from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from spark_pace.rules.lengths import read_duration
 from spark_pace.rules.schema import OF_JOBS, OF_SOURCES, SCHEMA_KEYS, read_schema
 
@@ -101,7 +101,7 @@ def _heartbeat(keys: Section, schema: EventSchema | None) -> Expr | None:
     text = None if node is None else as_expression(node, keys.report)
     if text is None or schema is None:
         return None
-    return compile_condition(text, EventScope(schema), keys.report)
+    return compile_condition(text, event_scope(schema), keys.report)
 
 
 def _duration(keys: Section, key: str, default: int | None, least: int = 0) -> int | None:

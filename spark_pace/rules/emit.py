@@ -13,7 +13,7 @@ from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import MatchScope, MoveScope, Scope, SpanScope
+from spark_pace.rules.expressions.scopes import OfMatches, Scope, move_scope, span_scope
 from spark_pace.rules.fold import is_machine
 from spark_pace.rules.rule_kinds import kind_of
 from spark_pace.rules.schema import TYPE_NAMES, type_name
@@ -106,14 +106,13 @@ def _scope(
     """The scope of the expressions in ``emit``; None for a Python operator, which has none."""
     opened = opens_span(rule)
     if is_machine(rule):
-        return MoveScope(schema)
+        return move_scope(schema)
     if pattern is None:
-        return SpanScope(schema, shared, opened) if kind_of(rule) == "aggregates" else None
+        return span_scope(schema, shared, opened=opened) if kind_of(rule) == "aggregates" else None
     gathers = context_of(pattern).gathers
     either = pattern.order == "disjunction"
-    return MatchScope(
-        schema, pattern.every, shared, emits=True, opened=opened, gathers=gathers, alternatives=either
-    )
+    names = OfMatches(schema, pattern.every, shared, True, opened, gathers, alternatives=either)
+    return names.scope
 
 
 def _read_computed(name: str, node: Node, report: Report, scope: Scope) -> EmitField | None:

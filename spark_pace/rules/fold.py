@@ -16,7 +16,7 @@ from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
-from spark_pace.rules.expressions.scopes import STATE, EventScope
+from spark_pace.rules.expressions.scopes import STATE, event_scope
 from spark_pace.rules.rule_kinds import function_name
 
 MAX_STATES = 64
@@ -148,7 +148,7 @@ def _read_move(node: Node, report: Report, schema: EventSchema | None) -> _Move 
         if schema is None:
             check_syntax(fields, ("when",))
         elif scalar is not None:
-            condition = compile_condition(scalar, EventScope(schema, looks_back=True), report)
+            condition = compile_condition(scalar, event_scope(schema, looks_back=True), report)
     if not sources or target is None:
         return None
     return _Move(sources, condition, target, emits)

@@ -29,7 +29,7 @@ from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from spark_pace.rules.fold import read_fold, says_form
 from spark_pace.rules.match_recognize import read_row_rule, with_rows
 from spark_pace.rules.partition_by import read_forgetting, read_partition
@@ -318,7 +318,7 @@ def _read_filter(fields: Section, schema: EventSchema) -> Expr | None:
     scalar = None if node is None else as_expression(node, fields.report)
     if scalar is None:
         return None
-    scope = EventScope(schema, looks_back=True)
+    scope = event_scope(schema, looks_back=True)
     condition = compile_condition(scalar, scope, fields.report)
     if condition is not None and mentions_previous(condition) and fields.has("forget_key_after"):
         must, got = "must be left out beside a filter with prev", '"forget_key_after"'

@@ -21,7 +21,7 @@ from spark_pace.rules.document.report import meant_by, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
-from spark_pace.rules.expressions.scopes import EventScope, SpanScope
+from spark_pace.rules.expressions.scopes import event_scope, span_scope
 from spark_pace.rules.lengths import read_duration, read_length
 from spark_pace.rules.rule_kinds import kind_of
 
@@ -100,7 +100,7 @@ def _required(fields: Section, key: str, example: str) -> Node | None:
 
 def _condition(node: Node | None, fields: Section, schema: EventSchema) -> Expr | None:
     scalar = None if node is None else as_expression(node, fields.report)
-    return None if scalar is None else compile_condition(scalar, EventScope(schema), fields.report)
+    return None if scalar is None else compile_condition(scalar, event_scope(schema), fields.report)
 
 
 def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[Expr]:
@@ -108,7 +108,7 @@ def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[
     return (
         []
         if scalar is None
-        else compile_conjuncts(scalar, EventScope(schema, opened=True, closes=True), fields.report)
+        else compile_conjuncts(scalar, event_scope(schema, opened=True, closes=True), fields.report)
     )
 
 
@@ -168,7 +168,7 @@ def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> 
     scalar = None if node is None else as_expression(node, rule.report)
     if scalar is None:
         return None
-    expr = compile_condition(scalar, SpanScope(schema, shared, opens_span(rule)), rule.report)
+    expr = compile_condition(scalar, span_scope(schema, shared, opened=opens_span(rule)), rule.report)
     if expr is not None and not any(isinstance(node, Aggregate) for node in walk(expr)):
         do = "Write for example count(*) >= 10; conditions on single events belong into filter."
         rule.report.add(scalar.place, "must be about aggregates", quote(scalar.text), do)

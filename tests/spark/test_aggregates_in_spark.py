@@ -21,7 +21,7 @@ from spark_pace.core.tables import with_column
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.scopes import SpanScope
+from spark_pace.rules.expressions.scopes import span_scope
 from tests.support.expression_cases import SCHEMA, table
 from tests.support.spark_sql import as_written
 
@@ -65,7 +65,7 @@ def is_same(mine: Any, other: Any) -> bool:
 def ours(text: str, events: pa.Table) -> pa.Array:
     """The value of each group of rows."""
     report = Report()
-    expr: Expr | None = compile_value(Scalar(Place("test"), text, text, None), SpanScope(SCHEMA), report)
+    expr: Expr | None = compile_value(Scalar(Place("test"), text, text, None), span_scope(SCHEMA), report)
     assert report.clean, report.problems
     assert expr is not None
     events = events.combine_chunks()

@@ -18,7 +18,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from tests.support.expression_cases import TableColumns
 from tests.support.spark_sql import to_spark_sql
 
@@ -43,7 +43,7 @@ def number(digits: tuple[int, int], chance: random.Random) -> Decimal | None:
 
 
 def compiled(text: str) -> Expr | None:
-    return compile_value(Scalar(Place("test"), text, text, None), EventScope(SCHEMA), Report())
+    return compile_value(Scalar(Place("test"), text, text, None), event_scope(SCHEMA), Report())
 
 
 def test_long_numbers_are_rounded_as_spark_rounds_them(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.patterns import rlike
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from spark_pace.rules.expressions.types import Wrong
 from tests.support.expression_cases import SCHEMA, TableColumns, compiled, table
 from tests.support.expression_texts import random_text, texts
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 ROWS = 600
 PER_SELECT = 40
-SCOPE = EventScope(SCHEMA)
+SCOPE = event_scope(SCHEMA)
 PATTERN_PIECES = r"""
 a B 1 s 🙂 . ^ | \z \A \d \D \w \W \s \S \. \n \x41 \x{2028} ] } ( ( (?: ) )
 [a-s] [^a] [^\s-] [-a] [\S1] [\]^] [^.🙂] [\W_] [a|^] * +? ? {2} {0,1} {1,}

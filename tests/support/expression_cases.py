@@ -12,7 +12,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 
 SCHEMA = EventSchema(
     fields=(
@@ -199,7 +199,7 @@ class TableColumns:
 def compiled(text: str) -> Expr:
     """The expression, which must be right."""
     report = Report()
-    expr = compile_value(Scalar(Place("test"), text, text, None), EventScope(SCHEMA), report)
+    expr = compile_value(Scalar(Place("test"), text, text, None), event_scope(SCHEMA), report)
     assert report.clean, report.problems
     assert expr is not None
     return expr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -14,7 +14,7 @@ from spark_pace.errors import counted
 from spark_pace.rules.document.report import meant_by, quote
 from spark_pace.rules.expressions.functions import ARRAY_FUNCTIONS
 from spark_pace.rules.expressions.parsing import distinct_count
-from spark_pace.rules.expressions.scopes import GroupScope, MatchScope, Scope
+from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import NO_ATTRIBUTE, ONE_VALUE, Wrong, over_values, shown
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Like)
@@ -49,7 +49,7 @@ def name_of(tree: exp.Expr, scope: Scope) -> tuple[str | None, str] | None:
     parts = _parts(tree)
     if not parts:
         return None
-    if len(parts) == 1 or (parts[0] in scope.schema.structs and not scope.is_prefix(parts[0])):
+    if len(parts) == 1 or (parts[0] in scope.schema.structs and parts[0] not in scope.names):
         return None, ".".join(parts)
     return parts[0], ".".join(parts[1:])
 
@@ -187,11 +187,8 @@ def _computed(function: str, value: exp.Expr, scope: Scope, compiled: Compile) -
 
 def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     """What ``prev`` of these arguments stands for, or what is wrong with them."""
-    if not scope.looks_back:
-        do = "Use it in filter, or in a pattern: in a component's condition, in where or in emit."
-        if isinstance(scope, GroupScope):
-            do = "It looks before one event, not before each of several."
-        return Wrong("must not use prev", "prev(...)", do)
+    if scope.not_back is not None:
+        return Wrong("must not use prev", "prev(...)", scope.not_back)
     if not 1 <= len(arguments) <= 2:
         return Wrong(_USAGE, counted(len(arguments), "argument"), _EXAMPLE)
     name = arguments[0]
@@ -201,13 +198,13 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     if parts is None:
         do = "Write for example prev(price) + 1 instead of prev(price + 1)."
         return Wrong("must name an attribute inside prev", quote(_text(name)), do)
-    if parts[0] is not None and not isinstance(scope, MatchScope):
+    if parts[0] is not None and scope.several is None:
         do = f"Write prev({parts[1]}): it is about the event before the one that is tested."
         return Wrong("must name an attribute without a prefix inside prev", quote(_text(name)), do)
     back = 1 if len(arguments) == 1 else _whole_number(arguments[1])
     if back is None or not 1 <= back <= MOST_BACK:
         return Wrong(_USAGE, quote(_text(arguments[1])), _EXAMPLE)
-    column = _of_component(scope, *parts) if isinstance(scope, MatchScope) else scope.column(*parts)
+    column = scope.column(*parts) if scope.several is None else _of_component(scope, scope.several, *parts)
     if not isinstance(column, Column):
         assert isinstance(column, Wrong)
         return column
@@ -216,15 +213,18 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     return Previous(column.attribute, back, column.type, column.component)
 
 
-def _of_component(scope: MatchScope, prefix: str | None, attribute: str) -> Column | Wrong:
+def _of_component(
+    scope: Scope, several: Collection[str], prefix: str | None, attribute: str
+) -> Column | Wrong:
     """An attribute of the event of a component that stands for one event, before which ``prev`` looks."""
-    if scope.stands_for_several(prefix):
+    if prefix in several:
         got = quote(f"{prefix}.{attribute}")
         do = "Write it in the condition of that component (when), which is tested of each of its events."
         return Wrong("must be about a component that stands for one event inside prev", got, do)
     column = scope.column(prefix, attribute)
-    assert not isinstance(column, Aggregate)
-    if isinstance(column, Column) and (prefix is None or column.component == OPENING_EVENT):
+    if isinstance(column, Wrong):
+        return column
+    if prefix is None or not isinstance(column, Column) or column.component == OPENING_EVENT:
         got = quote(attribute if prefix is None else f"{prefix}.{attribute}")
         do = "Write the name of a component before it."
         return Wrong("must be about the event of a component inside prev", got, do)

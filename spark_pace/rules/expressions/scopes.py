@@ -1,10 +1,14 @@
-"""What names mean in an expression: which events, and which of their attributes."""
+"""What names mean in an expression: which events, and which of their attributes.
+
+Each function makes the scope of one place of a rule: a table of the names that may stand before a dot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TypeAlias
 
 from spark_pace.core.expr import Aggregate, Column, Expr
 from spark_pace.core.plan.component import Component
@@ -22,126 +26,140 @@ from spark_pace.rules.expressions.types import (
     use_one_of,
 )
 
-_ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
 STATE = "state"
 _OF_STATES = {
     "from": Column(None, STATE_BEFORE, "STRING"),
     "to": Column(None, STATE_AFTER, "STRING"),
     "since": Column(None, STATE_SINCE, "TIMESTAMP"),
 }
-
-
-class Scope(Protocol):
-    """Resolves names."""
-
-    @property
-    def schema(self) -> EventSchema:
-        """The attributes of the events."""
-
-    @property
-    def looks_back(self) -> bool:
-        """True if ``prev`` has a meaning here."""
-
-    def is_prefix(self, name: str) -> bool:
-        """Tell whether a name before a dot says which event is meant, whatever the attributes are."""
-
-    def column(self, prefix: str | None, attribute: str) -> Expr | Wrong:
-        """What ``prefix.attribute`` or ``attribute`` stands for."""
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """What ``function(prefix.attribute)`` stands for; for ``count(x)``, x is given as the attribute."""
-
-    def inside(self, function: str) -> Scope | Wrong:
-        """The names in what an aggregate is computed of, if that is more than a name."""
-
-
-def _bind(schema: EventSchema, component: str | None, attribute: str) -> Column | Wrong:
-    kind = find_type(schema, attribute)
-    return kind if isinstance(kind, Wrong) else Column(component, attribute, kind)
-
-
-def _misread(scope: Scope, prefix: str | None, attribute: str) -> Wrong | None:
-    """Refused: an event's name without an attribute, or ``open`` misspelt; None for what is neither."""
-    fields = scope.schema.fields
-    if prefix is None and scope.is_prefix(attribute) and all(field.name != attribute for field in fields):
-        example = fields[0].name if fields else "x"  # a schema that is wrong has none
-        do = f"Write for example {attribute}.{example}."
-        return Wrong("must name an attribute as well", quote(attribute), do)
-    misspelt = prefix is not None and not scope.is_prefix(prefix) and meant_by(prefix, (OPENING_EVENT,))
-    if not misspelt or not scope.is_prefix(OPENING_EVENT):
-        return None
-    do = f"Did you mean {quote(f'{OPENING_EVENT}.{attribute}')}?"
-    return Wrong("must name the opening event", quote(f"{prefix}.{attribute}"), do)
+_ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
+_NOT_BACK = "Use it in filter, or in a pattern: in a component's condition, in where or in emit."
+Of: TypeAlias = Callable[[str], "Expr | Wrong"]  # what an attribute stands for
+# what an aggregate stands for, and an attribute in what it is computed of; by its name and that before a dot
+Aggregated: TypeAlias = Callable[[str, "str | None", str], "Aggregate | Wrong"]
+Inside: TypeAlias = Callable[[str, "str | None", str], "Column | Wrong"]
 
 
 @dataclass(frozen=True)
-class EventScope:
-    """One event, its attributes without a prefix: filter, component predicates, a span's open.
+class Scope:
+    """What names mean.
 
     Attributes:
+        schema: the attributes of the events.
+        names: what may stand before a dot, each with what an attribute of it is.
+        alone: what an attribute with nothing before it is.
+        other: what is wrong with an attribute of any other name.
+        aggregate: what ``function(name.attribute)`` stands for; of ``count(x)``, x is given as the attribute.
+        of_each: what an attribute is in what an aggregate is computed of; None where none may be computed.
+        several: the names of components that stand for several events; None where there are no components.
+        not_back: why ``prev`` has no meaning; None where it has one.
+    """
+
+    schema: EventSchema
+    names: Mapping[str, Of]
+    alone: Of
+    other: Callable[[str, str], Wrong]
+    aggregate: Aggregated
+    of_each: Inside | None = None
+    several: frozenset[str] | None = None
+    not_back: str | None = field(default=_NOT_BACK, kw_only=True)
+
+    def column(self, prefix: str | None, attribute: str) -> Expr | Wrong:
+        """What ``prefix.attribute`` or ``attribute`` stands for."""
+        if prefix is None:
+            return self.alone(attribute)
+        return self.names[prefix](attribute) if prefix in self.names else self.other(prefix, attribute)
+
+    def inside(self, function: str) -> Scope | Wrong:
+        """The names in what an aggregate is computed of, if that is more than a name."""
+        of = self.of_each
+        if of is None:
+            found = self.aggregate(function, None, "")
+            assert isinstance(found, Wrong)
+            return found
+        names = {name: partial(of, function, name) for name in self.names}
+        not_back = "It looks before one event, not before each of several."
+        other: Callable[[str, str], Wrong] = partial(of, function)  # type: ignore[assignment]
+        alone = partial(of, function, None)
+        return Scope(self.schema, names, alone, other, _nested, not_back=not_back)
+
+
+def event_scope(
+    schema: EventSchema, *, opened: bool = False, looks_back: bool = False, closes: bool = False
+) -> Scope:
+    """One event, its attributes without a prefix: filter, component predicates, a span's open.
+
+    Args:
         schema: the attributes.
         opened: whether ``open.attribute`` is that of the event that opened the span of this one.
         looks_back: whether ``prev`` is an attribute of an event before this one.
         closes: whether this event closes the span: the scope of a span's close.
     """
-
-    schema: EventSchema
-    opened: bool = False
-    looks_back: bool = False
-    closes: bool = False
-
-    def is_prefix(self, name: str) -> bool:
-        """The opening event."""
-        return self.opened and name == OPENING_EVENT
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of this one event, or of the opening one."""
-        if self.closes and prefix == OPENING_EVENT and prefix in self.schema.structs:
-            must = "must not be both a STRUCT and the opening event"
-            return Wrong(must, quote(prefix), "Rename the STRUCT.")
-        if prefix == OPENING_EVENT:
-            return _of_opening(self.schema, attribute, opened=self.opened)
-        if wrong := _misread(self, prefix, attribute):
-            return wrong
-        if prefix is not None and self.opened:
-            this = "the closing event's" if self.closes else "the event's own"
-            return Wrong(
-                'must be an attribute, or "open." and an attribute',
-                quote(f"{prefix}.{attribute}"),
-                f"Write open.x for the opening event's x, and x for {this}.",
-            )
-        if prefix is not None:
-            return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), _ONE_EVENT)
-        return _bind(self.schema, None, attribute)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: one event has no groups."""
-        return Wrong(
-            "must be about single events",
-            f"{function}(...)",
-            "Aggregates are for where and emit, and for when of a component with times: "
-            "they read several events.",
-        )
-
-    def inside(self, function: str) -> Wrong:
-        """Refused likewise."""
-        return self.aggregate(function, None, "")
-
-
-def _of_opening(schema: EventSchema, attribute: str, *, opened: bool) -> Column | Wrong:
-    """An attribute of the event that opened the span, if there is one."""
-    if opened:
-        return _bind(schema, OPENING_EVENT, attribute)
-    return Wrong(
-        'must stand in a component, in where or in emit of a rule whose span has the key "open"',
-        quote(f"{OPENING_EVENT}.{attribute}"),
-        "Add for example span: {open: x = 1, close: x = 2, within: 10 min}, or remove the prefix.",
+    this = "the closing event's." if closes else "the event's own."
+    both = (
+        'must be an attribute, or "open." and an attribute',
+        f"Write open.x for the opening event's x, and x for {this}",
     )
+    must, do = both if opened else ("must be an attribute without a prefix", _ONE_EVENT)
+
+    def opening(attribute: str) -> Column | Wrong:
+        if not closes or OPENING_EVENT not in schema.structs:
+            return _bind(schema, OPENING_EVENT, attribute)
+        told = "must not be both a STRUCT and the opening event"
+        return Wrong(told, quote(OPENING_EVENT), "Rename the STRUCT.")
+
+    names: dict[str, Of] = {OPENING_EVENT: opening} if opened else {}
+
+    def alone(attribute: str) -> Column | Wrong:
+        return _name_alone(schema, names, attribute) or _bind(schema, None, attribute)
+
+    def other(prefix: str, attribute: str) -> Wrong:
+        return _perhaps_opening(names, prefix, attribute) or Wrong(must, quote(f"{prefix}.{attribute}"), do)
+
+    return Scope(schema, names, alone, other, _single, not_back=None if looks_back else _NOT_BACK)
+
+
+def _single(function: str, prefix: str | None, attribute: str) -> Wrong:
+    do = (
+        "Aggregates are for where and emit, and for when of a component with times: they read several events."
+    )
+    return Wrong("must be about single events", f"{function}(...)", do)
+
+
+def own_group_scope(event: Scope, component: str) -> Scope:
+    """An event that may join the group of a component; through aggregates what the group has before it."""
+
+    def column(attribute: str) -> Wrong:
+        got, must = (
+            f"{component}.{attribute}",
+            "must be an attribute without a prefix, or inside an aggregate",
+        )
+        before = f"last({got}) for that of the event that the group has before it"
+        return Wrong(must, quote(got), f"Write {attribute} for the event's own, {before}.")
+
+    def of_others(function: str, prefix: str | None, attribute: str) -> Wrong:
+        got = quote(f"{function}({_dotted(prefix, attribute)})")
+        do = f"Write for example last({component}.x); conditions on several components belong into where."
+        return Wrong("must be about the group of its own component", got, do)
+
+    def aggregate(function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
+        if function == "count" and prefix is None and attribute == component:
+            return over_group(event.schema, "count", component)
+        if prefix != component:
+            return of_others(function, prefix, attribute)
+        return over_group(event.schema, function, component, attribute)
+
+    def of_each(function: str, prefix: str | None, attribute: str) -> Column | Wrong:
+        own = prefix == component
+        return _bind(event.schema, component, attribute) if own else of_others(function, prefix, attribute)
+
+    names = {**event.names, component: column}
+    return replace(event, names=names, aggregate=aggregate, of_each=of_each)
 
 
 @dataclass(frozen=True)
-class MatchScope:
-    """The events of a candidate.
+class OfMatches:
+    """The events of a candidate, to which the names of a pattern's components belong.
 
     A component that stands for one event is read by ``component.attribute``, a repeated or optional one
     through aggregates.
@@ -150,346 +168,229 @@ class MatchScope:
         schema: the attributes.
         components: the pattern's components.
         shared: attributes that all events share, those of `partition_by`: they may stand without a prefix.
-        emits: whether the scope is that of `emit`, where negated components do not exist.
+        emits: whether the names are those of `emit`, where negated components do not exist.
         opened: whether ``open.attribute`` is that of the event that opened the span.
         gathers: whether every component stands for a group, as in the context "all, selected".
         alternatives: whether there is no component of which every match has an event.
     """
 
     schema: EventSchema
-    components: tuple[Component, ...]
-    shared: tuple[str, ...] = ()
+    components: Sequence[Component]
+    shared: Sequence[str] = ()
     emits: bool = False
     opened: bool = False
     gathers: bool = False
     alternatives: bool = False
-    looks_back: ClassVar[bool] = True
 
-    def is_prefix(self, name: str) -> bool:
-        """A component, a member of a disjunction, or the opening event."""
-        named = any(component.name == name for component in nameable(self.components))
-        return named or (self.opened and name == OPENING_EVENT)
+    @property
+    def scope(self) -> Scope:
+        """What names mean."""
+        several = frozenset(
+            name for name, one in self._named.items() if self.gathers or one.times is not None
+        )
+        of = (self._alone, self._other, self._aggregate, self._of_each)
+        return Scope(self.schema, self._names, *of, several, not_back=None)
 
-    def column(self, prefix: str | None, attribute: str) -> Column | Aggregate | Wrong:
+    @cached_property
+    def _named(self) -> dict[str, Component]:
+        return {component.name: component for component in nameable(self.components)}
+
+    @cached_property
+    def _names(self) -> dict[str, Of]:
+        opening: dict[str, Of] = (
+            {OPENING_EVENT: partial(_bind, self.schema, OPENING_EVENT)} if self.opened else {}
+        )
+        return {**opening, **{name: partial(self._of, name) for name in self._named}}
+
+    def _of(self, name: str, attribute: str) -> Column | Wrong:
         """An attribute of the event bound to a component."""
-        if prefix is None and attribute in self.shared:
-            if self.alternatives:
-                return _bind(self.schema, None, attribute)
-            first = _first(self.components)
-            if self.gathers or first.times is not None:
-                return over_group(self.schema, "first", first.name, attribute)
-            return _bind(self.schema, first.name, attribute)
-        if _is_opening(prefix, self.components):
-            return _of_opening(self.schema, attribute, opened=self.opened)
-        if wrong := _misread(self, prefix, attribute):
-            return wrong
+        component = self._component(name)
         if self.gathers:
-            return Wrong(
-                "must be inside an aggregate",
-                quote(attribute if prefix is None else f"{prefix}.{attribute}"),
-                f'Context "all, selected" gathers many events: {USE_AGGREGATES}',
-            )
-        component = _component(prefix, attribute, self.components, negated=not self.emits)
+            return self._gathered(name, attribute)
         if isinstance(component, Wrong):
             return component
-        if component.times is not None:
-            got, do = quote(f"{prefix}.{attribute}"), f"{quote(component.name)} stands for several events"
-            do = f"{do}: {USE_AGGREGATES}"
-            if component.times.most == 1:
-                do = f"{quote(component.name)} may have no event: write first({prefix}.{attribute})."
-            return Wrong("must be inside an aggregate", got, do)
-        return _bind(self.schema, prefix, attribute)
+        if component.times is None:
+            return _bind(self.schema, name, attribute)
+        do = f"{quote(name)} stands for several events: {USE_AGGREGATES}"
+        if component.times.most == 1:
+            do = f"{quote(name)} may have no event: write first({name}.{attribute})."
+        return Wrong("must be inside an aggregate", quote(f"{name}.{attribute}"), do)
 
-    def stands_for_several(self, prefix: str | None) -> bool:
-        """Tell whether a name before a dot is that of a component with several events."""
-        named = [component for component in nameable(self.components) if component.name == prefix]
-        return bool(named) and (self.gathers or named[0].times is not None)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """A value over the events of a component that stands for a group."""
-        if self.opened and _is_opening(prefix, self.components):
-            return _one_opening(function, attribute)
-        counts = function == "count" and prefix is None
-        if counts:
-            component = _counted(attribute, self.components, negated=not self.emits)
-        else:
-            component = _component(prefix, attribute, self.components, negated=not self.emits)
-        if isinstance(component, Wrong):
-            return component
-        if wrong := self._no_group(component, function, prefix, attribute):
+    def _alone(self, attribute: str) -> Expr | Wrong:
+        if attribute in self.shared:
+            first = _first(self.components)
+            several = (self.gathers or first.times is not None) and not self.alternatives
+            if several:
+                return over_group(self.schema, "first", first.name, attribute)
+            return _bind(self.schema, None if self.alternatives else first.name, attribute)
+        if wrong := _name_alone(self.schema, self._names, attribute):
             return wrong
-        return over_group(self.schema, function, component.name, None if counts else attribute)
+        return self._gathered(None, attribute) if self.gathers else self._unprefixed(attribute)
 
-    def inside(self, function: str) -> Scope:
-        """The attributes of one component that stands for a group."""
-        return GroupScope(self, function)
+    def _other(self, prefix: str, attribute: str) -> Wrong:
+        if wrong := _perhaps_opening(self._names, prefix, attribute):
+            return wrong
+        return (
+            self._gathered(prefix, attribute)
+            if self.gathers
+            else self._unknown(prefix, "must name a component")
+        )
 
-    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
+    def _aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
+        """A value over the events of a component that stands for a group."""
+        counts = function == "count" and prefix is None
+        found = self._group(function, prefix, attribute, attribute if counts else prefix)
+        if isinstance(found, Wrong):
+            return found
+        return over_group(self.schema, function, found.name, None if counts else attribute)
+
+    def _of_each(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
         """An attribute of each event of a component that stands for a group."""
-        if self.opened and _is_opening(prefix, self.components):
-            return _one_opening(function, attribute)
-        component = _component(prefix, attribute, self.components, negated=not self.emits)
-        if isinstance(component, Wrong):
-            return component
-        wrong = self._no_group(component, function, prefix, attribute)
-        return wrong or _bind(self.schema, component.name, attribute)
+        found = self._group(function, prefix, attribute, prefix)
+        return found if isinstance(found, Wrong) else _bind(self.schema, found.name, attribute)
 
-    def _no_group(
-        self, component: Component, function: str, prefix: str | None, attribute: str
-    ) -> Wrong | None:
-        """What is wrong with an aggregate of a component that stands for one event."""
-        if component.times is not None or self.gathers:
-            return None
-        got = f"{function}({attribute if prefix is None else f'{prefix}.{attribute}'})"
+    def _group(
+        self, function: str, prefix: str | None, attribute: str, name: str | None
+    ) -> Component | Wrong:
+        """The component of that name, if it stands for a group."""
+        if prefix == OPENING_EVENT and self.opened and prefix not in self._named:
+            got, do = (
+                f"{function}({prefix}.{attribute})",
+                f"One event opens a span; read it by {prefix}.attribute.",
+            )
+            return Wrong("must be about a repeated or optional component", quote(got), do)
+        if name is None:
+            return self._unprefixed(attribute)
+        counts = prefix is None
+        component = self._component(
+            name, "must be a component inside count" if counts else "must name a component"
+        )
+        if isinstance(component, Wrong) or component.times is not None or self.gathers:
+            return component
         why = "is negated: one event forbids" if component.negated else "stands for one event"
-        do = f"{quote(component.name)} {why}; read it by {component.name}.attribute."
+        got, do = (
+            f"{function}({_dotted(prefix, attribute)})",
+            f"{quote(name)} {why}; read it by {name}.attribute.",
+        )
         return Wrong("must be about a repeated or optional component", quote(got), do)
 
+    def _component(self, name: str, must: str = "") -> Component | Wrong:
+        """The component of a name, if it exists here."""
+        if name not in self._named:
+            return self._unknown(name, must)
+        if not self.emits or not self._named[name].negated:
+            return self._named[name]
+        do = "Events of a negated component are in no match: name another component."
+        return Wrong("must name a component that is not negated", quote(name), do)
 
-@dataclass(frozen=True)
-class SpanScope:
+    def _unknown(self, name: str, must: str) -> Wrong:
+        known = [name for name, one in self._named.items() if not (self.emits and one.negated)]
+        return Wrong(must, quote(name), nearest(name, known))
+
+    def _unprefixed(self, attribute: str) -> Wrong:
+        first = _first([*self._named.values()])
+        one = f"{first.name}.{attribute}"
+        do = f"Write for example {one if first.times is None else f'last({one})'}."
+        return Wrong("must be written component.attribute", quote(attribute), do)
+
+    def _gathered(self, prefix: str | None, attribute: str) -> Wrong:
+        do = f'Context "all, selected" gathers many events: {USE_AGGREGATES}'
+        return Wrong("must be inside an aggregate", quote(_dotted(prefix, attribute)), do)
+
+
+def span_scope(schema: EventSchema, shared: Sequence[str] = (), *, opened: bool = False) -> Scope:
     """All events of a span, in a rule that aggregates them: their attributes are read through aggregates.
 
     An attribute that they share, one of `partition_by`, may also stand alone. Where it is `opened`,
     ``open.attribute`` is that of the event that opened the span.
     """
 
-    schema: EventSchema
-    shared: tuple[str, ...] = ()
-    opened: bool = False
-    looks_back: ClassVar[bool] = False
-
-    def is_prefix(self, name: str) -> bool:
-        """The opening event."""
-        return self.opened and name == OPENING_EVENT
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute that all events share, or of the opening event."""
-        if prefix == OPENING_EVENT:
-            return _of_opening(self.schema, attribute, opened=self.opened)
-        if prefix is None and attribute in self.shared:
-            return _bind(self.schema, None, attribute)
-        if wrong := _misread(self, prefix, attribute):
-            return wrong
-        if prefix is not None:
-            return _no_components(f"{prefix}.{attribute}", f"avg({attribute})")
+    def alone(attribute: str) -> Column | Wrong:
+        if attribute in shared:
+            return _bind(schema, None, attribute)
         do = f"A span holds many events: {use_one_of(AGGREGATES)}"
-        return Wrong("must be inside an aggregate", quote(attribute), do)
+        wrong = Wrong("must be inside an aggregate", quote(attribute), do)
+        return _name_alone(schema, names, attribute) or wrong
 
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """A value over the events of the span."""
+    def no_components(got: str, instead: str) -> Wrong:
+        do = f"A rule without a pattern has no components: write for example {instead}."
+        return Wrong("must be about an attribute without a prefix", quote(got), do)
+
+    def other(prefix: str, attribute: str) -> Wrong:
+        wrong = _perhaps_opening(names, prefix, attribute)
+        return wrong or no_components(f"{prefix}.{attribute}", f"avg({attribute})")
+
+    def aggregate(function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         if prefix is not None:
-            return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
-        if function == "count" and attribute == "*":
-            return Aggregate("count", None, None, "BIGINT")
-        return over_group(self.schema, function, None, attribute)
+            return no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
+        counts = function == "count" and attribute == "*"
+        return over_group(schema, function, None, None if counts else attribute)
 
-    def inside(self, function: str) -> Scope:
-        """The attributes of each event."""
-        return GroupScope(self, function)
-
-    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of each event of the span."""
+    def of_each(function: str, prefix: str | None, attribute: str) -> Column | Wrong:
         if prefix is not None:
-            return _no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
-        return _bind(self.schema, None, attribute)
+            return no_components(f"{function}({prefix}.{attribute})", f"{function}({attribute})")
+        return _bind(schema, None, attribute)
+
+    names: dict[str, Of] = {OPENING_EVENT: partial(_bind, schema, OPENING_EVENT)} if opened else {}
+    return Scope(schema, names, alone, other, aggregate, of_each)
 
 
-def _no_components(got: str, instead: str) -> Wrong:
-    return Wrong(
-        "must be about an attribute without a prefix",
-        quote(got),
-        f"A rule without a pattern has no components: write for example {instead}.",
-    )
+def move_scope(schema: EventSchema) -> Scope:
+    """An event that moves its key: its attributes stand alone, ``state.from`` is the state that it leaves."""
+
+    def of_states(attribute: str) -> Column | Wrong:
+        got, names = f"{STATE}.{attribute}", [f"{STATE}.{name}" for name in _OF_STATES]
+        return _OF_STATES.get(attribute) or Wrong(
+            "must be one of its states", quote(got), nearest(got, names)
+        )
+
+    def other(prefix: str, attribute: str) -> Wrong:
+        do = f"Write {attribute} for the event's, or state.from, state.to or state.since."
+        return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), do)
+
+    def aggregate(function: str, prefix: str | None, attribute: str) -> Wrong:
+        do = "A move is about one event: write its attributes, or state.from, state.to or state.since."
+        return Wrong("must be about single events", f"{function}(...)", do)
+
+    return Scope(schema, {STATE: of_states}, partial(_bind, schema, None), other, aggregate)
 
 
-def _is_opening(prefix: str | None, components: Sequence[Component]) -> bool:
-    """Tell whether a prefix means the event that opened the span: no component has that name."""
-    return prefix == OPENING_EVENT and all(component.name != prefix for component in nameable(components))
+def _bind(schema: EventSchema, component: str | None, attribute: str) -> Column | Wrong:
+    kind = find_type(schema, attribute)
+    return kind if isinstance(kind, Wrong) else Column(component, attribute, kind)
 
 
-def _one_opening(function: str, attribute: str) -> Wrong:
-    return Wrong(
-        "must be about a repeated or optional component",
-        quote(f"{function}({OPENING_EVENT}.{attribute})"),
-        f"One event opens a span; read it by {OPENING_EVENT}.attribute.",
-    )
+def _dotted(prefix: str | None, attribute: str) -> str:
+    return attribute if prefix is None else f"{prefix}.{attribute}"
+
+
+def _name_alone(schema: EventSchema, names: Mapping[str, Of], attribute: str) -> Wrong | None:
+    """What is wrong with an event's name in the place of one of its attributes; None for another name."""
+    if attribute not in names or any(field.name == attribute for field in schema.fields):
+        return None
+    example = schema.fields[0].name if schema.fields else "x"  # a schema that is wrong has none
+    do = f"Write for example {attribute}.{example}."
+    return Wrong("must name an attribute as well", quote(attribute), do)
+
+
+def _perhaps_opening(names: Mapping[str, Of], prefix: str, attribute: str) -> Wrong | None:
+    """What is wrong with the name of the opening event, where there is none, or misspelt; None for others."""
+    got = quote(f"{prefix}.{attribute}")
+    if prefix == OPENING_EVENT:
+        must = 'must stand in a component, in where or in emit of a rule whose span has the key "open"'
+        do = "Add for example span: {open: x = 1, close: x = 2, within: 10 min}, or remove the prefix."
+        return Wrong(must, got, do)
+    if OPENING_EVENT not in names or not meant_by(prefix, (OPENING_EVENT,)):
+        return None
+    return Wrong("must name the opening event", got, f"Did you mean {quote(f'{OPENING_EVENT}.{attribute}')}?")
+
+
+def _nested(function: str, prefix: str | None, attribute: str) -> Wrong:
+    must, do = "must not be inside an aggregate", "Give the inner one by itself, as a field or a rule."
+    return Wrong(must, f"{function}(...)", do)
 
 
 def _first(components: Sequence[Component]) -> Component:
     """The first component of which every match has an event."""
     there = (one for one in components if not one.negated and (one.times is None or one.times.least > 0))
     return next(there, components[0])
-
-
-def _counted(name: str, components: Sequence[Component], *, negated: bool) -> Component | Wrong:
-    """The component inside ``count(name)``."""
-    if any(component.name == name for component in nameable(components)):
-        return _component(name, "", components, negated=negated)
-    return Wrong("must be a component inside count", quote(name), nearest(name, _names(components, negated)))
-
-
-def _component(
-    prefix: str | None, attribute: str, components: Sequence[Component], *, negated: bool
-) -> Component | Wrong:
-    """The component that a prefix names; `negated`: whether negated ones exist here."""
-    if prefix is None:
-        first = _first(nameable(components))
-        example = f"{first.name}.{attribute}" if first.times is None else f"last({first.name}.{attribute})"
-        return Wrong("must be written component.attribute", quote(attribute), f"Write for example {example}.")
-    for component in nameable(components):
-        if component.name == prefix and component.negated and not negated:
-            do = "Events of a negated component are in no match: name another component."
-            return Wrong("must name a component that is not negated", quote(prefix), do)
-        if component.name == prefix:
-            return component
-    return Wrong("must name a component", quote(prefix), nearest(prefix, _names(components, negated)))
-
-
-def _names(components: Sequence[Component], negated: bool) -> list[str]:
-    return [component.name for component in nameable(components) if negated or not component.negated]
-
-
-class Around(Protocol):
-    """The scope in which the aggregate stands."""
-
-    @property
-    def schema(self) -> EventSchema:
-        """The attributes of the events."""
-
-    def is_prefix(self, name: str) -> bool:
-        """Tell whether a name before a dot says which event is meant."""
-
-    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of each event that is aggregated."""
-
-
-@dataclass(frozen=True)
-class GroupScope:
-    """Each event of a group by itself: what an aggregate is computed of.
-
-    Attributes:
-        around: the scope of the aggregate.
-        function: the aggregate's name.
-    """
-
-    around: Around
-    function: str
-    looks_back: ClassVar[bool] = False
-
-    @property
-    def schema(self) -> EventSchema:
-        """The attributes of the events."""
-        return self.around.schema
-
-    def is_prefix(self, name: str) -> bool:
-        """A component, or the opening event."""
-        return self.around.is_prefix(name)
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of the event."""
-        return self.around.of_group(self.function, prefix, attribute)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: one event has no groups."""
-        must, do = "must not be inside an aggregate", "Give the inner one by itself, as a field or a rule."
-        return Wrong(must, f"{function}(...)", do)
-
-    def inside(self, function: str) -> Wrong:
-        """Refused likewise."""
-        return self.aggregate(function, None, "")
-
-
-@dataclass(frozen=True)
-class MoveScope:
-    """An event that moves its key: its attributes stand alone, ``state.from`` is the state that it leaves."""
-
-    schema: EventSchema
-    looks_back: ClassVar[bool] = False
-
-    def is_prefix(self, name: str) -> bool:
-        """The states."""
-        return name == STATE
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of the event, or one of the two states."""
-        if prefix == STATE:
-            found = _OF_STATES.get(attribute)
-            names = [f"{STATE}.{name}" for name in _OF_STATES]
-            got = f"{STATE}.{attribute}"
-            return found or Wrong("must be one of its states", quote(got), nearest(got, names))
-        if prefix is not None:
-            do = f"Write {attribute} for the event's, or state.from, state.to or state.since."
-            return Wrong("must be an attribute without a prefix", quote(f"{prefix}.{attribute}"), do)
-        kind = find_type(self.schema, attribute)
-        return kind if isinstance(kind, Wrong) else Column(None, attribute, kind)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: one event has no groups."""
-        do = "A move is about one event: write its attributes, or state.from, state.to or state.since."
-        return Wrong("must be about single events", f"{function}(...)", do)
-
-    def inside(self, function: str) -> Wrong:
-        """Refused likewise."""
-        return self.aggregate(function, None, "")
-
-
-@dataclass(frozen=True)
-class OwnGroupScope:
-    """An event that may join a group, and through aggregates what the group has before it.
-
-    Attributes:
-        event: the event by itself.
-        name: the component.
-    """
-
-    event: EventScope
-    name: str
-    looks_back: ClassVar[bool] = True
-
-    @property
-    def schema(self) -> EventSchema:
-        """The attributes of the events."""
-        return self.event.schema
-
-    def is_prefix(self, name: str) -> bool:
-        """The component, or the opening event."""
-        return name == self.name or self.event.is_prefix(name)
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of the event, or of the opening one."""
-        if prefix == self.name:
-            return Wrong(
-                "must be an attribute without a prefix, or inside an aggregate",
-                quote(f"{prefix}.{attribute}"),
-                f"Write {attribute} for the event's own, last({prefix}.{attribute}) for that of the event "
-                "that the group has before it.",
-            )
-        return self.event.column(prefix, attribute)
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
-        """A value over the events that the group has before this one."""
-        if function == "count" and prefix is None and attribute == self.name:
-            return over_group(self.schema, "count", self.name)
-        if prefix != self.name:
-            return self._of_others(function, attribute if prefix is None else f"{prefix}.{attribute}")
-        return over_group(self.schema, function, self.name, attribute)
-
-    def inside(self, function: str) -> Scope:
-        """The attributes of each event of the group."""
-        return GroupScope(self, function)
-
-    def of_group(self, function: str, prefix: str | None, attribute: str) -> Column | Wrong:
-        """An attribute of each event of the group."""
-        if prefix != self.name:
-            return self._of_others(function, attribute if prefix is None else f"{prefix}.{attribute}")
-        found = self.event.column(None, attribute)
-        return found if isinstance(found, Wrong) else Column(self.name, attribute, found.type)
-
-    def _of_others(self, function: str, named: str) -> Wrong:
-        """What is wrong with an aggregate of anything else."""
-        return Wrong(
-            "must be about the group of its own component",
-            quote(f"{function}({named})"),
-            f"Write for example last({self.name}.x); conditions on several components belong into where.",
-        )

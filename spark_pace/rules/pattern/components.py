@@ -21,7 +21,7 @@ from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
-from spark_pace.rules.expressions.scopes import EventScope, OwnGroupScope
+from spark_pace.rules.expressions.scopes import Scope, event_scope, own_group_scope
 from spark_pace.rules.lengths import MAX_EVENTS, read_duration
 from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 
@@ -87,7 +87,7 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
         return None
     most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
     listed, sequences = (node, ()) if order == "sequence" else flattened(node, most, order, rule.report)
-    scope = None if schema is None else EventScope(schema, opened, looks_back=True)
+    scope = None if schema is None else event_scope(schema, opened=opened, looks_back=True)
     found = None if listed is None else _read_list(listed, scope, rule.report)
     if found is None:
         return None
@@ -144,7 +144,7 @@ def _check_none_is_open(found: list[Placed], report: Report) -> None:
             report.add(placed.place, must, quote(OPENING_EVENT), do)
 
 
-def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> list[Placed] | None:
+def _read_list(listing: Listing, scope: Scope | None, report: Report) -> list[Placed] | None:
     found: list[Placed] = []
     for item in listing.items:
         placed = _read_component(item, scope, report)
@@ -158,7 +158,7 @@ def _read_list(listing: Listing, scope: EventScope | None, report: Report) -> li
     return found if len(found) == len(listing.items) else None
 
 
-def _read_component(item: Node, scope: EventScope | None, report: Report) -> Placed | None:
+def _read_component(item: Node, scope: Scope | None, report: Report) -> Placed | None:
     """Read the short form ``name: predicate`` or the long form with `_LONG_KEYS`; None without a name."""
     mapping = as_mapping(item, report, "a: x = 1")
     if mapping is None:
@@ -175,7 +175,7 @@ def _read_component(item: Node, scope: EventScope | None, report: Report) -> Pla
     return _read_long(mapping, scope, report)
 
 
-def _read_disjunction(mapping: Mapping, scope: EventScope | None, report: Report) -> Placed | None:
+def _read_disjunction(mapping: Mapping, scope: Scope | None, report: Report) -> Placed | None:
     """Read ``disjunction: [...]``, with or without a name; None if its members' names cannot be read."""
     fields, items = members_listed(mapping, report)
     name = fields.text("name", "name: payment")
@@ -190,7 +190,7 @@ def _read_disjunction(mapping: Mapping, scope: EventScope | None, report: Report
     return as_one(None if name is None else name.text, members, mapping.place, follows)
 
 
-def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Placed | None:
+def _read_long(mapping: Mapping, scope: Scope | None, report: Report) -> Placed | None:
     fields = Section(mapping, report, _LONG_KEYS, _NO_KEYS)
     name = (
         fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
@@ -210,7 +210,7 @@ def _read_long(mapping: Mapping, scope: EventScope | None, report: Report) -> Pl
     grouped = times is not None and name is not None and forbidden is None
     further = None
     if grouped and name is not None and scope is not None:
-        predicate, further = _read_of_group(fields.node("when"), OwnGroupScope(scope, name.text), report)
+        predicate, further = _read_of_group(fields.node("when"), scope, name.text, report)
     else:
         predicate = _read_predicate(forbidden or fields.node("when"), scope, report)
     if name is None:
@@ -256,7 +256,7 @@ def _read_follows(fields: Section, *, negated: bool = False) -> Contiguity:
     return "strict" if follows and not negated else "relaxed"
 
 
-def _read_until(fields: Section, scope: EventScope | None, *, grouped: bool) -> Ending | None:
+def _read_until(fields: Section, scope: Scope | None, *, grouped: bool) -> Ending | None:
     """Read ``until``, the condition at which a group ends; None if there is none."""
     if not fields.has("until"):
         return None
@@ -269,7 +269,7 @@ def _read_until(fields: Section, scope: EventScope | None, *, grouped: bool) -> 
     return Ending(_read_predicate(fields.node("until"), scope, fields.report), 0)
 
 
-def _read_predicate(node: Node | None, scope: EventScope | None, report: Report) -> Expr:
+def _read_predicate(node: Node | None, scope: Scope | None, report: Report) -> Expr:
     """Read a component's condition; ``true`` if it is missing or wrong, or the attributes are not known."""
     scalar = None if node is None else as_expression(node, report)
     if scalar is None:
@@ -280,23 +280,25 @@ def _read_predicate(node: Node | None, scope: EventScope | None, report: Report)
     return compile_condition(scalar, scope, report) or conjunction([])
 
 
-def _read_of_group(node: Node | None, scope: OwnGroupScope, report: Report) -> tuple[Expr, Expr | None]:
+def _read_of_group(
+    node: Node | None, scope: Scope, component: str, report: Report
+) -> tuple[Expr, Expr | None]:
     """Read a group's condition: what is asked of every event, and what of those behind the first.
 
     The parts that read the group so far are asked of the latter.
     """
     scalar = None if node is None else as_expression(node, report)
-    whole = None if scalar is None else compile_condition(scalar, scope, report)
+    whole = None if scalar is None else compile_condition(scalar, own_group_scope(scope, component), report)
     if whole is None:
         return conjunction([]), None
     further = [one for one in conjuncts(whole) if any(isinstance(part, Aggregate) for part in walk(one))]
     if not further:
         return whole, None
     alone = conjunction([one for one in conjuncts(whole) if one not in further])
-    return alone, conjunction([named(one, scope.name) for one in further])
+    return alone, conjunction([named(one, component) for one in further])
 
 
-def _check_name(name: Scalar, scope: EventScope | None, report: Report) -> None:
+def _check_name(name: Scalar, scope: Scope | None, report: Report) -> None:
     if scope is not None and name.text in scope.schema.structs:
         do = f"Rename the component: {name.text}.x could mean either."
         report.add(name.place, "must not be the name of a STRUCT as well", quote(name.text), do)

@@ -23,7 +23,7 @@ from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_parts
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import MatchScope
+from spark_pace.rules.expressions.scopes import OfMatches
 from spark_pace.rules.pattern.places import Listed
 
 
@@ -38,7 +38,7 @@ def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bo
     if scalar is None:
         return []
     components = listed.components
-    scope = MatchScope(schema, tuple(components), opened=opened)
+    scope = OfMatches(schema, components, opened=opened).scope
     found = []
     for place, expr in compile_parts(scalar, scope, rule.report):
         conjunct = asked(expr, components)

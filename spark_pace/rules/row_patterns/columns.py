@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from spark_pace.errors import ConfigError, Problem
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError, nearest, quote
 from spark_pace.rules.expressions.compile import compile_value
+from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.row_patterns.words import Reader, as_spark
 
@@ -156,51 +158,30 @@ def readable(names: Names, attribute: str) -> Column | Wrong:
     return Column(None, column, kind)
 
 
-def no_aggregate(function: str) -> Wrong:
-    """What is wrong with an aggregate that row patterns do not have."""
+def _scope(names: Names, column: Callable[[str | None, str], Expr | Wrong]) -> Scope:
+    """A scope in which `column` says what an attribute is, whatever stands before it."""
+    other: Any = column  # which is wrong with names that are no variables
+    return Scope(names.events, {}, partial(column, None), other, _no_aggregate)
+
+
+def _no_aggregate(function: str, prefix: str | None, attribute: str) -> Wrong:
+    """The known aggregates are slots by now, and any other would be nested or is not known."""
     do = "Compute it with Spark from ALL ROWS PER MATCH, grouped by MATCH_NUMBER()."
     return Wrong("must be one of the aggregates count, sum, avg, min and max", f"{function}(...)", do)
 
 
 @dataclass
-class _Scope:
-    """What the scopes of row patterns share.
+class Slots:
+    """What an expression reads of the rows of a match.
 
     Attributes:
         names: the columns and variables.
-    """
-
-    names: Names
-    looks_back: ClassVar[bool] = False
-
-    @property
-    def schema(self) -> EventSchema:
-        """The columns of the input."""
-        return self.names.events
-
-    def is_prefix(self, name: str) -> bool:
-        """Tell whether a name before a dot is that of a variable."""
-        return self.names.variable(name) is not None
-
-    def aggregate(self, function: str, prefix: str | None, attribute: str) -> Wrong:
-        """Refused: the known ones are slots by now, and any other would be nested or is not known."""
-        return no_aggregate(function)
-
-    def inside(self, function: str) -> Wrong:
-        """Refused likewise."""
-        return no_aggregate(function)
-
-
-@dataclass
-class MatchScope(_Scope):
-    """The rows of a match: names are values of its last row, or of a variable's last row, so far.
-
-    Attributes:
         slots: what has been named so far.
         placeholders: what stands for navigations and aggregates, by their names in the text.
         written: how these are written, for messages.
     """
 
+    names: Names
     slots: list[Slot] = field(default_factory=list)
     placeholders: dict[str, Expr] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
@@ -211,8 +192,12 @@ class MatchScope(_Scope):
             self.slots.append(slot)
         return slot_column(self.slots.index(slot), slot)
 
-    def column(self, prefix: str | None, attribute: str) -> Expr | Wrong:
-        """The value of the last row so far."""
+    @property
+    def scope(self) -> Scope:
+        """Names are values of the last row, or of a variable's last row, so far."""
+        return _scope(self.names, self._column)
+
+    def _column(self, prefix: str | None, attribute: str) -> Expr | Wrong:
         if prefix is None and attribute in self.placeholders:
             return self.placeholders[attribute]
         variables, column = self.names.variables_of(prefix), readable(self.names, attribute)
@@ -221,25 +206,6 @@ class MatchScope(_Scope):
         if isinstance(column, Wrong):
             return column
         return self.slot(Navigation(variables, False, 0, 0, False, column, column.type))
-
-
-@dataclass
-class RowScope(_Scope):
-    """One row: what navigations and aggregates read of it. All names have the same variable, or none.
-
-    Attributes:
-        prefixes: the names before dots that were met, None for names without one.
-    """
-
-    prefixes: set[str | None] = field(default_factory=set)
-
-    def column(self, prefix: str | None, attribute: str) -> Column | Wrong:
-        """A value of the row."""
-        variables = self.names.variables_of(prefix)
-        if isinstance(variables, Wrong):
-            return variables
-        self.prefixes.add(None if prefix is None else self.names.variable(prefix))
-        return readable(self.names, attribute)
 
 
 @dataclass(frozen=True)
@@ -278,13 +244,22 @@ def plain_column(reader: Reader, names: Names) -> RowValue | None:
 
 
 def _computed(reader: Reader, names: Names) -> RowValue:
-    scope, opening = RowScope(names), reader.word
+    """What is computed of one row: all names in it are of the same variable, or of none."""
+    prefixes, opening = set[str | None](), reader.word
+
+    def column(prefix: str | None, attribute: str) -> Column | Wrong:
+        variables = names.variables_of(prefix)
+        if isinstance(variables, Wrong):
+            return variables
+        prefixes.add(None if prefix is None else names.variable(prefix))
+        return readable(names, attribute)
+
     text = expression_text(reader, lambda _: None)
-    expr: Expr = compiled(lambda report: compile_value(text, scope, report))
-    if len(scope.prefixes) != 1:
-        told = " and ".join(sorted("all rows" if one is None else one for one in scope.prefixes))
+    expr: Expr = compiled(lambda report: compile_value(text, _scope(names, column), report))
+    if len(prefixes) != 1:
+        told = " and ".join(sorted("all rows" if one is None else one for one in prefixes))
         must = "must be about the rows of one variable inside a navigation or an aggregate"
         do = "Write the same variable before each column, and name one at least."
         reader.query.fail(opening, must, told or "no column", do)
-    (prefix,) = scope.prefixes
+    (prefix,) = prefixes
     return RowValue(None if prefix is None else names.variables[prefix], expr)

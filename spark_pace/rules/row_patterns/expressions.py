@@ -33,9 +33,9 @@ from spark_pace.rules.row_patterns.columns import (
     NOT_READABLE,
     OPAQUE,
     ExpressionText,
-    MatchScope,
     Names,
     RowValue,
+    Slots,
     compiled,
     expression_text,
     is_beside_a_dot,
@@ -73,17 +73,17 @@ def is_classifier_alone(reader: Reader, names: Names) -> bool:
 
 
 class Calls:
-    """Reads the navigations and aggregates of one expression, and adds their slots to its scope."""
+    """Reads the navigations and aggregates of one expression, and notes their slots."""
 
-    def __init__(self, scope: MatchScope, variable: int | None, names: tuple[str, ...]) -> None:
+    def __init__(self, known: Slots, variable: int | None, names: tuple[str, ...]) -> None:
         """Read an expression of a measure, or of the definition of a variable.
 
         Args:
-            scope: the scope of the expression.
+            known: what the expression reads so far.
             variable: the variable that is defined; None in a measure.
             names: the names of variables.
         """
-        self._scope = scope
+        self._slots = known
         self._variable = variable
         self._names = names
 
@@ -99,7 +99,7 @@ class Calls:
             if not inner.is_done:
                 inner.fail(f"must be nothing inside {name.upper}", f"Write {name.upper}().")
             counted = Summary("count", None, final, None, "BIGINT")
-            return self._scope.slot(MatchNumber() if name.upper == "MATCH_NUMBER" else counted)
+            return self._slots.slot(MatchNumber() if name.upper == "MATCH_NUMBER" else counted)
         if name.upper == "CLASSIFIER":
             return self._classifier(inner, final)
         if name.upper in SUMMARIES:
@@ -107,7 +107,7 @@ class Calls:
         slot = (
             self._counted(name, inner, final) if name.upper in COUNTED else self._shifted(name, inner, final)
         )
-        return self._scope.slot(slot)
+        return self._slots.slot(slot)
 
     def _final(self, reader: Reader) -> bool:
         """Read RUNNING or FINAL."""
@@ -140,7 +140,7 @@ class Calls:
         own = self._variable is not None and (slot.variables is None or self._variable in slot.variables)
         if own and self._variable is not None:
             return Literal(self._names[self._variable], "STRING")
-        return self._scope.slot(slot)
+        return self._slots.slot(slot)
 
     def _classifier_slot(self, inner: Reader, final: bool) -> Navigation:
         """``CLASSIFIER()`` or ``CLASSIFIER(U)``, whose parentheses are open."""
@@ -153,7 +153,7 @@ class Calls:
         return Navigation(variables, False, 0, 0, final, None, "STRING")
 
     def _variables(self, reader: Reader, name: Word) -> tuple[int, ...] | None:
-        found = self._scope.names.variables_of(name.folded)
+        found = self._slots.names.variables_of(name.folded)
         if isinstance(found, Wrong):
             reader.query.fail(name, found.must, found.got, found.do)
         return found
@@ -197,7 +197,7 @@ class Calls:
                 reader.query.fail(
                     word, "must not stand inside another navigation or aggregate", word.upper, do
                 )
-        value = row_value(reader, self._scope.names)
+        value = row_value(reader, self._slots.names)
         reader.at = reader.end
         return value
 
@@ -208,7 +208,7 @@ class Calls:
             inner.fail(f"must be {name.upper} of all values", do)
         if name.upper == "COUNT" and _are_rows(words):
             variables = self._variables(inner, words[0]) if len(words) == 3 else None
-            return self._scope.slot(Summary("count", variables, final, None, "BIGINT"))
+            return self._slots.slot(Summary("count", variables, final, None, "BIGINT"))
         if name.upper == "COUNT" and words[-1].is_sign("*"):
             query.fail(words[0], "must be COUNT(*) or COUNT(A.*)", query.shown(words), "Write one of these.")
         found = self._value(inner)
@@ -223,7 +223,7 @@ class Calls:
             if not isinstance(node, Aggregate):
                 return None
             function: Any = node.function
-            return self._scope.slot(Summary(function, found.variables, final, found.expr, node.type))
+            return self._slots.slot(Summary(function, found.variables, final, found.expr, node.type))
 
         return transform(built, slot)
 
@@ -257,7 +257,7 @@ def _need_end(value: Reader) -> None:
         )
 
 
-def read_outside(text: ExpressionText, scope: MatchScope, in_spark: Callable[[str], bool]) -> list[Read]:
+def read_outside(text: ExpressionText, known: Slots, in_spark: Callable[[str], bool]) -> list[Read]:
     """What an expression reads, from the end of its text on; empty if Spark cannot compute it either.
 
     Raises:
@@ -270,7 +270,7 @@ def read_outside(text: ExpressionText, scope: MatchScope, in_spark: Callable[[st
     columns = [node for node in tree.find_all(exp.Column) if not _is_unit(node)]
     if any("start" not in part.meta for node in columns for part in node.parts):
         return []
-    return sorted((_read(node, text, scope) for node in columns), key=lambda one: -one[0])
+    return sorted((_read(node, text, known) for node in columns), key=lambda one: -one[0])
 
 
 def _is_unit(node: exp.Column) -> bool:
@@ -282,12 +282,12 @@ def _is_unit(node: exp.Column) -> bool:
     )
 
 
-def _read(node: exp.Column, text: ExpressionText, scope: MatchScope) -> Read:
+def _read(node: exp.Column, text: ExpressionText, known: Slots) -> Read:
     """What ``x`` or ``A.x`` stands for; what stands behind, as of a struct, is Spark's."""
-    parts, names = node.parts, scope.names
+    parts, names = node.parts, known.names
     start, end = parts[0].meta["start"], parts[0].meta["end"] + 1
-    if parts[0].name in scope.placeholders:
-        return start, end, scope.placeholders[parts[0].name]
+    if parts[0].name in known.placeholders:
+        return start, end, known.placeholders[parts[0].name]
     variable = names.variable(parts[0].name) if len(parts) > 1 else None
     part = parts[0] if variable is None else parts[1]
     column = names.column(part.name)
@@ -297,7 +297,7 @@ def _read(node: exp.Column, text: ExpressionText, scope: MatchScope) -> Read:
     kind = names.type_of(column)
     variables = None if variable is None else names.variables[variable]
     of = Column(None, column, kind)
-    return start, part.meta["end"] + 1, scope.slot(Navigation(variables, False, 0, 0, False, of, kind))
+    return start, part.meta["end"] + 1, known.slot(Navigation(variables, False, 0, 0, False, of, kind))
 
 
 @dataclass(frozen=True)
@@ -320,41 +320,41 @@ class Expressions:
         Raises:
             ConfigError: its expression is wrong.
         """
-        scope, opening = MatchScope(self.names), one.text.word
-        text = self._text(replace(one.text), scope, None)
-        alone = scope.placeholders.get(text.text.strip("`")) if text.text.startswith("`@") else None
+        known, opening = Slots(self.names), one.text.word
+        text = self._text(replace(one.text), known, None)
+        alone = known.placeholders.get(text.text.strip("`")) if text.text.startswith("`@") else None
         if alone is not None:
-            return (self._measure(one.name.text, alone, scope),), None
+            return (self._measure(one.name.text, alone, known),), None
         try:
-            self._refuse_opaque(one.text.query, opening, scope)
-            expr: Expr = _compiled(lambda report: compile_value(text, scope, report), scope)
+            self._refuse_opaque(one.text.query, opening, known)
+            expr: Expr = _compiled(lambda report: compile_value(text, known.scope, report), known)
         except ConfigError:
-            found = self._by_spark(one.name.text, text, scope)
+            found = self._by_spark(one.name.text, text, known)
             if found is None:
                 raise
             return found
-        return (self._measure(one.name.text, expr, scope),), None
+        return (self._measure(one.name.text, expr, known),), None
 
     def _by_spark(
-        self, name: str, text: ExpressionText, scope: MatchScope
+        self, name: str, text: ExpressionText, known: Slots
     ) -> tuple[tuple[Measure, ...], Outside] | None:
         """A measure that Spark computes; None if it cannot."""
-        found = None if self.in_spark is None else read_outside(text, scope, self.in_spark)
+        found = None if self.in_spark is None else read_outside(text, known, self.in_spark)
         if not found:
             return None
         sql, measures = text.text, []
         for number, (start, end, expr) in enumerate(found):
-            measures.append(self._measure(f"@{name}.{number}", expr, scope))
+            measures.append(self._measure(f"@{name}.{number}", expr, known))
             sql = f"{sql[:start]}`@{name.replace('`', '``')}.{number}`{sql[end:]}"
         return tuple(measures), Outside(name, sql, tuple(one.name for one in measures))
 
-    def _measure(self, name: str, expr: Expr, scope: MatchScope) -> Measure:
+    def _measure(self, name: str, expr: Expr, known: Slots) -> Measure:
         """A measure that is computed here, or is a value of a column."""
-        taken = self._taken(name, expr, scope) if isinstance(expr, Column) else None
+        taken = self._taken(name, expr, known) if isinstance(expr, Column) else None
         if taken is not None:
             return taken
         kind = pa.timestamp("us", "UTC") if expr.type == "TIMESTAMP" else ARROW_TYPES[expr.type]
-        return Measure(name, _computed(expr, scope), None, kind)
+        return Measure(name, _computed(expr, known), None, kind)
 
     def condition(self, one: Named, variable: int) -> Condition:
         """The condition of a variable.
@@ -362,27 +362,27 @@ class Expressions:
         Raises:
             ConfigError: its expression is wrong.
         """
-        scope, opening = MatchScope(self.names), one.text.word
-        text = self._text(replace(one.text), scope, variable)
-        self._refuse_opaque(one.text.query, opening, scope)
-        found = _compiled(lambda report: compile_parts(text, scope, report), scope)
-        parts = [_computed(expr, scope) for _, expr in found]
+        known, opening = Slots(self.names), one.text.word
+        text = self._text(replace(one.text), known, variable)
+        self._refuse_opaque(one.text.query, opening, known)
+        found = _compiled(lambda report: compile_parts(text, known.scope, report), known)
+        parts = [_computed(expr, known) for _, expr in found]
         fixed = [all(_is_fixed(slot, variable) for slot in part.slots) for part in parts]
         return Condition(
             tuple(part for part, is_fixed in zip(parts, fixed, strict=True) if is_fixed),
             tuple(part for part, is_fixed in zip(parts, fixed, strict=True) if not is_fixed),
         )
 
-    def _text(self, reader: Reader, scope: MatchScope, variable: int | None) -> ExpressionText:
+    def _text(self, reader: Reader, known: Slots, variable: int | None) -> ExpressionText:
         """The expression with names of slots in place of navigations and aggregates."""
         if reader.is_done:
             reader.fail("must be an expression", "Write a condition or a value.")
-        calls = Calls(scope, variable, self.variables)
+        calls = Calls(known, variable, self.variables)
 
         def placeholder(expr: Expr, words: Sequence[Word]) -> str:
-            name = f"@{len(scope.placeholders)}"
-            scope.placeholders[name] = expr
-            scope.written[name] = reader.query.text[words[0].start : words[-1].end]
+            name = f"@{len(known.placeholders)}"
+            known.placeholders[name] = expr
+            known.written[name] = reader.query.text[words[0].start : words[-1].end]
             return f"`{name}`"
 
         def replaced(rest: Reader) -> str | None:
@@ -399,7 +399,7 @@ class Expressions:
         plain = plain_column(reader, self.names)
         if plain is None:
             return expression_text(reader, replaced)
-        slot = scope.slot(Navigation(plain.variables, False, 0, 0, False, plain.expr, plain.expr.type))
+        slot = known.slot(Navigation(plain.variables, False, 0, 0, False, plain.expr, plain.expr.type))
 
         def whole(rest: Reader) -> str | None:
             words, rest.at = rest.query.words[rest.at : rest.end], rest.end
@@ -407,9 +407,9 @@ class Expressions:
 
         return expression_text(reader, whole)
 
-    def _taken(self, name: str, alone: Column, scope: MatchScope) -> Measure | None:
+    def _taken(self, name: str, alone: Column, known: Slots) -> Measure | None:
         """A measure that is a value of a column as it is, or the least or greatest one."""
-        slot = scope.slots[int(alone.attribute[1:])]
+        slot = known.slots[int(alone.attribute[1:])]
         if not isinstance(slot, Navigation | Summary) or not isinstance(slot.of, Column):
             return None
         column = slot.of.attribute
@@ -421,15 +421,15 @@ class Expressions:
             return Measure(name, value, None, kind)
         return None
 
-    def _refuse_opaque(self, query: Query, opening: Word, scope: MatchScope) -> None:
-        for slot in scope.slots:
+    def _refuse_opaque(self, query: Query, opening: Word, known: Slots) -> None:
+        for slot in known.slots:
             if slot.type == OPAQUE and isinstance(slot, Navigation) and isinstance(slot.of, Column):
                 kind = self.names.schema.field(slot.of.attribute).type
                 do = "It can stand alone in MEASURES; else take a part of it in a subquery."
                 query.fail(opening, NOT_READABLE, f"{quote(slot.of.attribute)}, {kind}", do)
 
 
-def _compiled(read: Callable[[Report], Any], scope: MatchScope) -> Any:
+def _compiled(read: Callable[[Report], Any], known: Slots) -> Any:
     """What the compiler makes; messages show navigations and aggregates as they are written.
 
     Raises:
@@ -439,7 +439,7 @@ def _compiled(read: Callable[[Report], Any], scope: MatchScope) -> Any:
         return compiled(read)
     except ConfigError as error:
         shown = [
-            replace(one, got=_PLACEHOLDER.sub(lambda found: scope.written.get(found[1], found[0]), one.got))
+            replace(one, got=_PLACEHOLDER.sub(lambda found: known.written.get(found[1], found[0]), one.got))
             for one in error.problems
         ]
         raise ConfigError(tuple(shown)) from None
@@ -452,10 +452,10 @@ def _is_fixed(slot: object, variable: int) -> bool:
     return slot.variables is None or variable in slot.variables
 
 
-def _computed(expr: Expr, scope: MatchScope) -> Computed:
+def _computed(expr: Expr, known: Slots) -> Computed:
     """An expression with the slots that it reads, numbered anew."""
     used = list(dict.fromkeys(node.attribute for node in walk(expr) if isinstance(node, Column)))
-    slots = tuple(scope.slots[int(name[1:])] for name in used)
+    slots = tuple(known.slots[int(name[1:])] for name in used)
     numbers = {name: slot_name(number) for number, name in enumerate(used)}
 
     def numbered(node: Expr) -> Expr | None:

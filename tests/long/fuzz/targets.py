@@ -34,7 +34,7 @@ from spark_pace.rules import explain
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from spark_pace.rules.row_patterns.file_query import file_query
 from spark_pace.rules.row_patterns.words import DIALECTS, read_query
 from spark_pace.rules.rule_file import read_rules
@@ -49,7 +49,7 @@ MOST_MESSAGE = 2_000  # characters
 MOST_LINES_COMPARED = 6
 _QUOTED = re.compile(r'"[^"]*"|[0-9]+')
 _TABLE = expression_cases.table(7, seed=1)
-_SCOPE = EventScope(expression_cases.SCHEMA)
+_SCOPE = event_scope(expression_cases.SCHEMA)
 _EVENTS = EventSchema(
     (
         Field("t", "TIMESTAMP"),

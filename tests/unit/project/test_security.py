@@ -25,7 +25,7 @@ from spark_pace.rules import load_rules
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from tests.support.expression_cases import SCHEMA
 
 EVENTS = EventSchema((Field("t", "TIMESTAMP"), Field("s", "STRING")), "t")
@@ -65,7 +65,7 @@ def problems(tmp_path: Path, text: str) -> list[str]:
 
 def messages(expression: str) -> list[str]:
     report = Report()
-    compile_value(Scalar(Place("e"), expression, expression, None), EventScope(SCHEMA), report)
+    compile_value(Scalar(Place("e"), expression, expression, None), event_scope(SCHEMA), report)
     return [str(problem) for problem in report.problems]
 
 

@@ -19,7 +19,7 @@ from spark_pace.io.event_files import read_events
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from tests.support.expression_cases import SCHEMA
 
 RULES = """
@@ -142,5 +142,5 @@ def test_no_array_orders_events_of_one_time(rules: tuple[Rule, ...]) -> None:
 )
 def test_an_array_stands_nowhere_else(text: str) -> None:
     report = Report()
-    assert compile_value(Scalar(Place("test"), text, text, None), EventScope(SCHEMA), report) is None
+    assert compile_value(Scalar(Place("test"), text, text, None), event_scope(SCHEMA), report) is None
     assert not report.clean

@@ -17,7 +17,7 @@ from spark_pace.io.text.column_types import typed
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_value
-from spark_pace.rules.expressions.scopes import EventScope
+from spark_pace.rules.expressions.scopes import event_scope
 from tests.oracle.expressions import NULL_TOLERANT, OF_DECIMALS, ORDINARY, Bindings, value_of
 from tests.support.expression_cases import SCHEMA as CASES
 from tests.support.expression_cases import TableColumns, compiled, table
@@ -222,7 +222,7 @@ def test_a_decimal_has_1_to_38_digits(tmp_path: Path, kind: str) -> None:
 )
 def test_what_cannot_be_exact_is_refused(text: str) -> None:
     report = Report()
-    assert compile_value(Scalar(Place("test"), text, text, None), EventScope(CASES), report) is None
+    assert compile_value(Scalar(Place("test"), text, text, None), event_scope(CASES), report) is None
     assert len(report.problems) == 1
 
 

@@ -25,12 +25,12 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts, compile_value
-from spark_pace.rules.expressions.scopes import EventScope, MatchScope
+from spark_pace.rules.expressions.scopes import OfMatches, event_scope
 from spark_pace.spark.spark_filter import to_spark_filter
 from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table
 from tests.support.expression_texts import texts
 
-MATCH = MatchScope(SCHEMA, (Component("a", conjunction([])), Component("b", conjunction([]))), ("s",))
+MATCH = OfMatches(SCHEMA, [Component(name, conjunction([])) for name in "ab"], ("s",)).scope
 
 
 def scalar(text: str) -> Scalar:
@@ -174,7 +174,7 @@ def test_an_attribute_of_the_key_needs_no_component() -> None:
 )
 def test_a_problem_points_into_the_expression(text: str, column: int) -> None:
     report = Report()
-    assert compile_condition(scalar(text), EventScope(SCHEMA), report) is None
+    assert compile_condition(scalar(text), event_scope(SCHEMA), report) is None
     (problem,) = report.problems
     assert problem.where == f"rules.yaml:3:{column} rules[0].where"
 
@@ -197,7 +197,7 @@ def test_a_problem_points_into_the_expression(text: str, column: int) -> None:
 )
 def test_a_comparison_inside_another_needs_parentheses(text: str, column: int, operator: str) -> None:
     report = Report()
-    assert compile_condition(scalar(text), EventScope(SCHEMA), report) is None
+    assert compile_condition(scalar(text), event_scope(SCHEMA), report) is None
     (problem,) = report.problems
     assert str(problem) == (
         f"rules.yaml:3:{column} rules[0].where — "
@@ -285,7 +285,7 @@ def test_comparisons_that_cannot_be_mistaken_stand_as_they_are(text: str, writte
 )
 def test_what_is_not_in_the_language_is_refused(text: str) -> None:
     report = Report()
-    assert compile_value(scalar(text), EventScope(SCHEMA), report) is None
+    assert compile_value(scalar(text), event_scope(SCHEMA), report) is None
     assert not report.clean
 
 
@@ -302,7 +302,7 @@ def test_what_is_not_in_the_language_is_refused(text: str) -> None:
 )
 def test_what_is_too_large_is_refused_at_once(text: str) -> None:
     report = Report()
-    assert compile_value(scalar(text), EventScope(SCHEMA), report) is None
+    assert compile_value(scalar(text), event_scope(SCHEMA), report) is None
     assert len(report.problems) == 1
 
 
@@ -331,7 +331,7 @@ def test_an_attribute_may_be_named_end(text: str) -> None:
     schema = EventSchema(
         (*SCHEMA.fields, replace(SCHEMA.fields[0], name="end", type="BIGINT")), SCHEMA.event_time
     )
-    assert compile_condition(scalar(text), EventScope(schema), report) is not None
+    assert compile_condition(scalar(text), event_scope(schema), report) is not None
     assert report.clean
 
 
