@@ -33,8 +33,8 @@ from benchmarks.rows import Row, Sizes, processor, require, wall
 from spark_pace import sql
 from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.core.match.row_patterns.rows import sorted_table
-from spark_pace.rules.row_patterns.file_query import file_query
 from spark_pace.rules.row_patterns.meaning import plan_of
+from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.session import build_session
 

@@ -25,7 +25,7 @@ from spark_pace.io.text.scan import NOTHING, scan
 from spark_pace.machine_code.code_files import keep, kept_code, write
 from spark_pace.machine_code.kernel import Kernel, Layouts
 from spark_pace.machine_code.memory import SHIPPED, Target, here
-from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import read_query
 
 SEARCHES = tuple(

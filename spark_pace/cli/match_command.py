@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from spark_pace.cli.sql import WRITERS
 from spark_pace.errors import ConfigError
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import read_query
 
 _READERS: dict[str, Callable[[Any], pa.Table]] = {

@@ -1,10 +1,13 @@
-"""Reads the section ``events`` of a rule or job file: attributes, side tables, and the form of text."""
+"""Reads the section ``events`` of a rule or job file: attributes, side tables, and the form of text.
+
+A schema is a text of names and types: ``id BIGINT, price DECIMAL(10,2)``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -17,7 +20,6 @@ from spark_pace.core.expr.time_formats import DIRECTIVES, wrong_format
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.rules.document.addresses import check_address
-from spark_pace.rules.document.declarations import MAX_DEPTH, SCALARS, Declared, declared
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping
@@ -35,10 +37,6 @@ TYPE_NAMES: tuple[TypeName, ...] = ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TI
 _DECLARABLE = (*TYPE_NAMES, "DECIMAL(p,s)", "ARRAY<TYPE>", "STRUCT<...>")
 _TYPE_LIKE = re.compile(r"\w+|\w+\s*(?:\(.*\)|<.*>)", re.DOTALL)
 _TEXTS = re.compile(r"(?:VAR)?CHAR\b", re.IGNORECASE)
-_PARAMETERS = {
-    "<": f"Write ARRAY<TYPE> of single values, or STRUCT<name: TYPE, ...>, at most {MAX_DEPTH} deep.",
-    "(": "Write 1 to 38 digits, and how many of them stand behind the point.",
-}
 MAX_ATTRIBUTES = 1_000
 _EXAMPLE = 'schema: "time TIMESTAMP, id BIGINT, name STRING"'
 SIDE_TABLE_KEYS = ("path", "on", "schema", "refresh")
@@ -73,13 +71,38 @@ PRESETS = {
 }
 _TEXT_EXAMPLE = r"text: {regex: '(?P<time>\S+) (?P<message>.*)'}"
 _TIMES_EXAMPLE = "timestamp_format: '%d.%m.%Y %H:%M:%S'"
+SCALARS: dict[str, str] = {
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "BIGINT",
+    "SMALLINT": "BIGINT",
+    "INT": "BIGINT",
+    "INTEGER": "BIGINT",
+    "BIGINT": "BIGINT",
+    "LONG": "BIGINT",
+    "FLOAT": "DOUBLE",
+    "DOUBLE": "DOUBLE",
+    "STRING": "STRING",
+    "TIMESTAMP": "TIMESTAMP",
+    "DATE": "DATE",
+}
+_MAX_DIGITS = 38
+_DECLARATION = re.compile(r"\s*(?:`([^`]+)`|([^\s`,]+))\s+(\S.*?)\s*", re.DOTALL)
+_MEMBER = re.compile(r"\s*(?:`([^`]+)`|([^\s`,:]+))\s*[\s:]\s*(\S.*?)\s*", re.DOTALL)
+_STRUCT = re.compile(r"STRUCT\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_ARRAY = re.compile(r"ARRAY\s*<\s*(.*?)\s*>", re.IGNORECASE | re.DOTALL)
+MAX_DEPTH = 20  # STRUCTs inside each other
+_PARAMETERS = {
+    "<": f"Write ARRAY<TYPE> of single values, or STRUCT<name: TYPE, ...>, at most {MAX_DEPTH} deep.",
+    "(": "Write 1 to 38 digits, and how many of them stand behind the point.",
+}
+_DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*\(\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?\)", re.IGNORECASE)
 
 
 def read_schema(keys: Section) -> EventSchema | None:
     """Read the schema of events; None if it is wrong."""
     report = keys.report
     before = report.count
-    fields = _declared(keys, report)
+    fields = _read_declared(keys, report)
     event_time = (
         keys.text("event_time", "event_time: time")
         if keys.require("event_time", "event_time: and the attribute's name")
@@ -89,7 +112,7 @@ def read_schema(keys: Section) -> EventSchema | None:
     if fields and event_time is not None:
         _check_event_time(event_time, fields, unit, keys)
     tie_break = _tie_break(keys, fields)
-    sides = read_side_tables(keys, fields, lambda section: _declared(section, report))
+    sides = read_side_tables(keys, fields, lambda section: _read_declared(section, report))
     form = read_form(keys, fields)
     if report.count > before or event_time is None:
         return None
@@ -102,7 +125,7 @@ def type_name(text: str) -> TypeName | None:
     return SCALARS.get(text.upper())
 
 
-def _declared(keys: Section, report: Report) -> list[Field]:
+def _read_declared(keys: Section, report: Report) -> list[Field]:
     text = keys.text("schema", _EXAMPLE) if keys.require("schema", _EXAMPLE) else None
     fields: list[Field] = []
     if text is None:
@@ -458,3 +481,78 @@ def _read_zone(keys: Section) -> str | None:
         keys.report.add(zone.place, must, quote(zone.text), do)
         return None
     return zone.text
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A declaration: a name and its type.
+
+    Attributes:
+        part: the whole text of the declaration.
+        at: the offset of its beginning in the text of the schema.
+        name: the name, with the names of the STRUCTs around it; empty if the part is no declaration.
+        written: the type as written.
+        kind: the usual name of the type, the same for all spellings; None if there is no such type.
+        path: the names of the STRUCTs around it, outermost first, then its own name.
+    """
+
+    part: str
+    at: int
+    name: str
+    written: str
+    kind: str | None
+    path: tuple[str, ...] = ()
+
+
+def declared(text: str) -> Iterator[Declared]:
+    """Yield the declarations of a schema, in order; after a STRUCT those inside it: ``user``, ``user.id``."""
+    yield from _declared(text, 0, ())
+
+
+def _declared(text: str, start: int, outer: tuple[str, ...]) -> Iterator[Declared]:
+    """Yield the declarations of a text inside the STRUCTs `outer`; `start` is its offset in the schema."""
+    for at, part in _parts(text):
+        begins = start + at + len(part) - len(part.lstrip())
+        match = (_MEMBER if outer else _DECLARATION).fullmatch(part)
+        if match is None:
+            yield Declared(part.strip(), begins, "", "", None)
+            continue
+        path = (*outer, match[1] or match[2])
+        struct = _STRUCT.fullmatch(match[3])
+        if struct is None or len(path) > MAX_DEPTH:
+            yield Declared(part.strip(), begins, ".".join(path), match[3], type_of(match[3]), path)
+        else:
+            yield Declared(part.strip(), begins, ".".join(path), match[3], "STRUCT", path)
+            yield from _declared(struct[1], start + at + match.start(3) + struct.start(1), path)
+
+
+def type_of(written: str) -> str | None:
+    """The usual name of a type: BIGINT for ``int``; None for a STRUCT, or if there is no such type."""
+    array = _ARRAY.fullmatch(written)
+    if array is not None:
+        element = None if _ARRAY.fullmatch(array[1]) else type_of(array[1])
+        return element and f"ARRAY<{element}>"
+    decimal = _DECIMAL.fullmatch(written)
+    if decimal is None:
+        return SCALARS.get(written.upper())
+    precision, scale = int(decimal[1]), int(decimal[2] or 0)
+    possible = 1 <= precision <= _MAX_DIGITS and scale <= precision
+    return f"DECIMAL({precision},{scale})" if possible else None
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """Split a text at its commas; yield (offset, part).
+
+    Commas inside backticks, parentheses and ``<>`` do not split.
+    """
+    start = depth = 0
+    quoted = False
+    for at, sign in enumerate(text):
+        if sign == "`":
+            quoted = not quoted
+        elif not quoted:
+            depth = max(0, depth + (sign in "(<") - (sign in ")>"))
+            if sign == "," and depth == 0:
+                yield start, text[start:at]
+                start = at + 1
+    yield start, text[start:]

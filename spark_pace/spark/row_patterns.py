@@ -24,7 +24,7 @@ from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
 from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import (
+from spark_pace.rules.row_patterns.queries import (
     Beforehand,
     Rewriting,
     beforehand,

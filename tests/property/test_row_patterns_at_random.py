@@ -26,7 +26,7 @@ from spark_pace.core.match.row_patterns.scalars import scalar_function
 from spark_pace.core.plan.row_pattern import RowPattern, Summary, slot_name
 from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.queries import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
 from tests.support.odd_rows import rows_with_odd_values
 from tests.support.row_pattern_cases import (

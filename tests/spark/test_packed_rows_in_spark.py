@@ -17,7 +17,7 @@ import spark_pace
 from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.core.match.row_patterns.rows import sorted_table
 from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.queries import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark.row_patterns import matched
 

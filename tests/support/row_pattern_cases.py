@@ -14,7 +14,7 @@ from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.core.match.row_patterns.rows import sorted_table
 from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.queries import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
 from tests.oracle.row_patterns import Case, Row, SkipError, Term, result
 from tests.support.streams import enlarged

@@ -35,7 +35,7 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report, TooManyError
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import event_scope
-from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import DIALECTS, read_query
 from spark_pace.rules.rule_file import read_rules
 from spark_pace.spark.spark_filter import to_spark_filter

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.errors import ConfigError
-from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import read_query
 
 FILES = sorted((Path(__file__).parents[2] / "golden" / "bad_queries").glob("*.sql"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_pace.rules.row_patterns.file_query import file_query
+from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import read_query
 from tests.support.row_pattern_examples import EXAMPLES, Example
 from tests.support.snowflake_examples import SNOWFLAKE

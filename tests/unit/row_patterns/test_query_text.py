@@ -9,9 +9,8 @@ import pytest
 from spark_pace.core.plan.row_pattern import final_columns
 from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.columns import expression_text
-from spark_pace.rules.row_patterns.file_query import file_query
 from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import Rewriting, beforehand, occurrences_in, replaced
+from spark_pace.rules.row_patterns.queries import Rewriting, beforehand, file_query, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import read_query
 from tests.support.row_pattern_cases import found_rows
 from tests.unit.row_patterns.test_bad_queries import ROWS

@@ -13,7 +13,7 @@ import pytest
 from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.occurrences import occurrences_in
+from spark_pace.rules.row_patterns.queries import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
 from spark_pace.spark import packed_rows
 from spark_pace.spark.packed_rows import PLACES, packed, unpacked
