@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import ConfigError, SetupError, one_line
-from spark_pace.job_file import FilesSource
-from spark_pace.job_file.reader import sources_of
+from spark_pace.job_file import FilesSource, JobFile
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, read_document
 from spark_pace.rules.document.report import Report
 from spark_pace_bench.spec import RunSpec
@@ -47,7 +46,7 @@ class DrivenJob:
         self.file, self._end = out / "job.yaml", out / "job_end.yaml"
         self.log = out / "job.log"
         job = _values(run.job_file)
-        files = sources_of(run.job_file).files
+        files = JobFile(run.job_file, whole=False).sources.files
         if not files:
             must, do = "must name rule files to be driven", "Write its rules into a file."
             raise ConfigError.of(str(run.job_file), must, "a table of rules", do)

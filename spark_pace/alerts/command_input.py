@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import IO
 
 from spark_pace.alerts.sender import Alert, Refusal, SendError
-from spark_pace.job_file.alert_targets import Command
+from spark_pace.job_file.alerts import Command
 
 _MOST_ROWS = 500
 _ENDING_SECONDS = 1.0  # of a program that has closed its input

@@ -25,7 +25,7 @@ from urllib3.util import Retry, Timeout
 
 from spark_pace.alerts.sender import Alert, Refusal, SendError
 from spark_pace.errors import one_line
-from spark_pace.job_file.alert_targets import HttpAddress
+from spark_pace.job_file.alerts import HttpAddress
 
 # what these say holds for every alert until the job or its place is corrected: the alerts wait
 _WAIT = {401, 403, 404, 407, 408, 425, 429}

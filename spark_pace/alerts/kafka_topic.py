@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from spark_pace.alerts.sender import Alert, Refusal, SendError
 from spark_pace.errors import ConfigError, one_line
-from spark_pace.job_file.alert_targets import KafkaTopic
+from spark_pace.job_file.alerts import KafkaTopic
 
 _REFUSED = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD}
 _MOST_ROWS = 500

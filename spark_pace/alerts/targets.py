@@ -22,7 +22,7 @@ from spark_pace.io.files.table_place import TablePlace
 from spark_pace.io.metrics import AlertCounts
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import JobSpec
-from spark_pace.job_file.alert_targets import AlertTarget, Command, HttpAddress
+from spark_pace.job_file.alerts import AlertTarget, Command, HttpAddress
 from spark_pace.job_file.secrets import Secrets
 
 AT_END_SECONDS = 30.0  # how long the end of the input waits for targets that do not get on

@@ -17,10 +17,8 @@ from spark_pace.errors import ConfigError, SetupError, StateError, one_line
 from spark_pace.io.delta_check import require_columns
 from spark_pace.io.delta_tables import table_schemas
 from spark_pace.io.query import CHANGES, read_table
-from spark_pace.job_file import JobSpec, is_job, read_job
+from spark_pace.job_file import JobFile, JobSpec
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.rules.document.report import Report
-from spark_pace.rules.rule_file import read_rules
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, checkpoint_in, read_layout
@@ -48,8 +46,8 @@ def check_against(files: Sequence[Path], out: str) -> None:
         must, do = "must come with one file", "Give the command once for each."
         raise ConfigError.of("--against", must, f"{len(files)}", do)
     [file] = files
-    spec = read_job(file) if is_job(file) else None
-    rules, paused = _rules(file) if spec is None else (spec.rules, spec.paused)
+    read = JobFile(file)
+    rules, spec = [rule for rule in read.rules if rule.enabled], read.spec
     checkpoint = _checkpoint(out, spec)
     refused: list[str] = []
     layout = _unless_refused(refused, lambda: _layout(checkpoint, spec)) or read_layout(checkpoint)
@@ -58,7 +56,7 @@ def check_against(files: Sequence[Path], out: str) -> None:
     else:
         found = compared(checkpoint, layout, rules)
         before = _changes(out, spec, checkpoint)
-        for line in _lines(found, paused, checkpoint, before):
+        for line in _lines(found, read.paused, checkpoint, before):
             click.echo(one_line(line, _MOST))
         _unless_refused(refused, found.require_unchanged)
     if spec is not None:
@@ -82,12 +80,6 @@ def _checkpoint(out: str, spec: JobSpec | None) -> Checkpoint:
             do = "Compare the job file, and name nothing: it says how its checkpoint is reached."
         raise ConfigError.of("--against", must, out, do)
     return found
-
-
-def _rules(file: Path) -> tuple[Sequence[Rule], Sequence[str]]:
-    """(the rules of a rule file that run, the names of those that are paused)."""
-    every, _ = read_rules([file], None, Report())
-    return [rule for rule in every if rule.enabled], [rule.name for rule in every if not rule.enabled]
 
 
 def _layout(checkpoint: Checkpoint, spec: JobSpec | None) -> Layout | None:

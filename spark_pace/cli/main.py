@@ -51,10 +51,9 @@ def _sink(text: str) -> str:
     """
     if not _is_file(text):
         return text if "://" in text else str(Path(text))
-    from spark_pace.job_file.reader import places_of, read_job
+    from spark_pace.job_file import JobFile, read_job
 
-    sink, _ = places_of(text)
-    return read_job(text).sink_path if sink is None else sink
+    return JobFile(text, whole=False).sink or read_job(text).sink_path
 
 
 def _tables(text: str) -> Any:

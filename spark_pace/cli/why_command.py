@@ -11,8 +11,8 @@ import click
 
 from spark_pace.cli.replay_command import refuse_beside_job
 from spark_pace.errors import ConfigError
-from spark_pace.job_file import is_job, read_job
-from spark_pace.job_file.reader import paused_in
+from spark_pace.job_file import JobFile, read_job
+from spark_pace.job_file.reader import MANY_PROBLEMS
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
 
@@ -30,10 +30,11 @@ class Question:
 def why_command(rules_file: Path, events: str, operators: Sequence[str], asked: Question) -> None:
     """Do what `spark_pace.cli.main.why` says. It calls no operator, allowed or not."""
     rule, at, key = asked.rule, asked.at, asked.key
-    if rule in paused_in(rules_file):
+    file = JobFile(rules_file, MANY_PROBLEMS)
+    if rule in file.paused:
         must, got = "must name a rule that runs", f"{rule}, which is paused"
         raise ConfigError.of("--rule", must, got, "Remove its enabled: false, in a copy of the file perhaps.")
-    if is_job(rules_file):
+    if file.is_job:
         refuse_beside_job(rules_file, operators)
         job = read_job(rules_file)
         spark = job.access(events)

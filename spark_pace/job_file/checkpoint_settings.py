@@ -17,6 +17,7 @@ from spark_pace.core.expr.stored_form import from_stored, to_stored
 from spark_pace.core.plan.lower_rules import over_input
 from spark_pace.core.plan.record_form import ORDINARY, RecordForm
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
+from spark_pace.job_file.source import ISOLATION, FilesSource, KafkaSource, Source
 from spark_pace.job_file.spec import JobSpec
 
 
@@ -42,10 +43,29 @@ def planned_settings(spec: JobSpec) -> dict[str, Any]:
         "idle_after_us": events.order.idle_after_us,
         "expected_sources": list(events.order.expected_sources),
         "heartbeat": None if events.heartbeat is None else to_stored(events.heartbeat),
-        **spec.source.planned(),
+        **_of_source(spec.source),
         **_sides_of(events.schema),
         **_form_of(events.schema),
     }
+
+
+def _of_source(source: Source) -> dict[str, Any]:
+    """The settings of a source that the result of a batch rests on."""
+    if not isinstance(source, KafkaSource):
+        return {"format": source.format, "columns": []}
+    columns = [list(column) for column in source.columns]
+    return {"format": source.format, "columns": columns, "isolation": source.options.get(ISOLATION)}
+
+
+def _source(source: Source, stored: dict[str, Any]) -> Source:
+    if isinstance(source, FilesSource):
+        return replace(source, format=stored["format"])
+    if not isinstance(source, KafkaSource):
+        return source
+    columns = tuple((attribute, column) for attribute, column in stored["columns"])
+    level = stored.get("isolation") or "read_uncommitted"  # the default before it was a setting
+    options = {**source.options, ISOLATION: level}
+    return replace(source, format=stored["format"], columns=columns, options=options)
 
 
 def _sides_of(schema: EventSchema) -> dict[str, Any]:
@@ -97,4 +117,4 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
     heartbeat = None if settings["heartbeat"] is None else from_stored(settings["heartbeat"])
     events = replace(spec.events, schema=schema, order=order, heartbeat=heartbeat)
     rules = over_input(spec.rules, schema)
-    return replace(spec, events=events, source=spec.source.as_planned(settings), rules=rules)
+    return replace(spec, events=events, source=_source(spec.source, settings), rules=rules)

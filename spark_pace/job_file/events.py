@@ -1,29 +1,83 @@
-"""Reads the section `events` of a job file: attributes, order of the stream, handling of bad input."""
+"""The section `events` of a job file: attributes, order of the stream, handling of bad input."""
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.order.order import Before, OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.spec import Clock, Events
-from spark_pace.rules.document.document import Scalar
+from spark_pace.job_file.keys import Key, duration, filled, key, one_of, read_keys, section_of, text, texts
+from spark_pace.rules.document.document import Listing, Node, Scalar
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import event_scope
-from spark_pace.rules.lengths import read_duration
 from spark_pace.rules.schema import OF_JOBS, OF_SOURCES, SCHEMA_KEYS, read_schema
 
 _UNKNOWN = EventSchema((), "")
+_BAD = one_of(get_args(OnBad))
+# the fields of `OrderSpec` that keys fill
+_ORDER = {
+    "delay_us": Key("delay", duration("10 min")),
+    "by_source": Key("ordering", one_of(("watermark", "sources")).to(lambda word: word == "sources")),
+    "idle_after_us": Key("idle_after", duration("10 min")),
+    "expected_sources": Key("expected_sources", texts("[north, south]", "a source")),
+    "deduplicate_on": Key("deduplicate_on", texts("[id]", "an attribute")),
+}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock that moves the frontier where nothing comes.
+
+    Attributes:
+        every_us: how often it ticks.
+        slack_us: how long an event may take to come: a tick says that nothing is waited for which is earlier
+            than the clock by more than this.
+    """
+
+    every_us: int = key(duration("5 s", least=1))
+    slack_us: int = key(duration("10 s"))
+
+
+@dataclass(frozen=True)
+class Events:
+    """The section `events` of a job file: the form of events, and how the job treats them.
+
+    Attributes:
+        schema: the attributes.
+        order: how the stream is put in order.
+        source_column: the attribute that names an event's source for ``ordering: sources``; None: its Kafka
+            partition.
+        heartbeat: the condition for records that only tell the time of their source and are no events.
+        on_bad_record: what is done with a record that is no event.
+        on_operator_error: what is done with a selection on which a Python operator fails.
+        operator_timeout_us: how long a Python operator may work on one selection.
+        clock: the clock that is part of the input; None: event times alone move the frontier.
+    """
+
+    schema: EventSchema
+    order: OrderSpec = field(default_factory=OrderSpec)
+    source_column: str | None = key(text("device"), None)
+    heartbeat: Expr | None = None
+    on_bad_record: OnBad = key(_BAD, "quarantine")
+    on_operator_error: OnBad = key(_BAD, "quarantine")
+    operator_timeout_us: int = key(duration("30 s", least=1), OPERATOR_TIMEOUT_US)
+    clock: Clock | None = key(section_of(Clock, "{every: 5 s, slack: 10 s}"), None)
+
+    @property
+    def stream(self) -> dict[str, Any]:
+        """The settings that decide the events of the stream and their order, as arguments of `build_plan`."""
+        return {"order": self.order, "source_column": self.source_column, "heartbeat": self.heartbeat}
 
 
 def open_events(fields: Section) -> Section | None:
     """The section `events`, ready to be read; None if the job file has none."""
-    mapping = fields.mapping("events", "{delay: 10 min}")
+    mapping = fields.mapping("events", "events: {delay: 10 min}")
     return None if mapping is None else Section(mapping, fields.report, (*SCHEMA_KEYS, *OF_JOBS))
 
 
@@ -47,39 +101,20 @@ def read_events(
     Returns:
         All that is right; without attributes if the schema is None.
     """
-    own = schema and schema.own  # without columns of side tables: they do not decide the order
     if keys is None:
-        order = OrderSpec(before=_before(sources_known, False))
-        return Events(schema or _UNKNOWN, order)
-    by_source = _by_source(keys, sources_known)
-    order = OrderSpec(
-        delay_us=_duration(keys, "delay", 0) or 0,
-        by_source=by_source,
-        idle_after_us=_duration(keys, "idle_after", None),
-        expected_sources=_expected(keys),
-        deduplicate_on=tuple(_attributes(keys, "deduplicate_on", own)),
-        before=_before(sources_known, by_source),
-    )
-    column = keys.text("source_column", "source_column: device")
-    if column is not None:
-        _is_attribute(keys, column, own)
-    beat = _heartbeat(keys, own)
-    on_bad, on_error = _on_bad(keys, "on_bad_record"), _on_bad(keys, "on_operator_error")
-    timeout_us, clock = _timeout(keys), _clock(keys, goes_on)
-    name = column.text if column else None
-    return Events(schema or _UNKNOWN, order, name, beat, on_bad, on_error, timeout_us, clock)
-
-
-def _by_source(keys: Section, sources_known: bool) -> bool:
-    """Read `ordering`: True if the slowest source decides. Check that its keys are there, and no others."""
-    by_source = keys.choice("ordering", ("watermark", "sources"), "watermark") == "sources"
-    if not by_source:
-        keys.refuse(OF_SOURCES, "It belongs to ordering: sources.")
-    elif not sources_known and not keys.has("source_column"):
-        do = "Add source_column: and the attribute that names an event's source."
-        must = "must come with a source_column where events come from files"
-        keys.report.add(keys.key_place("ordering"), must, "none", do)
-    return by_source
+        return Events(schema or _UNKNOWN, OrderSpec(before=_before(sources_known, False)))
+    order = read_keys(keys, _ORDER)
+    _check_ordering(keys, order["by_source"], sources_known)
+    if schema is not None:
+        _check_attributes(keys, schema.own)  # columns of side tables do not decide the order
+    if keys.has("clock") and not goes_on:
+        must, do = "must come with a periodic trigger", "Set a trigger such as 1 s, or leave out clock."
+        keys.report.add(keys.key_place("clock"), must, "trigger: available_now", do)
+    ordered = OrderSpec(**order, before=_before(sources_known, order["by_source"]))
+    beat = _heartbeat(keys, schema and schema.own)
+    found = filled(Events, keys, schema=schema or _UNKNOWN, order=ordered, heartbeat=beat)
+    assert found is not None
+    return found
 
 
 def _before(sources_known: bool, by_source: bool) -> Before:
@@ -92,72 +127,30 @@ def _before(sources_known: bool, by_source: bool) -> Before:
     return "records" if by_source else "batches"
 
 
-def _on_bad(keys: Section, key: str) -> OnBad:
-    return cast(OnBad, keys.choice(key, ("quarantine", "fail"), "quarantine"))
+def _check_ordering(keys: Section, by_source: bool, sources_known: bool) -> None:
+    """Check that the keys of ``ordering: sources`` are there with it, and without it are not."""
+    if not by_source:
+        keys.refuse(OF_SOURCES, "It belongs to ordering: sources.")
+    elif not sources_known and not keys.has("source_column"):
+        do = "Add source_column: and the attribute that names an event's source."
+        must = "must come with a source_column where events come from files"
+        keys.report.add(keys.key_place("ordering"), must, "none", do)
+
+
+def _check_attributes(keys: Section, schema: EventSchema) -> None:
+    """Report what is no attribute where one must be named."""
+    attributes = [field.name for field in schema.fields if is_single(field.type)]
+    on = keys.node("deduplicate_on")
+    named: tuple[Node | None, ...] = on.items if isinstance(on, Listing) else ()
+    for node in (keys.node("source_column"), *named):
+        if isinstance(node, Scalar) and isinstance(node.value, str) and node.text not in attributes:
+            must, do = "must name an attribute of the events", nearest(node.text, attributes)
+            keys.report.add(node.place, must, quote(node.text), do)
 
 
 def _heartbeat(keys: Section, schema: EventSchema | None) -> Expr | None:
     node = keys.node("heartbeat")
-    text = None if node is None else as_expression(node, keys.report)
-    if text is None or schema is None:
+    condition = None if node is None else as_expression(node, keys.report)
+    if condition is None or schema is None:
         return None
-    return compile_condition(text, event_scope(schema), keys.report)
-
-
-def _duration(keys: Section, key: str, default: int | None, least: int = 0) -> int | None:
-    node = keys.node(key)
-    return default if node is None else read_duration(node, keys.report, least=least)
-
-
-def _timeout(keys: Section) -> int:
-    timeout_us = _duration(keys, "operator_timeout", OPERATOR_TIMEOUT_US)
-    if timeout_us == 0:
-        place, do = keys.key_place("operator_timeout"), "Give a duration such as 30 s."
-        keys.report.add(place, "must be more than 0", "0", do)
-    return timeout_us or OPERATOR_TIMEOUT_US
-
-
-def _clock(keys: Section, goes_on: bool) -> Clock | None:
-    """Read the clock; None if the job has none, or one that is reported as wrong."""
-    mapping = keys.mapping("clock", "{every: 5 s, slack: 10 s}")
-    if mapping is None:
-        return None
-    if not goes_on:
-        must, do = "must come with a periodic trigger", "Set a trigger such as 1 s, or leave out clock."
-        keys.report.add(keys.key_place("clock"), must, "trigger: available_now", do)
-    parts = Section(mapping, keys.report, ("every", "slack"))
-    for key, example in (("every", "every: 5 s"), ("slack", "slack: 10 s")):
-        parts.require(key, example)
-    every_us = _duration(parts, "every", None, least=1)
-    slack_us = _duration(parts, "slack", None)
-    return None if every_us is None or slack_us is None else Clock(every_us, slack_us)
-
-
-def _expected(keys: Section) -> tuple[str, ...]:
-    found: list[str] = []
-    for item in keys.texts("expected_sources", "expected_sources: [north, south]"):
-        if item.text in found:
-            keys.report.add(item.place, "must name a source once", quote(item.text), "Remove one.")
-        else:
-            found.append(item.text)
-    return tuple(found)
-
-
-def _attributes(keys: Section, key: str, schema: EventSchema | None) -> list[str]:
-    found: list[str] = []
-    for item in keys.texts(key, f"{key}: [id]"):
-        if item.text in found:
-            keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
-        elif _is_attribute(keys, item, schema):
-            found.append(item.text)
-    return found
-
-
-def _is_attribute(keys: Section, item: Scalar, schema: EventSchema | None) -> bool:
-    if schema is None:
-        return True
-    names = [field.name for field in schema.fields if is_single(field.type)]
-    if item.text not in names:
-        must, do = "must name an attribute of the events", nearest(item.text, names)
-        keys.report.add(item.place, must, quote(item.text), do)
-    return item.text in names
+    return compile_condition(condition, event_scope(schema), keys.report)

@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from spark_pace.job_file.keys import duration, filled, key, known, names, single, whole
+from spark_pace.rules.document.document import Mapping, Scalar, describe
+from spark_pace.rules.document.section import Section
+
 _SEEN = 3  # the last batches, from which the speed is computed
 _AHEAD = 2.0  # by the last batch's speed, no batch is planned for more than twice `batch_seconds`
 # A cap is at least a hundredth of the first one, which is in `_FIRST_CAPS` of
 # `spark_pace.spark.sources.kinds`. For Kafka that gives 1,000 records.
 _LEAST = 100
+_SECONDS = duration("5 s", bounds=(1_000_000, 3_600_000_000), told="1 s to 1 h").to(lambda time: time / 1e6)
+
+
+def _part(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0.01 <= value <= 1 else None
+
+
+_PART = single("0.25", "a number from 0.01 to 1", _part, "Correct the number.")
 
 
 @dataclass(frozen=True)
@@ -63,9 +77,9 @@ class Admission:
         max_deviation: the largest change of the rate from one batch to the next, as a fraction of it.
     """
 
-    batch_seconds: float = 5.0
-    warm_up: int = 5
-    max_deviation: float = 0.25
+    batch_seconds: float = key(_SECONDS, 5.0)
+    warm_up: int = key(whole(5, 0, 20), 5)
+    max_deviation: float = key(_PART, 0.25)
 
     def every(self, seconds: float) -> Admission:
         """These settings, adapted to a job that starts a batch every `seconds`.
@@ -133,3 +147,16 @@ class Admission:
 def _speed(batches: tuple[Batch, ...]) -> float:
     """The mean speed of some batches, in units a second."""
     return sum(batch.amount for batch in batches) / sum(max(batch.seconds, 1e-3) for batch in batches)
+
+
+def read_admission(fields: Section, name: str) -> Admission | None:
+    """The settings under a key of a job file, with defaults for what is wrong or missing; None: ``off``."""
+    node = fields.node(name)
+    if isinstance(node, Scalar) and node.text == "off":
+        return None
+    if isinstance(node, Mapping):
+        return filled(Admission, Section(node, fields.report, names(known(Admission))))
+    if node is not None:
+        do = "Write for example admission: {batch_seconds: 5 s, warm_up: 5, max_deviation: 0.25}."
+        fields.report.add(node.place, "must be a mapping, or off", describe(node), do)
+    return Admission()

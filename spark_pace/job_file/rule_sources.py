@@ -1,19 +1,34 @@
-"""Where the rules of a job come from: rule files, folders of them, or a Delta table."""
+"""Where the rules of a job come from: rule files, folders of them, or a Delta table with a row for each."""
 
 from __future__ import annotations
 
 import os
+import re
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from spark_pace.rules.document.document import Mapping, Node, Scalar
-from spark_pace.rules.document.report import Place, quote
-from spark_pace.rules.document.section import Section
+from spark_pace.errors import one_line
+from spark_pace.rules.document.document import MAX_BYTES, Mapping, Node, Scalar, describe, parse_document
+from spark_pace.rules.document.report import Place, Report, quote
+from spark_pace.rules.document.section import Section, as_mapping
+from spark_pace.rules.rule_file import MAX_RULES
 
-EXAMPLE = "rules: [rules.yaml]"
+if TYPE_CHECKING:  # only jobs whose rules are in a table load what reads it
+    from deltalake import DeltaTable
+
+EXAMPLE = "[rules.yaml]"
 _OF_FILES = "Write rules: [rules.yaml, rules] for files and folders."
 _NO_KEYS = dict.fromkeys(("file", "files", "folder", "path", "paths"), _OF_FILES)
 _ENDINGS = (".yaml", ".yml")
+_TYPES = {"name": "string", "text": "string", "enabled": "boolean"}  # the last may be missing
+_PATIENCE_S = 30  # with a store that does not answer; delta-rs alone waits for minutes
+_COLORS = re.compile(r"\x1b\[\d*m")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,15 +46,21 @@ class RuleSources:
     place: Place | None = None
 
     def stamp(self) -> tuple[int, ...]:
-        """What changes with the table, if there is one."""
+        """When the table was made, and its version; empty without one, or if it cannot be read."""
         if self.table is None:
             return ()
-        from spark_pace.job_file.rule_table import table_stamp
+        from deltalake.exceptions import DeltaError
 
-        return table_stamp(self.table)
+        try:
+            table = _answered(_opened, self.table)
+            return table.metadata().created_time or 0, table.version()
+        except (DeltaError, OSError):
+            return ()
 
     def nodes(self, section: Section | None, fields: Section) -> tuple[Node, ...]:
-        """The rules in the table, none without a table; problems are reported.
+        """The rules in the table as nodes of YAML, in the order of their names; none without a table.
+
+        Problems are reported; one in a rule is at ``PATH[NAME]:LINE:COLUMN``, by its text.
 
         Args:
             section: the section `events` of the job file, which must declare the attributes.
@@ -47,34 +68,39 @@ class RuleSources:
         """
         if self.table is None or self.place is None:
             return ()
+        report = fields.report
         if section is None or not section.has("schema"):
             do = 'Add events: {schema: "time TIMESTAMP, ...", event_time: time} to the job file.'
-            fields.report.add(self.place, "must come with a schema of the events", "none", do)
+            report.add(self.place, "must come with a schema of the events", "none", do)
             return ()
-        from spark_pace.job_file.rule_table import rule_nodes
+        rows = _rows(self.table, self.place, report)
+        if len(rows) > MAX_RULES:
+            must = f"must hold at most {MAX_RULES} rules"
+            report.add(self.place, must, "more", "Run them as several jobs.")
+            return ()
+        nodes = [_node(row, self.table, report) for row in rows]
+        return tuple(node for node in nodes if node is not None)
 
-        return rule_nodes(self.table, self.place, fields.report)
 
-
-def read_sources(fields: Section, path: Path) -> RuleSources:
-    """Read the key `rules` of the job file at `path`."""
-    node = fields.node("rules")
+def read_sources(fields: Section) -> RuleSources:
+    """Read the key `rules` of a job file."""
+    node, folder = fields.node("rules"), Path(fields.place.file).parent
     if not isinstance(node, Mapping):
-        return RuleSources(_read_files(fields, path))
+        return RuleSources(_read_files(fields, folder))
     keys = Section(node, fields.report, ("table",), _NO_KEYS)
     keys.require("table", "table: rules")
     table = keys.text("table", "table: rules")
     if table is None:
         return RuleSources()
-    return RuleSources((), table.text if "://" in table.text else str(path.parent / table.text), table.place)
+    return RuleSources((), table.text if "://" in table.text else str(folder / table.text), table.place)
 
 
-def _read_files(fields: Section, path: Path) -> tuple[str, ...]:
+def _read_files(fields: Section, folder: Path) -> tuple[str, ...]:
     found: list[str] = []
-    for item in fields.texts("rules", EXAMPLE):
-        for name in _names(item, path.parent, fields):
-            resolved = str(path.parent / name)
-            if Path(resolved).resolve() == path.resolve():
+    for item in fields.texts("rules", f"rules: {EXAMPLE}"):
+        for name in _names(item, folder, fields):
+            resolved = str(folder / name)
+            if Path(resolved).resolve() == Path(item.place.file).resolve():
                 do = "Put the rules into a file of their own."
                 fields.report.add(item.place, "must name a rule file", "the job file itself", do)
             elif resolved in found:
@@ -99,3 +125,113 @@ def _names(item: Scalar, folder: Path, fields: Section) -> list[str]:
         must, got = "must be a folder with rule files (*.yaml, *.yml)", f"{quote(item.text)}, without one"
         fields.report.add(item.place, must, got, "Put one there, or name another folder.")
     return [str(Path(item.text) / name) for name in found]
+
+
+def _answered(ask: Callable[..., T], *of: object) -> T:
+    """The answer of a place that is asked in a thread of its own, so that signals are heard meanwhile.
+
+    Raises:
+        TimeoutError: it does not answer.
+    """
+    answer = Future[T]()
+
+    def wait() -> None:
+        try:
+            answer.set_result(ask(*of))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=wait, name="rules", daemon=True).start()
+    try:
+        return answer.result(_PATIENCE_S)
+    except futures.TimeoutError:
+        raise TimeoutError(f"no answer within {_PATIENCE_S} s") from None
+
+
+def _opened(path: str) -> DeltaTable:
+    from deltalake import DeltaTable
+
+    return DeltaTable(path)
+
+
+def _rows(path: str, place: Place, report: Report) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    try:
+        table = _answered(_opened, path)
+        types = {field.name: str(getattr(field.type, "type", "")) for field in table.schema().fields}
+        if _has_columns(types, path, place, report):
+            columns = ", ".join(name for name in _TYPES if name in types)
+            found = _answered(_selected, table, columns)
+            if not found:
+                report.add(place, "must hold a rule", f"an empty table {path}", "Insert a row.")
+            return found
+    except TableNotFoundError:
+        got = f"no Delta table {path}"
+        report.add(place, "must name a table of rules", got, "Name the folder of the table.")
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        got = " ".join(_COLORS.sub("", str(error)).split()).rstrip(".")
+        report.add(place, "must be a table that can be read", got, "Check the path and the way to it.")
+    return []
+
+
+def _selected(table: DeltaTable, columns: str) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    engine = QueryBuilder()
+    engine.register("rules", table)
+    answer = engine.execute(f"SELECT {columns} FROM rules ORDER BY name LIMIT {MAX_RULES + 1}")
+    rows: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(answer).read_all().to_pylist()
+    return rows
+
+
+def _has_columns(types: dict[str, str], path: str, place: Place, report: Report) -> bool:
+    """True if the table has the columns of rules, each with its type; else that is reported."""
+    wrong = [name for name, kind in _TYPES.items() if types.get(name, kind) != kind]
+    missing = [name for name in ("name", "text") if name not in types]
+    if wrong or missing:
+        must = "must have the columns name STRING and text STRING, and may have enabled BOOLEAN"
+        there = [f"{name} {_shown(types[name])}" for name in wrong]
+        got = ", ".join([*there, *(f"no {name}" for name in missing)])
+        report.add(place, must, f"{got} in {path}", "Correct the table.")
+    return not (wrong or missing)
+
+
+def _shown(kind: str) -> str:
+    return {"": "of parts", "long": "BIGINT", "integer": "INT"}.get(kind, kind.upper())
+
+
+def _node(row: dict[str, Any], path: str, report: Report) -> Node | None:
+    """The rule in a row, with its name and whether it runs; None if it is no mapping."""
+    name = "null" if row["name"] is None else one_line(row["name"], 80)
+    place = Place(f"{path}[{name}]", 1, 1)
+    if row["name"] is None or row["text"] is None:
+        column = "name" if row["name"] is None else "text"
+        report.add(place, f"must have a {column}", "null", "Fill it in, or delete the row.")
+        return None
+    if len(row["text"].encode()) > MAX_BYTES:
+        report.add(place, "must be at most 1 MiB", "a longer text", "Shorten it.")
+        return None
+    document = parse_document(row["text"], place.file, report)
+    root = as_mapping(document, report, "pattern: {sequence: [a: x = 1]}")
+    return None if root is None else _with_columns(root, row, place, report)
+
+
+def _with_columns(root: Mapping, row: dict[str, Any], place: Place, report: Report) -> Mapping:
+    """The keys of a rule, with those that the columns of its row give."""
+    entries = dict(root.entries)
+    named = entries.pop("name", None)
+    if named is not None and not (isinstance(named[1], Scalar) and named[1].text == row["name"]):
+        do = "Leave it out: the column name says it."
+        report.add(named[0], f"must be the name of its row, {row['name']}", describe(named[1]), do)
+    here = Place(place.file, 1, 1, "name")
+    entries = {"name": (here, Scalar(here, row["name"], row["name"], None)), **entries}
+    if "enabled" in row:
+        if "enabled" in entries:
+            do = "Leave it out of the text."
+            report.add(entries["enabled"][0], "must stand in the column enabled", "it in the text", do)
+        runs, there = row["enabled"] is not False, Place(place.file, 1, 1, "enabled")
+        entries["enabled"] = (there, Scalar(there, runs, str(runs).lower(), None))
+    return Mapping(root.place, entries)

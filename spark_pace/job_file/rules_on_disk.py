@@ -7,26 +7,18 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.errors import ConfigError, SparkPaceError
-from spark_pace.job_file.reader import read_job, sources_of
-from spark_pace.job_file.spec import JobSpec
+from spark_pace.job_file.keys import known
+from spark_pace.job_file.reader import JobFile, read_job
+from spark_pace.job_file.spec import PARALLELISM, JobSpec
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 10.0  # where the job only tells that they have changed
-
-# fields of `JobSpec` that the key of another name gives, and those that no key but `rules` gives
-_KEYS = {
-    "sink_path": "sink",
-    "checkpoint_path": "checkpoint",
-    "trigger_us": "trigger",
-    **dict.fromkeys(("slots", "buckets", "lanes", "latency_bound_us"), "parallelism"),
-    "rules_refresh_us": "rules_refresh",
-}
-_OF_RULES = ("rules", "paused", "operators", "path")
+_OF_RULES = ("rules", "operators")  # keys
 
 Stamps = dict[str, tuple[int, ...]]  # of each file: its inode, when it was written (ns), its size
 
@@ -96,7 +88,7 @@ class RulesOnDisk:
             self._failure = error
 
     def _stamps(self) -> Stamps:
-        sources = sources_of(self.spec.path)
+        sources = JobFile(self.spec.path, whole=False).sources
         stamps: Stamps = {} if sources.table is None else {sources.table: sources.stamp()}
         for path in (self.spec.path, *sources.files):
             try:
@@ -153,9 +145,11 @@ def keys_told(keys: tuple[str, ...]) -> str:
 
 def _changed_keys(started: JobSpec, now: JobSpec) -> tuple[str, ...]:
     """The keys of the job file, but those about rules, whose values differ in two jobs."""
-    names = [field.name for field in fields(JobSpec) if field.name not in _OF_RULES]
-    changed = [_KEYS.get(name, name) for name in names if getattr(started, name) != getattr(now, name)]
-    return tuple(dict.fromkeys(changed))
+    fields = [*known(JobSpec).items(), *known(JobSpec, PARALLELISM).items()]
+    changed = [
+        key.under or key.name for field, key in fields if getattr(started, field) != getattr(now, field)
+    ]
+    return tuple(name for name in dict.fromkeys(changed) if name not in _OF_RULES)
 
 
 def _told(now: JobSpec, then: JobSpec) -> str:

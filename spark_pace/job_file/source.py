@@ -1,50 +1,52 @@
-"""Reads the section `source` of a job file."""
+"""The section `source` of a job file: where events come from, and how it is read."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import ClassVar, Literal, get_args
 
 from spark_pace.core.expr import is_single
 from spark_pace.core.order.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.paths import resolve
-from spark_pace.job_file.spec import (
-    ISOLATION,
-    DeltaSource,
-    Events,
-    FilesSource,
-    Format,
-    KafkaFormat,
-    KafkaSource,
-    Source,
+from spark_pace.errors import SetupError
+from spark_pace.job_file.keys import (
+    filled,
+    key,
+    known,
+    left_out,
+    matching,
+    names,
+    one_of,
+    place,
+    settings,
+    single,
+    text,
+    texts,
+    whole,
 )
-from spark_pace.rules.document.addresses import check_address
+from spark_pace.job_file.paths import in_store, local_path
+from spark_pace.job_file.secrets import Secrets
 from spark_pace.rules.document.document import Mapping, Scalar, describe
-from spark_pace.rules.document.report import Report, meant_by, nearest, quote
+from spark_pace.rules.document.report import Place, Report, meant_by, nearest, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.schema import groups_of
 
-EXAMPLE = "source: {kind: files, format: json, path: events}"
-KAFKA_EXAMPLE = "source: {kind: kafka, servers: localhost:9092, topics: [events], format: json}"
+EXAMPLE = "{kind: files, format: json, path: events}"
+ISOLATION = "kafka.isolation.level"  # the option that says whether records of aborted transactions are read
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers.NAME")
+Format = Literal["json", "csv", "text", "parquet"]
+KafkaFormat = Literal["json", "csv", "text", "columns"]
 
-_FILES_KEYS = ("kind", "format", "path", "max_files_per_trigger", "max_bad_records_per_file")
-_DELTA_KEYS = ("kind", "path", "from_version", "max_files_per_trigger", "max_bad_records_per_file")
-_KAFKA_KEYS = (
-    "kind",
-    "format",
-    "servers",
-    "topics",
-    "starting_offsets",
-    "max_offsets_per_trigger",
-    "columns",
-    "options",
+is_topic = matching(
+    r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
+    "must be the name of a topic (letters, digits, dot, _ and -)",
+    "Correct the name.",
 )
-TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_FILES_PER_BATCH, _BAD_PER_FILE = whole(1000, 1, 1_000_000), whole(100, 1, 1_000_000)
+_END = "Use finish: true to end with what is there."
 # options that have a key of their own in the job file, or would break exactly once; and what to do instead
 _OWN_OPTIONS = {
     "kafka.bootstrap.servers": "Use servers.",
@@ -59,32 +61,198 @@ _OWN_OPTIONS = {
     "kafka.interceptor.classes": "What it changes could not be read a second time.",
     "kafka.key.deserializer": "Keys are read as bytes.",
     "kafka.value.deserializer": "Values are read as bytes; format says what is in them.",
-    "endingoffsets": "Use finish: true to end with what is there.",
-    "endingoffsetsbytimestamp": "Use finish: true to end with what is there.",
-    "endingtimestamp": "Use finish: true to end with what is there.",
+    **dict.fromkeys(("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp"), _END),
     "failondataloss": "A record that is gone before it was read must stop the job.",
 }
-
+_COMMITTED = {ISOLATION: "read_committed"}  # Kafka's own default reads what was aborted, too
 # a task that reads the middle of a partition does not know the records before it
 _SPLITTING = ("minpartitions", "maxrecordsperpartition")
 
 
-def read_source(fields: Section, folder: Path) -> Source | None:
-    """Read the source; None if it was wrong. Its path is relative to `folder`."""
-    mapping = fields.mapping("source", EXAMPLE)
-    if mapping is None:
+def _is_column(column: str) -> tuple[str, str, str] | None:
+    if column in RECORD_COLUMNS[:-1] or (column.startswith("headers.") and column != "headers."):
         return None
-    if names_iceberg(mapping, fields.report, "files, kafka or delta", "Read the table by detect"):
-        return None
+    do = f"Use one of: {', '.join(RECORD_COLUMNS)}."
+    return "must be a column of the Kafka record", quote(column), do
+
+
+def _version(value: object) -> object:
+    """What is kept of `from_version`."""
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if value == "start" or is_number else None
+
+
+def _found(path: str, what: str, is_there: Callable[[Path], bool], do: str) -> str:
+    """The absolute path on this machine of what is there, or the address, in which nothing is looked for.
+
+    Raises:
+        SetupError: it is not there.
+    """
+    if in_store(path):
+        return path
+    found = local_path(path, "source.path")
+    if not is_there(found):
+        got = "a folder without _delta_log" if is_there is _has_log and found.is_dir() else "nothing there"
+        raise SetupError(f"{found} — must be {what}; got {got}. {do}, or correct source.path.")
+    return str(found)
+
+
+def _has_log(table: Path) -> bool:
+    return (table / "_delta_log").is_dir()
+
+
+@dataclass(frozen=True)
+class FilesSource:
+    """Files in a folder or below a prefix in a store, read in the order of their names; or one file.
+
+    Attributes:
+        format: of the files.
+        path: of the folder or the file; or the address of the prefix.
+        max_files_per_trigger: the most files of a batch; None: all that are there.
+        max_bad_records_per_file: how many bad records of a file get a row each in the table `quarantine`;
+            all others of the file share one row.
+    """
+
+    format: Format = key(one_of(get_args(Format)))
+    path: str = key(place("events"))
+    max_files_per_trigger: int | None = key(_FILES_PER_BATCH, None)
+    max_bad_records_per_file: int = key(_BAD_PER_FILE, MOST_BAD_RECORDS)
+
+    names_sources: ClassVar[bool] = False  # True if an event's position names its source
+
+    @property
+    def told(self) -> str:
+        """What events are waited for in, for people."""
+        return self.path
+
+    def resolved(self, secrets: Secrets) -> FilesSource:
+        """Return this source with its absolute path on this machine, or with its address.
+
+        Raises:
+            SetupError: it is a path, and nothing is there.
+        """
+        path = _found(self.path, "a file or a directory of events", Path.exists, "Put the events there")
+        return replace(self, path=path)
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """Topics of Kafka.
+
+    Attributes:
+        format: of a record's value: ``json``, ``csv`` (the attributes in the schema's order, without those in
+            `columns`), ``text``, or ``columns`` (no attribute comes from inside the value).
+        servers: ``host:port``, several with commas; may hold ``${env:NAME}``.
+        topics: at least one.
+        starting_offsets: where a new checkpoint begins.
+        max_offsets_per_trigger: the most records of a batch; None: all that are there.
+        columns: (attribute, column of the Kafka record: ``key``, ``value``, ``topic``, ``partition``,
+            ``offset``, ``timestamp`` or ``headers.NAME``).
+        options: of Spark's connector and, with ``kafka.`` in front, of Kafka's client, `ISOLATION` among
+            them; values may hold ``${env:NAME}``.
+    """
+
+    format: KafkaFormat = key(one_of(get_args(KafkaFormat)))
+    servers: str = key(text("localhost:9092"))
+    topics: tuple[str, ...] = key(texts("[events]", "a topic", is_topic))
+    starting_offsets: Literal["earliest", "latest"] = key(one_of(("earliest", "latest")), "earliest")
+    max_offsets_per_trigger: int | None = key(whole(100_000, 1, 1_000_000_000), None)
+    columns: tuple[tuple[str, str], ...] = key(
+        settings("{sent_at: timestamp}", of_value=_is_column).to(lambda said: tuple(said.items())), ()
+    )
+    options: dict[str, str] = key(
+        settings("{kafka.security.protocol: SASL_SSL}", left_out(_OWN_OPTIONS)).to(
+            lambda said: _COMMITTED | said
+        ),
+        dict,
+    )
+
+    names_sources: ClassVar[bool] = True
+
+    @property
+    def told(self) -> str:
+        """What events are waited for in, for people."""
+        return f"the {'topic' if len(self.topics) == 1 else 'topics'} {', '.join(self.topics)}"
+
+    @property
+    def reads_committed(self) -> bool:
+        """True if records of transactions are read only once these are committed."""
+        return self.options.get(ISOLATION) == "read_committed"
+
+    def resolved(self, secrets: Secrets) -> KafkaSource:
+        """Return this source with the environment's values in place of ``${env:NAME}``.
+
+        Raises:
+            SetupError: a variable of the environment is missing.
+        """
+        servers = secrets.resolve(self.servers, "source.servers")
+        return replace(self, servers=servers, options=secrets.resolve_all(self.options, "source.options"))
+
+
+@dataclass(frozen=True)
+class DeltaSource:
+    """A Delta table to which others append, read file by file in the order of its commits.
+
+    Attributes:
+        path: of the table.
+        from_version: the first commit that a new checkpoint reads; None: it begins with all rows there are.
+        max_files_per_trigger: the most files of a batch; None: all that are there.
+        max_bad_records_per_file: as of `FilesSource`.
+    """
+
+    path: str = key(place("out/matches"))
+    from_version: int | None = key(
+        single(
+            "start", "start, or the number of a commit", _version, "Write for example from_version: start."
+        ),
+        None,
+    )
+    max_files_per_trigger: int | None = key(_FILES_PER_BATCH, None)
+    max_bad_records_per_file: int = key(_BAD_PER_FILE, MOST_BAD_RECORDS)
+
+    names_sources: ClassVar[bool] = False
+    format: ClassVar[str] = "parquet"
+
+    @property
+    def told(self) -> str:
+        """What events are waited for in, for people."""
+        return f"the table {self.path}"
+
+    def resolved(self, secrets: Secrets) -> DeltaSource:
+        """Return this source with its absolute path on this machine.
+
+        Raises:
+            SetupError: there is no table.
+        """
+        path = _found(self.path, "a Delta table", _has_log, "Start what writes it first")
+        return replace(self, path=path)
+
+
+Source = FilesSource | KafkaSource | DeltaSource
+KINDS: dict[str, type[Source]] = {"files": FilesSource, "kafka": KafkaSource, "delta": DeltaSource}
+# if the kind is missing or misspelt, these keys tell which one is meant
+_TELLING = {"topics": "kafka", "from_version": "delta"}
+
+
+def read_source(fields: Section) -> tuple[Source | None, Section | None]:
+    """Read the source of a job file and return it, with its keys; None if it was wrong."""
+    mapping = fields.mapping("source", f"source: {EXAMPLE}")
+    if mapping is None or names_iceberg(
+        mapping, fields.report, "files, kafka or delta", "Read the table by detect"
+    ):
+        return None, None
     node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
-    guess = next((kind for key, kind in _TELLING.items() if key in mapping.entries), "files")
+    guess = next((kind for name, kind in _TELLING.items() if name in mapping.entries), "files")
     kind = node.text if isinstance(node, Scalar) else guess
-    meant = kind if kind in _KINDS else meant_by(kind, tuple(_KINDS)) or guess
-    keys, read = _KINDS[meant]
-    source = Section(mapping, fields.report, keys)
-    source.require("kind", f"kind: {meant}")
-    source.choice("kind", tuple(_KINDS), meant)
-    return read(source, folder)
+    meant = kind if kind in KINDS else meant_by(kind, tuple(KINDS)) or guess
+    keys = Section(mapping, fields.report, ("kind", *names(known(KINDS[meant]))))
+    keys.require("kind", f"kind: {meant}")
+    keys.choice("kind", tuple(KINDS), meant)
+    form = keys.node("format")
+    if meant == "kafka" and isinstance(form, Scalar) and form.text == "columns" and not keys.has("columns"):
+        must = 'must have the key "columns", for the attributes are columns of the record'
+        keys.report.add(keys.place, must, "none", "Add columns: {name: value}.")
+    return filled(KINDS[meant], keys), keys
 
 
 def names_iceberg(mapping: Mapping, report: Report, kinds: str, do: str) -> bool:
@@ -96,202 +264,75 @@ def names_iceberg(mapping: Mapping, report: Report, kinds: str, do: str) -> bool
     return True
 
 
-def _read_files(source: Section, folder: Path) -> FilesSource | None:
-    for key, example in (("format", "format: json"), ("path", "path: events")):
-        source.require(key, example)
-    form = source.choice("format", get_args(Format), "json")
-    path = source.text("path", "path: events")
-    if path is not None:
-        check_address(path, source.report)
-    most = source.whole("max_files_per_trigger", 1, 1_000_000)
-    most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
-    return FilesSource(cast(Format, form), resolve(path.text, folder), most, most_bad) if path else None
-
-
-def _read_delta(source: Section, folder: Path) -> DeltaSource | None:
-    source.require("path", "path: out/matches")
-    path = source.text("path", "path: out/matches")
-    if path is not None:
-        check_address(path, source.report)
-    version = _read_version(source)
-    most = source.whole("max_files_per_trigger", 1, 1_000_000)
-    most_bad = source.whole("max_bad_records_per_file", 1, 1_000_000) or MOST_BAD_RECORDS
-    return DeltaSource(resolve(path.text, folder), version, most, most_bad) if path else None
-
-
-def _read_version(source: Section) -> int | None:
-    """The number of the first commit to read; None if the job begins with all rows of the table."""
-    node = source.node("from_version")
-    value = node.value if isinstance(node, Scalar) else None
-    if node is None or value == "start":
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    must, do = "must be start, or the number of a commit", "Write for example from_version: start."
-    source.report.add(node.place, must, describe(node), do)
-    return None
-
-
-def _read_kafka(source: Section, folder: Path) -> KafkaSource | None:
-    examples = {"servers": "servers: localhost:9092", "topics": "topics: [events]", "format": "format: json"}
-    for key, example in examples.items():
-        source.require(key, example)
-    form = source.choice("format", get_args(KafkaFormat), "json")
-    servers = source.text("servers", examples["servers"])
-    offsets = source.choice("starting_offsets", ("earliest", "latest"), "earliest")
-    most = source.whole("max_offsets_per_trigger", 1, 1_000_000_000)
-    topics = _read_topics(source)
-    columns = _read_columns(source)
-    if form == "columns" and not source.has("columns"):
-        must = 'must have the key "columns", for the attributes are columns of the record'
-        source.report.add(source.place, must, "none", "Add columns: {name: value}.")
-    options = _read_options(source)
-    if servers is None or not topics:
-        return None
-    start = cast(Literal["earliest", "latest"], offsets)
-    return KafkaSource(cast(KafkaFormat, form), servers.text, topics, start, most, columns, options)
-
-
-# if the kind is missing or misspelt, these keys tell which one is meant
-_TELLING = {"topics": "kafka", "from_version": "delta"}
-# for each kind of source its keys, and the function that reads them
-_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Section, Path], Source | None]]] = {
-    "files": (_FILES_KEYS, _read_files),
-    "kafka": (_KAFKA_KEYS, _read_kafka),
-    "delta": (_DELTA_KEYS, _read_delta),
-}
-
-
-def _read_topics(source: Section) -> tuple[str, ...]:
-    topics: list[str] = []
-    for item in source.texts("topics", "topics: [events]"):
-        if not TOPIC.fullmatch(item.text) or item.text in (".", ".."):
-            must = "must be the name of a topic (letters, digits, dot, _ and -)"
-            source.report.add(item.place, must, quote(item.text), "Correct the name.")
-        elif item.text in topics:
-            source.report.add(item.place, "must name a topic once", quote(item.text), "Remove one.")
-        else:
-            topics.append(item.text)
-    return tuple(topics)
-
-
-def _read_columns(source: Section) -> tuple[tuple[str, str], ...]:
-    mapping = source.mapping("columns", "columns: {sent_at: timestamp}")
-    found: list[tuple[str, str]] = []
-    for attribute, (_, node) in (mapping.entries if mapping else {}).items():
-        text = node.text if isinstance(node, Scalar) else ""
-        if text in RECORD_COLUMNS[:-1] or (text.startswith("headers.") and text != "headers."):
-            found.append((attribute, text))
-        else:
-            do = f"Use one of: {', '.join(RECORD_COLUMNS)}."
-            source.report.add(node.place, "must be a column of the Kafka record", describe(node), do)
-    return tuple(found)
-
-
-def _check_partitions_whole(fields: Section, source: Source | None, order: OrderSpec) -> None:
-    """Report options that split a partition over tasks, if its earlier records decide what is late."""
-    if not isinstance(source, KafkaSource) or order.before != "records":
-        return
-    mapping = fields.mapping("source", KAFKA_EXAMPLE)
-    assert mapping is not None
-    options = Section(mapping, Report(), _KAFKA_KEYS).mapping("options", "options: {}")
-    for key in source.options:
-        if key.lower() in _SPLITTING:
-            assert options is not None
-            must, do = "must be left out with ordering: sources", "Give the topic more partitions."
-            fields.report.add(options.entries[key][0], must, quote(key), do)
-
-
-def _read_options(source: Section) -> dict[str, str]:
-    mapping = source.mapping("options", "options: {kafka.security.protocol: SASL_SSL}")
-    options = read_texts(mapping, source)
-    for key in options:
-        if key.lower() in _OWN_OPTIONS:
-            assert mapping is not None
-            place, do = mapping.entries[key][0], _OWN_OPTIONS[key.lower()]
-            source.report.add(place, "must be left out", quote(key), do)
-    options.setdefault(ISOLATION, "read_committed")  # Kafka's own default reads what was aborted, too
-    return options
-
-
-def read_texts(mapping: Mapping | None, fields: Section) -> dict[str, str]:
-    """The values of a mapping as texts. Lists and mappings among them are reported."""
-    found: dict[str, str] = {}
-    for key, (_, node) in (mapping.entries if mapping else {}).items():
-        if isinstance(node, Scalar) and node.value is not None:
-            found[key] = node.text
-        else:
-            do = "Write text, a number, true or false."
-            fields.report.add(node.place, "must be a single value", describe(node), do)
-    return found
-
-
 def check_source(
-    fields: Section, source: Source | None, schema: EventSchema | None, events: Events | None
+    fields: Section, keys: Section, source: Source, schema: EventSchema, order: OrderSpec
 ) -> None:
-    """Report conflicts of the source with the schema and the order of events.
+    """Report conflicts of a source with the schema and the order of events.
 
-    `source`, `schema` or `events` is None if it was wrong; then it is not compared.
+    Args:
+        fields: the keys of the job file.
+        keys: those of its source.
+        source: what they say.
+        schema: of the events.
+        order: of the events.
     """
-    if schema is not None and source is not None:
-        _check_form(fields, source, schema)
-        _check_columns(fields, source, schema)
-    if events is not None:
-        _check_partitions_whole(fields, source, events.order)
+    _check_form(fields, source, schema)
+    if not isinstance(source, KafkaSource):
+        return
+    _check_columns(keys, source, schema)
+    if order.before == "records":
+        for option, there in _places(keys, "options").items():
+            if option.lower() in _SPLITTING:
+                must, do = "must be left out with ordering: sources", "Give the topic more partitions."
+                fields.report.add(there, must, quote(option), do)
+
+
+def _places(keys: Section, name: str) -> dict[str, Place]:
+    """Where each of the keys stands that a mapping under a key has; none without the mapping."""
+    node = keys.node(name)
+    return {one: there for one, (there, _) in node.entries.items()} if isinstance(node, Mapping) else {}
 
 
 def _check_form(fields: Section, source: Source, schema: EventSchema) -> None:
     """Report a format that cannot hold events of the schema."""
-    place, form = fields.key_place("source"), schema.form
+    there, form = fields.key_place("source"), schema.form
     parted = [field for field in schema.fields if not is_single(field.type)]
     if source.format == "csv" and parted:
-        must, got = (
-            "must not be csv where an attribute has parts",
-            f"csv, and {parted[0].name} {parted[0].type}",
-        )
-        fields.report.add(place, must, got, "Use another format.")
+        got = f"csv, and {parted[0].name} {parted[0].type}"
+        must = "must not be csv where an attribute has parts"
+        fields.report.add(there, must, got, "Use another format.")
     from_record = isinstance(source, KafkaSource) and schema.event_time in dict(source.columns)
     timeless = [regex for regex in form.regexes if schema.event_time not in groups_of(regex)]
     if source.format == "text" and not form.reads_text:
         must = "must go with the key text of the section events where the format is text"
-        fields.report.add(place, must, "none", "Write for example text: {preset: syslog}.")
+        fields.report.add(there, must, "none", "Write for example text: {preset: syslog}.")
     elif source.format == "text" and timeless and not from_record:
         which = "the regex" if len(form.regexes) == 1 else "each regex"
         must = f"must have a group {quote(schema.event_time)}, the event time, in {which} of the text"
-        fields.report.add(place, must, "none", f"Write (?P<{schema.event_time}>...).")
+        fields.report.add(there, must, "none", f"Write (?P<{schema.event_time}>...).")
     if isinstance(source, KafkaSource) and form.lacks_year and not from_record:
         must = "must go with the key year of the section events where times have none"
         do = f"Add it, or take the time of the record: columns: {{{schema.event_time}: timestamp}}."
-        fields.report.add(place, must, "none", do)
+        fields.report.add(there, must, "none", do)
 
 
-def _check_columns(fields: Section, source: Source, schema: EventSchema) -> None:
+def _check_columns(keys: Section, source: KafkaSource, schema: EventSchema) -> None:
     """Report wrong attributes under `columns`, and with ``format: columns`` those that are missing there."""
-    mapping = fields.mapping("source", KAFKA_EXAMPLE)
-    parted = {field.name: field.type for field in schema.fields if not is_single(field.type)}
-    if not isinstance(source, KafkaSource) or mapping is None:
-        return
-    keys = Section(mapping, Report(), _KAFKA_KEYS)  # problems of the keys were reported before
-    columns = keys.mapping("columns", "columns: {sent_at: timestamp}")
-    if columns is None:
-        return
-    names = [field.name for field in schema.fields]
-    for attribute, _ in source.columns:
-        if len(schema.path_of(attribute)) > 1 or attribute in parted:
+    report, there, columns = keys.report, _places(keys, "columns"), dict(source.columns)
+    types = {field.name: field.type for field in schema.fields}
+    for attribute in columns:
+        if len(schema.path_of(attribute)) > 1 or not is_single(types.get(attribute, "STRING")):
             must = "must be an attribute without parts, outside every STRUCT"
-            do = "Leave it to the value of the record."
-            fields.report.add(columns.entries[attribute][0], must, quote(attribute), do)
-        elif attribute not in names:
-            place, do = columns.entries[attribute][0], nearest(attribute, names)
-            fields.report.add(place, "must be an attribute of the events", quote(attribute), do)
-    if schema.time_unit not in (None, "ms") and dict(source.columns).get(schema.event_time) == "timestamp":
-        must, got = (
-            "must count milliseconds, as the timestamp of a record does",
-            f"time_unit: {schema.time_unit}",
-        )
+            report.add(there[attribute], must, quote(attribute), "Leave it to the value of the record.")
+        elif attribute not in types:
+            must = "must be an attribute of the events"
+            report.add(there[attribute], must, quote(attribute), nearest(attribute, types))
+    if schema.time_unit not in (None, "ms") and columns.get(schema.event_time) == "timestamp":
+        must = "must count milliseconds, as the timestamp of a record does"
         do = "Declare it a TIMESTAMP, or set time_unit: ms."
-        fields.report.add(columns.entries[schema.event_time][0], must, got, do)
-    missing = [name for name in names if name not in dict(source.columns)]
-    if source.format == "columns" and missing:
-        must, got = "must fill every attribute of the events", f"none for {', '.join(missing)}"
-        fields.report.add(keys.key_place("columns"), must, got, "Add them, or use json.")
+        report.add(there[schema.event_time], must, f"time_unit: {schema.time_unit}", do)
+    missing = [name for name in types if name not in columns]
+    if source.format == "columns" and missing and there:
+        got = f"none for {', '.join(missing)}"
+        do = "Add them, or use json."
+        report.add(keys.key_place("columns"), "must fill every attribute of the events", got, do)

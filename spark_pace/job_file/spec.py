@@ -1,276 +1,115 @@
-"""The content of a checked job file, as dataclasses."""
+"""The content of a job file, as dataclasses, each field beside the key that fills it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from spark_pace.core.expr import Expr
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.plan import MOST_BAD_RECORDS, OPERATOR_TIMEOUT_US, OnBad
-from spark_pace.core.plan.rule import EventSchema, Rule
-from spark_pace.errors import SetupError
+from spark_pace.core.plan.plan import MOST_BAD_RECORDS
+from spark_pace.core.plan.rule import Rule
 from spark_pace.io.files.store_path import AnyPath
 from spark_pace.io.files.store_settings import OF_SPARK
-from spark_pace.job_file.alert_targets import AlertTarget
+from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.checkpoint_place import checkpoint_at
-from spark_pace.job_file.pace import Admission
-from spark_pace.job_file.paths import in_store, local_path
+from spark_pace.job_file.events import Events
+from spark_pace.job_file.keys import (
+    Key,
+    Kind,
+    duration,
+    either,
+    flag,
+    key,
+    names,
+    one_of,
+    place,
+    read_keys,
+    section_of,
+    settings,
+    text,
+    texts,
+    whole,
+)
+from spark_pace.job_file.pace import Admission, read_admission
+from spark_pace.job_file.paths import SINKS, mistaken
+from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.secrets import Secrets
+from spark_pace.job_file.source import EXAMPLE, FilesSource, KafkaSource, Source, names_iceberg
+from spark_pace.rules.document.report import quote
+from spark_pace.rules.document.section import Section
 
-ISOLATION = "kafka.isolation.level"  # the option that says whether records of aborted transactions are read
 HEALTHY_WITHIN_US = 300 * 1_000_000  # of a batch; what ends an unhealthy job makes it do that batch again
-
-Format = Literal["json", "csv", "text", "parquet"]
-KafkaFormat = Literal["json", "csv", "text", "columns"]
-
-
-@dataclass(frozen=True)
-class FilesSource:
-    """Files in a folder or below a prefix in a store, read in the order of their names; or one file.
-
-    Attributes:
-        format: of the files.
-        path: of the folder or the file; or the address of the prefix.
-        max_files_per_trigger: the most files of a batch; None: all that are there.
-        max_bad_records_per_file: how many bad records of a file get a row each in the table `quarantine`;
-            all others of the file share one row.
-    """
-
-    format: Format
-    path: str
-    max_files_per_trigger: int | None
-    max_bad_records_per_file: int = MOST_BAD_RECORDS
-
-    names_sources: ClassVar[bool] = False  # True if an event's position names its source
-
-    @property
-    def told(self) -> str:
-        """What events are waited for in, for people."""
-        return self.path
-
-    def resolved(self, secrets: Secrets) -> FilesSource:
-        """Return this source with its absolute path on this machine, or with its address.
-
-        Raises:
-            SetupError: it is a path, and nothing is there.
-        """
-        if in_store(self.path):
-            return self
-        path = local_path(self.path, "source.path")
-        if not path.exists():
-            must, got = "must be a file or a directory of events", "nothing there"
-            raise SetupError(f"{path} — {must}; got {got}. Put the events there, or correct source.path.")
-        return replace(self, path=str(path))
-
-    def planned(self) -> dict[str, Any]:
-        """The settings that the result of a batch rests on, as JSON has them."""
-        return {"format": self.format, "columns": []}
-
-    def as_planned(self, settings: dict[str, Any]) -> FilesSource:
-        """Return this source with the settings that `planned` gave."""
-        return replace(self, format=settings["format"])
+PARALLELISM = "parallelism"  # the key under which those of some fields stand
+_NUMBER = whole(8, 1, 10_000)
+_SINK = {"kind": Key("kind", one_of(("delta",)), True), "path": Key("path", place("out", SINKS), True)}
+_SINK_EXAMPLE = "{kind: delta, path: out}"
 
 
-@dataclass(frozen=True)
-class KafkaSource:
-    """Topics of Kafka.
-
-    Attributes:
-        format: of a record's value: ``json``, ``csv`` (the attributes in the schema's order, without those in
-            `columns`), ``text``, or ``columns`` (no attribute comes from inside the value).
-        servers: ``host:port``, several with commas; may hold ``${env:NAME}``.
-        topics: at least one.
-        starting_offsets: where a new checkpoint begins.
-        max_offsets_per_trigger: the most records of a batch; None: all that are there.
-        columns: (attribute, column of the Kafka record: ``key``, ``value``, ``topic``, ``partition``,
-            ``offset``, ``timestamp`` or ``headers.NAME``).
-        options: of Spark's connector and, with ``kafka.`` in front, of Kafka's client, `ISOLATION` among
-            them; values may hold ``${env:NAME}``.
-    """
-
-    format: KafkaFormat
-    servers: str
-    topics: tuple[str, ...]
-    starting_offsets: Literal["earliest", "latest"]
-    max_offsets_per_trigger: int | None
-    columns: tuple[tuple[str, str], ...]
-    options: dict[str, str]
-
-    names_sources: ClassVar[bool] = True
-
-    @property
-    def told(self) -> str:
-        """What events are waited for in, for people."""
-        return f"the {'topic' if len(self.topics) == 1 else 'topics'} {', '.join(self.topics)}"
-
-    @property
-    def reads_committed(self) -> bool:
-        """True if records of transactions are read only once these are committed."""
-        return self.options.get(ISOLATION) == "read_committed"
-
-    def resolved(self, secrets: Secrets) -> KafkaSource:
-        """Return this source with the environment's values in place of ``${env:NAME}``.
-
-        Raises:
-            SetupError: a variable of the environment is missing.
-        """
-        servers = secrets.resolve(self.servers, "source.servers")
-        return replace(self, servers=servers, options=secrets.resolve_all(self.options, "source.options"))
-
-    def planned(self) -> dict[str, Any]:
-        """The settings that the result of a batch rests on, as JSON has them."""
-        columns = [list(column) for column in self.columns]
-        return {"format": self.format, "columns": columns, "isolation": self.options.get(ISOLATION)}
-
-    def as_planned(self, settings: dict[str, Any]) -> KafkaSource:
-        """Return this source with the settings that `planned` gave."""
-        columns = tuple((attribute, column) for attribute, column in settings["columns"])
-        level = settings.get("isolation") or "read_uncommitted"  # the default before it was a setting
-        options = {**self.options, ISOLATION: level}
-        return replace(self, format=settings["format"], columns=columns, options=options)
+def _is_of_spark(name: str) -> tuple[str, str, str] | None:
+    must = 'must be a setting that begins with "spark."'
+    return None if name.startswith("spark.") else (must, quote(name), "Correct the name.")
 
 
-@dataclass(frozen=True)
-class DeltaSource:
-    """A Delta table to which others append, read file by file in the order of its commits.
-
-    Attributes:
-        path: of the table.
-        from_version: the first commit that a new checkpoint reads; None: it begins with all rows there are.
-        max_files_per_trigger: the most files of a batch; None: all that are there.
-        max_bad_records_per_file: as of `FilesSource`.
-    """
-
-    path: str
-    from_version: int | None
-    max_files_per_trigger: int | None
-    max_bad_records_per_file: int = MOST_BAD_RECORDS
-
-    names_sources: ClassVar[bool] = False
-    format: ClassVar[str] = "parquet"
-
-    @property
-    def told(self) -> str:
-        """What events are waited for in, for people."""
-        return f"the table {self.path}"
-
-    def resolved(self, secrets: Secrets) -> DeltaSource:
-        """Return this source with its absolute path on this machine.
-
-        Raises:
-            SetupError: there is no table.
-        """
-        if in_store(self.path):
-            return self
-        path = local_path(self.path, "source.path")
-        if not (path / "_delta_log").is_dir():
-            got = "a folder without _delta_log" if path.is_dir() else "nothing there"
-            do = "Start what writes it first, or correct source.path."
-            raise SetupError(f"{path} — must be a Delta table; got {got}. {do}")
-        return replace(self, path=str(path))
-
-    def planned(self) -> dict[str, Any]:
-        """The settings that the result of a batch rests on, as JSON has them."""
-        return {"format": self.format, "columns": []}
-
-    def as_planned(self, settings: dict[str, Any]) -> DeltaSource:
-        """Return this source: none of its settings that may change decides a result."""
-        return self
-
-
-Source = FilesSource | KafkaSource | DeltaSource
-
-
-@dataclass(frozen=True)
-class Clock:
-    """A clock that moves the frontier where nothing comes.
-
-    Attributes:
-        every_us: how often it ticks.
-        slack_us: how long an event may take to come: a tick says that nothing is waited for which is earlier
-            than the clock by more than this.
-    """
-
-    every_us: int
-    slack_us: int
-
-
-@dataclass(frozen=True)
-class Events:
-    """The section `events` of a job file: the form of events, and how the job treats them.
-
-    Attributes:
-        schema: the attributes.
-        order: how the stream is put in order.
-        source_column: the attribute that names an event's source for ``ordering: sources``; None: its Kafka
-            partition.
-        heartbeat: the condition for records that only tell the time of their source and are no events.
-        on_bad_record: what is done with a record that is no event.
-        on_operator_error: what is done with a selection on which a Python operator fails.
-        operator_timeout_us: how long a Python operator may work on one selection.
-        clock: the clock that is part of the input; None: event times alone move the frontier.
-    """
-
-    schema: EventSchema
-    order: OrderSpec = field(default_factory=OrderSpec)
-    source_column: str | None = None
-    heartbeat: Expr | None = None
-    on_bad_record: OnBad = "quarantine"
-    on_operator_error: OnBad = "quarantine"
-    operator_timeout_us: int = OPERATOR_TIMEOUT_US
-    clock: Clock | None = None
-
-    @property
-    def stream(self) -> dict[str, Any]:
-        """The settings that decide the events of the stream and their order, as arguments of `build_plan`."""
-        return {
-            "order": self.order,
-            "source_column": self.source_column,
-            "heartbeat": self.heartbeat,
-        }
+def _read_sink(fields: Section, name: str) -> str | None:
+    """Where the tables of a job are to be."""
+    mapping, report = fields.mapping(name, f"{name}: {_SINK_EXAMPLE}"), fields.report
+    if mapping is None or names_iceberg(mapping, report, "delta", "Copy the tables from Delta"):
+        return None
+    section = Section(mapping, report, names(_SINK))
+    path: str | None = read_keys(section, _SINK).get("path")
+    node, wrong = section.node("path"), mistaken(path or "")
+    if wrong and node:
+        report.add(node.place, *wrong)
+    return path
 
 
 @dataclass(frozen=True)
 class Endpoint:
     """Where a job answers by HTTP: its counters to Prometheus, or its page to people."""
 
-    port: int
-    host: str = "127.0.0.1"
+    port: int = key(whole(9464, 1, 65_535))
+    host: str = key(text("127.0.0.1"), "127.0.0.1")
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(Endpoint):
     """The page of a running job: where it is, and for how long a batch of a healthy job may be under way."""
 
-    at: Endpoint
-    healthy_within_us: int = HEALTHY_WITHIN_US
+    port: int = key(whole(4050, 1, 65_535))
+    healthy_within_us: int = key(duration("5 min", least=1), HEALTHY_WITHIN_US)
 
 
 @dataclass(frozen=True)
 class JobSpec:
     """A checked job file. Its paths are absolute."""
 
-    name: str
-    source: Source
-    events: Events
-    rules: tuple[Rule, ...]
-    sink_path: str
-    checkpoint_path: str
-    trigger_us: int | Literal["available_now"]
-    finish: bool
-    admission: Admission | None  # None: off
-    operators: tuple[str, ...]  # modules whose functions `operator:` may name
-    slots: int | None  # None: as many as Spark has cores
-    buckets: int | None  # None: likewise
-    lanes: int | Literal["auto"]
-    spark: dict[str, str]  # settings of Spark; values may hold ``${env:NAME}``
-    latency_bound_us: int | None = None  # the time operators may take for a lane; None: any
-    metrics: Endpoint | None = None  # where Prometheus finds the job's counters; None: nowhere
-    page: Page | None = None  # what shows the running job to people; None: nothing
+    name: str = key(text("my_job"))
+    source: Source = key(Kind(EXAMPLE))
+    rules: tuple[Rule, ...] = key(Kind(EXAMPLE_OF_RULES))
+    sink_path: str = key(Kind(_SINK_EXAMPLE, _read_sink), name="sink")
+    checkpoint_path: str = key(place("out/_checkpoint"), name="checkpoint")
+    events: Events = key(Kind())
+    trigger_us: int | Literal["available_now"] = key(
+        either("available_now", duration("2 s", before="available_now, or ")), "available_now", "trigger"
+    )
+    finish: bool = key(flag(), False)
+    admission: Admission | None = key(Kind(read=read_admission), None)  # None: off
+    # modules whose functions `operator:` may name
+    operators: tuple[str, ...] = key(texts("[my_rules]"), ())
+    # None: as many as Spark has cores
+    slots: int | None = key(_NUMBER, None, under=PARALLELISM)
+    buckets: int | None = key(_NUMBER, None, under=PARALLELISM)
+    lanes: int | Literal["auto"] = key(either("auto", _NUMBER), "auto", under=PARALLELISM)
+    # the time operators may take for a lane; None: any
+    latency_bound_us: int | None = key(duration("2 s", least=1), None, under=PARALLELISM)
+    # settings of Spark; values may hold ``${env:NAME}``
+    spark: dict[str, str] = key(settings("{spark.driver.memory: 4g}", _is_of_spark), dict)
+    # where Prometheus finds the job's counters; None: nowhere
+    metrics: Endpoint | None = key(section_of(Endpoint, "{port: 9464}"), None)
+    # what shows the running job to people; None: nothing
+    page: Page | None = key(section_of(Page, "{port: 4050}"), None)
+    rules_refresh_us: int | None = key(duration("10 s", least=1), None)  # None: rules are not read anew
+    alerts: tuple[AlertTarget, ...] = key(Kind(), ())  # who hears of new rows of the tables
     path: str = ""  # of the job file
-    rules_refresh_us: int | None = None  # how often rules are read anew; None: they are not
-    alerts: tuple[AlertTarget, ...] = ()  # who hears of new rows of the tables
     paused: tuple[str, ...] = ()  # names of the rules that do not run
 
     @property

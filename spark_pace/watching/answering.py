@@ -116,7 +116,7 @@ def _page(spec: JobSpec) -> Iterator[Heard]:
 
     pages = Pages(spec.name, look, lambda: health.told(time.time()))
     try:
-        with served("page", pages.answer, spec.page.at, POLICY_OF_ANSWERS):
+        with served("page", pages.answer, spec.page, POLICY_OF_ANSWERS):
             yield Heard(
                 lambda batch: health.after(batch, time.time()),
                 ready=ready,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files.store_path import AnyPath
 from spark_pace.io.files.table_place import TablePlace
-from spark_pace.job_file import JobSpec, read_job
-from spark_pace.job_file.reader import known_of, places_of
+from spark_pace.job_file import JobFile, JobSpec, read_job
+from spark_pace.job_file.reader import MANY_PROBLEMS
 from spark_pace.spark.checkpoint.layout import checkpoint_in
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def subject_of(sink: str, job_file: str | None) -> Subject:
     if job_file is None:
         found = checkpoint_in(sink)
         return Subject(sink, checkpoint=None if found is None else found.path)
-    _, checkpoint = places_of(job_file)
-    try:
-        return Subject(sink, job_file, read_job(job_file), checkpoint)
-    except ConfigError as error:
-        wrong = "\n".join(map(one_line, str(error).splitlines()))
-        return Subject(sink, job_file, known_of(job_file), checkpoint, wrong)
+    read = JobFile(job_file, must_be_job=True)
+    if not read.problems:
+        return Subject(sink, job_file, read.spec, read.checkpoint)
+    wrong = "\n".join(map(one_line, str(ConfigError(read.problems)).splitlines()))
+    known = JobFile(job_file, MANY_PROBLEMS, must_be_job=True).spec
+    return Subject(sink, job_file, known, read.checkpoint, wrong)

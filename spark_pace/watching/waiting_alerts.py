@@ -8,7 +8,7 @@ from spark_pace.alerts.cursor import Cursor, Failure, read_cursor
 from spark_pace.alerts.table_rows import TableRows
 from spark_pace.errors import one_line
 from spark_pace.job_file import JobSpec
-from spark_pace.job_file.alert_targets import AlertTarget
+from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.watching.subject import tables_of

@@ -41,7 +41,7 @@ def stop_once_it_waits(page: str) -> None:
 
 def test_a_running_job_answers_and_an_ended_one_does_not(tmp_path: Path) -> None:
     port, of_page = free_ports()
-    spec = replace(job(tmp_path), metrics=Endpoint(port), page=Page(Endpoint(of_page)))
+    spec = replace(job(tmp_path), metrics=Endpoint(port), page=Page(of_page))
     spec = replace(spec, trigger_us=1_000_000, finish=False)
     address, page = f"http://127.0.0.1:{port}/metrics", f"http://127.0.0.1:{of_page}"
     write_files(tmp_path, random_events(5), 2)

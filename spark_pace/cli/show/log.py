@@ -60,8 +60,8 @@ class _WithTime(logging.Formatter):
 
 def _named(job: Path) -> str:
     """The job file and its checkpoint, by whole paths: who reads a log may not know where it began."""
-    from spark_pace.job_file.reader import places_of  # late: `--keep-running` needs little memory
+    from spark_pace.job_file import JobFile  # late: `--keep-running` needs little memory
 
-    _, checkpoint = places_of(job)
+    checkpoint = JobFile(job, whole=False).checkpoint
     of = "" if checkpoint is None else f" (checkpoint {checkpoint.absolute()})"
     return f"{os.path.abspath(job)}{of}"

@@ -17,7 +17,7 @@ from spark_pace.alerts.http_post import HttpPost
 from spark_pace.alerts.kafka_topic import KafkaRecords
 from spark_pace.alerts.sender import Alert, Pauses, SendError
 from spark_pace.errors import ConfigError
-from spark_pace.job_file.alert_targets import Command, HttpAddress, KafkaTopic
+from spark_pace.job_file.alerts import Command, HttpAddress, KafkaTopic
 from tests.support.alerts import Answer, Server
 
 ALERTS = [Alert(f"job/{number}", "rule", json.dumps({"id": number})) for number in range(3)]

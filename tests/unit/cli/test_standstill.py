@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from spark_pace.cli.standstill import Standstill, standing
-from spark_pace.job_file import Clock, JobSpec, read_job
-from spark_pace.job_file.spec import DeltaSource
+from spark_pace.job_file import Clock, DeltaSource, JobSpec, read_job
 from tests.support.commands import ROOT
 from tests.unit.cli.test_run_and_status import progress
 

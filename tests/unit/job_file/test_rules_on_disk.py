@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_pace.errors import ConfigError, StateError
-from spark_pace.job_file import JobSpec, read_job, rule_table, rules_on_disk
+from spark_pace.job_file import JobSpec, read_job, rule_sources, rules_on_disk
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from tests.support.silent_store import SilentStore
 
@@ -225,7 +225,7 @@ def test_a_store_that_is_silent_keeps_nobody_waiting(files: Path, monkeypatch: p
         assert not on_disk.changed()
         assert store.asked.wait(60)
         assert not on_disk.changed()
-        monkeypatch.setattr(rule_table, "_PATIENCE_S", 1)
+        monkeypatch.setattr(rule_sources, "_PATIENCE_S", 1)
         with pytest.raises(ConfigError, match="must be a table that can be read; got no answer within 1 s"):
             read_job(files / "job.yaml")
         assert time.monotonic() - began < 60

@@ -12,7 +12,11 @@ import pytest
 import yaml
 
 import spark_pace
-from spark_pace.job_file import alerts, reader, source
+from spark_pace.job_file.alerts import TARGET_KEYS
+from spark_pace.job_file.keys import known, names
+from spark_pace.job_file.reader import JOB_KEYS
+from spark_pace.job_file.source import KINDS
+from spark_pace.job_file.spec import PARALLELISM, JobSpec
 from spark_pace.rules import load_rules
 from spark_pace.rules.cost import METHODS
 from spark_pace.rules.execution import IN_ORDER, IN_SPANS, explain_as_json
@@ -225,14 +229,12 @@ def test_where_over_a_group_chooses_among_candidates_as_the_rules_say():
 def test_a_table_of_the_rules_has_every_key_of_a_job():
     text = "\n".join(page.read_text(encoding="utf-8") for page in RULE_PAGES)
     keys = {
-        *reader._JOB_KEYS,
+        *JOB_KEYS,
         *OF_JOBS,
         *SCHEMA_KEYS,
-        *source._FILES_KEYS,
-        *source._KAFKA_KEYS,
-        *source._DELTA_KEYS,
-        *reader.PARALLELISM_KEYS,
-        *alerts._KEYS,
+        *(key for kind in KINDS.values() for key in names(known(kind))),
+        *names(known(JobSpec, PARALLELISM)),
+        *TARGET_KEYS,
     }
     assert len(keys) > 35
     assert [key for key in sorted(keys) if not re.search(rf"^\|.*`{key}[`:]", text, re.MULTILINE)] == []

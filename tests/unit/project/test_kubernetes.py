@@ -141,8 +141,8 @@ def test_the_driver_finds_its_job_its_secrets_and_its_ports():
     assert {one["name"] for one in container(DRIVER)["env"]} == set(re.findall(r"\$\{env:(\w+)\}", text))
     assert JOB.page and JOB.metrics
     ports = {port["name"]: port["containerPort"] for port in container(DRIVER)["ports"]}
-    assert ports == {"page": JOB.page.at.port, "metrics": JOB.metrics.port}
-    assert {JOB.page.at.host, JOB.metrics.host} == {"0.0.0.0"}
+    assert ports == {"page": JOB.page.port, "metrics": JOB.metrics.port}
+    assert {JOB.page.host, JOB.metrics.host} == {"0.0.0.0"}
     for probe in ("startupProbe", "livenessProbe"):
         assert container(DRIVER)[probe]["httpGet"] == {"path": "/healthz", "port": "page"}
     annotations = DRIVER["metadata"]["annotations"]

@@ -74,7 +74,6 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.rules"),
         *("spark_pace.io.files.store_path", "spark_pace.io.files.store_settings"),
     },
-    "spark_pace.job_file.rule_table": {"spark_pace.errors", "spark_pace.rules", "pyarrow", "deltalake"},
     "spark_pace.spark": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,

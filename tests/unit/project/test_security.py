@@ -149,7 +149,7 @@ def test_that_there_are_more_problems_is_said_last(tmp_path: Path) -> None:
     job, rules = tmp_path / "job.yaml", tmp_path / "r.yaml"
     rules.write_text(HEAD + RULE + "  - [x]\n" * 48, encoding="utf-8")
     job.write_text(
-        "name: j\nnosuch: 1\nrules: [r.yaml]\nsink: {kind: delta, path: o}\ncheckpoint: c\ntrigger: x\n",
+        "name: j\nnosuch: 1\nrules: [r.yaml]\nsink: {kind: delta, path: o}\ncheckpoint: c\nalerts: x\n",
         encoding="utf-8",
     )
     found = [str(problem) for problem in check_files([job])]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_pace import check
-from spark_pace.job_file.reader import _JOB_KEYS
+from spark_pace.job_file.reader import JOB_KEYS
 from spark_pace.rules.rule_file import RULE_KEYS
 from spark_pace.rules.schema import OF_JOBS, SCHEMA_KEYS
 
@@ -72,7 +72,7 @@ def test_a_source_of_any_kind_takes_no_nonsense_under_any_key(kind: str, tmp_pat
 
 
 def test_a_job_takes_no_nonsense_under_any_key(tmp_path: Path) -> None:
-    jobs = [{**JOB, key: [[]]} for key in _JOB_KEYS]
+    jobs = [{**JOB, key: [[]]} for key in JOB_KEYS]
     jobs += [{**JOB, "events": {key: [[]]}} for key in (*OF_JOBS, *SCHEMA_KEYS)]
     assert [job for job in jobs if not refused_in_a_file(job, tmp_path)] == []
 

@@ -40,7 +40,7 @@ def asked(port: int, path: str, method: str = "GET", host: str = HOST) -> tuple[
 
 
 def with_page(spec: JobSpec, port: int, host: str = HOST) -> JobSpec:
-    return replace(spec, page=Page(Endpoint(port, host)))
+    return replace(spec, page=Page(port, host))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from spark_pace.spark.sources.files import FilesInput
 
 
 def test_every_kind_that_a_job_file_may_name_has_its_input() -> None:
-    assert {kind.kind for kind in kinds._INPUTS.values()} == set(reader._KINDS)
+    assert {kind.kind for kind in kinds._INPUTS.values()} == set(reader.KINDS)
 
 
 def test_files_weigh_more_if_they_are_packed_in_a_way_that_is_read() -> None:
