@@ -18,6 +18,7 @@ from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import EventError, counted
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
+from spark_pace.io.files.files import join_appended
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
@@ -26,7 +27,6 @@ from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.claims import claim, mend_notes
-from spark_pace.spark.checkpoint.file_access import join_appended
 from spark_pace.spark.checkpoint.files_note import FilesNote, remove_note, write_note
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from spark_pace.errors import StateError
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.spark.checkpoint.file_access import read_json, write_json
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.files import read_json, write_json
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from spark_pace.alerts.refused_table import RefusedTable
 from spark_pace.alerts.sender import Pauses, Refusal, Sender, SendError
 from spark_pace.alerts.table_rows import Piece, TableRows
 from spark_pace.errors import SparkPaceError, one_line
-from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.metrics import AlertCounts
 
 _LOG = logging.getLogger(__name__)

@@ -11,7 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_pace.alerts.sender import Refusal
 from spark_pace.core.columns import UTC_TIME
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io import delta_rs
+from spark_pace.io.files.addresses import AnyPath
 
 SCHEMA = pa.schema(
     [
@@ -28,7 +29,7 @@ SCHEMA = pa.schema(
 class RefusedTable:
     """Adds to the table. All targets of a job share it."""
 
-    def __init__(self, place: TablePlace) -> None:
+    def __init__(self, place: AnyPath) -> None:
         """Take the place of the table, which is made with its first row."""
         self.place = place
         self._lock = threading.Lock()
@@ -38,7 +39,7 @@ class RefusedTable:
         now = datetime.now(timezone.utc)
         rows = [(now, target, one.alert.id, one.status, one.reply, one.alert.text) for one in refusals]
         table = pa.table([pa.array(column) for column in zip(*rows, strict=True)], SCHEMA.names)
-        options = self.place.options
-        with self._lock, self.place.told():
-            there = DeltaTable.create(self.place.address, SCHEMA, mode="ignore", storage_options=options)
+        options = delta_rs.options(self.place)
+        with self._lock, delta_rs.told(self.place):
+            there = DeltaTable.create(str(self.place), SCHEMA, mode="ignore", storage_options=options)
             write_deltalake(there, table.cast(SCHEMA), mode="append")

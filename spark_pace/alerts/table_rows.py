@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from spark_pace.alerts.cursor import Cursor, Place
 from spark_pace.errors import EventError
 from spark_pace.io.delta_log import Commit, DeltaLog, TableFile
-from spark_pace.io.files.tree import Tree
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.table_files import stored_count, stored_pieces
 
 _LOG = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Piece:
 class TableRows:
     """The rows of one table for one target."""
 
-    def __init__(self, folder: str | Tree, table: str, rules: Collection[str] | None) -> None:
+    def __init__(self, folder: AnyPath, table: str, rules: Collection[str] | None) -> None:
         """Take the table in `folder`; of its matches, those of `rules` are wanted, or all."""
         self.table = table
         self.log = DeltaLog(folder)

@@ -17,8 +17,7 @@ from spark_pace.alerts.sender import Sender
 from spark_pace.alerts.table_rows import TableRows
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, UnfitError
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.metrics import AlertCounts
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import JobSpec
@@ -45,7 +44,7 @@ class Queue:
             its cursors are none of this checkpoint.
     """
 
-    place: Callable[[str], TablePlace]
+    place: Callable[[str], AnyPath]
     cursor_file: Callable[[str], AnyPath]
     checkpoint_id: str
     next_out_seq: Mapping[str, int]
@@ -111,7 +110,7 @@ class Alerts:
             threading.Event().wait(_POLL_SECONDS)
 
     def _forwarder(self, target: AlertTarget, queue: Queue, refused: RefusedTable) -> Forwarder:
-        tables = tuple(TableRows(queue.place(table).files(), table, target.rules) for table in target.tables)
+        tables = tuple(TableRows(queue.place(table), table, target.rules) for table in target.tables)
         origin = Origin(self._spec.name, queue.checkpoint_id[:8], self._fields)
         file, sender = queue.cursor_file(target.name), self._senders[target.name]
         stored = None if queue.is_new else read_cursor(file, origin.checkpoint)

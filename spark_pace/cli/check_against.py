@@ -14,8 +14,8 @@ import click
 from spark_pace.core.plan.lower_rules import every_rule
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, SetupError, StateError, one_line
-from spark_pace.io.delta_check import require_columns
 from spark_pace.io.delta_tables import table_schemas
+from spark_pace.io.own_tables import require_columns
 from spark_pace.io.query import CHANGES, read_table
 from spark_pace.job_file import JobFile, JobSpec
 from spark_pace.job_file.secrets import Secrets

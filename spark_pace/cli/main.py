@@ -57,7 +57,7 @@ def _sink(text: str) -> str:
 
 
 def _tables(text: str) -> Any:
-    """The `TablePlace` of a sink; of a job file, with what it says of reaching the store."""
+    """The path of a sink; of a job file, with what it says of reaching the store."""
     from spark_pace.watching.subject import tables_at
 
     return tables_at(_sink(text), text if _is_file(text) else None)

@@ -21,7 +21,7 @@ from spark_pace.degree import (
     survives_loss,
 )
 from spark_pace.errors import ConfigError, counted
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import Tables
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.watching.subject import tables_of
@@ -88,7 +88,7 @@ def plan_command(job: Path, options: Options) -> None:
         print(line)
 
 
-def measure(out: str | TablePlace) -> Measured:
+def measure(out: str | AnyPath) -> Measured:
     """Read the load that a job has measured, from the tables that it has written to `out`.
 
     Raises:

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii
-from pathlib import Path
 
 import pyarrow as pa
 from rich.table import Column, Table
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import ConfigError, one_line
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import CHANGES, REFUSED, TABLES, Tables
 from spark_pace.io.text.value_texts import as_cells, as_json
 
@@ -26,7 +25,7 @@ WIDTH = 10_000  # where the output is no terminal: no line is folded
 _READS = re.compile(r"\s*(\(|(select|with|values)\b)", re.IGNORECASE)
 
 
-def sql_command(out: str | Path | TablePlace, sql: str, form: str) -> None:
+def sql_command(out: str | AnyPath, sql: str, form: str) -> None:
     """Do what `spark_pace.cli.main.sql` says."""
     if not _READS.match(sql):
         got = one_line(" ".join(sql.split()[:1])) or "nothing"

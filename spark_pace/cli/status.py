@@ -12,8 +12,8 @@ from rich.table import Table
 from spark_pace.cli.show.terminal import console_of
 from spark_pace.errors import SparkPaceError, counted, one_line
 from spark_pace.io.query import Tables
+from spark_pace.spark.running import Running, running
 from spark_pace.watching.figures import newest_event, of_the_clock, quiet_rules
-from spark_pace.watching.running import Running, running
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.status import MATCHES_OF_RULES, status_of
 from spark_pace.watching.subject import Subject

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from spark_pace.io.files.tree import Tree
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
 
 LOG = "_delta_log"
 SIDECARS = f"{LOG}/_sidecars"
@@ -51,11 +52,11 @@ def last_checkpoint(names: Iterable[str]) -> TableCheckpoint | None:
     return max(whole, key=lambda one: one.version, default=None)
 
 
-def stored_actions(table: Tree, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+def stored_actions(table: AnyPath, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield the actions of a checkpoint that are of these kinds, in the form that they have in a commit.
 
     Args:
-        table: the files of the table.
+        table: the folder of the table.
         names: the names of the checkpoint's files.
         kinds: the kinds of actions.
 
@@ -72,23 +73,23 @@ def stored_actions(table: Tree, names: Iterable[str], kinds: Collection[str]) ->
 
 
 def _actions(
-    table: Tree, folder: str, names: Iterable[str], kinds: Collection[str]
+    table: AnyPath, folder: str, names: Iterable[str], kinds: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     for name in names:
         yield from (_of_json if name.endswith(".json") else _of_parquet)(table, f"{folder}/{name}", kinds)
 
 
-def _of_json(table: Tree, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
-    for line in table.read(name).decode().split("\n"):
+def _of_json(table: AnyPath, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+    for line in files.content_of(table / name).decode().split("\n"):
         action = json.loads(line) if line else {}
         if not action.keys().isdisjoint(kinds):
             yield action
 
 
-def _of_parquet(table: Tree, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+def _of_parquet(table: AnyPath, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq  # Spark's process for sources imports this module, and mostly reads commits
 
-    with pq.ParquetFile(table.opened(name)) as file:
+    with pq.ParquetFile(files.open_file(table / name)) as file:
         rows = file.read(columns=[kind for kind in kinds if kind in file.schema_arrow.names])
     for kind in rows.column_names:
         yield from ({kind: told} for told in rows[kind].drop_null().to_pylist())

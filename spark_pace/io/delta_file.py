@@ -7,11 +7,11 @@ delta-rs encodes all columns inside lists alike, which takes longer and gives la
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath, StorePath
 
 _YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # the days that a log can name
 
@@ -34,7 +35,7 @@ def is_plain(table: DeltaTable, rows: pa.Table) -> bool:
     return free and fields.keys() >= set(rows.column_names)
 
 
-def write_file(place: TablePlace, rows: pa.Table) -> AddAction:
+def write_file(place: AnyPath, rows: pa.Table) -> AddAction:
     """Write a new file of a table that is not partitioned, into its folder or below its address.
 
     Nobody reads the file before a commit names it. It is not synced: how durable it is depends on the file
@@ -52,32 +53,28 @@ def write_file(place: TablePlace, rows: pa.Table) -> AddAction:
         SetupError: the store cannot be written to.
     """
     name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
-    if place.is_here:
-        size, told = _write_here(os.path.join(place.address, name), rows)
-    else:
-        size, told = _write_there(place, name, rows)
+    path = place / name
+    size, told = _write_here(path, rows) if isinstance(path, Path) else _write_there(path, rows)
     made_ms = time.time_ns() // 1_000_000
     return AddAction(name, size, {}, made_ms, True, json.dumps(_stats(rows.schema, told)))
 
 
-def _write_here(path: str, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
+def _write_here(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
     try:
-        with pa.OSFile(path, "wb") as file:
+        with pa.OSFile(str(path), "wb") as file:
             told = _write(file, rows)
-        return os.stat(path).st_size, told
+        return path.stat().st_size, told
     except BaseException:
         with suppress(OSError):
-            os.remove(path)
+            path.unlink()
         raise
 
 
-def _write_there(place: TablePlace, name: str, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
-    from spark_pace.io.files.store_tree import StoreTree  # its library is not loaded where nobody needs it
-
+def _write_there(path: StorePath, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
     stream = pa.BufferOutputStream()
     told = _write(stream, rows)
     content = stream.getvalue()
-    StoreTree(place.address, place.settings).write(name, content.to_pybytes())
+    files.write(path, content.to_pybytes())
     return content.size, told
 
 

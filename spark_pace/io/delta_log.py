@@ -13,16 +13,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from spark_pace.errors import StateError
 from spark_pace.io.delta_checkpoint import LOG, last_checkpoint, stored_actions
-from spark_pace.io.files.store_settings import StoreSettings
-from spark_pace.io.files.tree import Stamp, Tree, tree_of
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.contract import Stat
 
-NOWHERE = StoreSettings()
 _COMMIT = re.compile(r"(\d{20})\.json")
 # of tables that tell their readers to know features by name; some matter only where they are used
 _KNOWN_FEATURES = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
@@ -91,9 +90,9 @@ class Commit:
 class DeltaLog:
     """The log of a table in a folder of this machine, or in a store."""
 
-    def __init__(self, folder: str | Path | Tree) -> None:
+    def __init__(self, folder: AnyPath) -> None:
         """Read nothing yet."""
-        self.folder = tree_of(str(folder), NOWHERE) if isinstance(folder, (str, Path)) else folder
+        self.folder = folder
 
     def versions(self) -> list[int]:
         """The commits that the log still has, in order.
@@ -108,9 +107,9 @@ class DeltaLog:
         """Tell whether the log has a commit."""
         return self.stamp(version) is not None
 
-    def stamp(self, version: int) -> Stamp | None:
+    def stamp(self, version: int) -> Stat | None:
         """By what the commit that now has a number is known again; None if there is none."""
-        return self.folder.stamp(_file(version))
+        return files.stat(self.folder / _file(version))
 
     def changed_ns(self) -> int:
         """Another number than before if a commit may have come to the log, or gone, since then.
@@ -119,7 +118,7 @@ class DeltaLog:
             StateError: there is no log.
         """
         try:
-            return self.folder.changed(LOG)
+            return files.changed(self.folder / LOG)
         except OSError as error:
             raise self._gone(error) from error
 
@@ -131,7 +130,7 @@ class DeltaLog:
         """
 
         def actions() -> Iterator[dict[str, Any]]:
-            text = self.folder.read(_file(version)).decode()
+            text = files.content_of(self.folder / _file(version)).decode()
             return (json.loads(line) for line in text.split("\n") if line)
 
         return self._read(version, actions)
@@ -172,7 +171,7 @@ class DeltaLog:
 
     def _names(self) -> list[str]:
         try:
-            return self.folder.names(LOG)
+            return files.entries(self.folder / LOG)
         except OSError as error:
             raise self._gone(error) from error
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -28,13 +27,12 @@ from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, FullStoreError, SetupError, one_line
-from spark_pace.io.delta_check import missing_columns, require_columns, require_own_tables
+from spark_pace.io import delta_rs
 from spark_pace.io.delta_file import is_plain, write_file
-from spark_pace.io.files.store_settings import WHILE_RUNNING_S
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.addresses import WHILE_RUNNING_S, AnyPath, StorePath, path_at
 from spark_pace.io.metrics import METRICS_SCHEMA
+from spark_pace.io.own_tables import SinkOwner, missing_columns, require_columns, require_own_tables
 from spark_pace.io.query import CHANGES, TABLES, Tables, read_table
-from spark_pace.io.sink_owner import SinkOwner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,16 +92,16 @@ class DeltaTables:
     ensures: a batch calls it before it appends.
     """
 
-    def __init__(self, root: str | Path | TablePlace, app_id: str) -> None:
+    def __init__(self, root: str | AnyPath, app_id: str) -> None:
         """Take `root` as the place of the tables, and `app_id` as the writer's name in transactions."""
         self.writing: str | None = None  # the table that is being, or could not be, appended to
-        self._root = replace(TablePlace.of(root), patience_s=WHILE_RUNNING_S)
+        self._root = path_at(root)
         self._app_id = app_id
         self._owner = SinkOwner(self._root, app_id)
         # of a store: a table as it was before the last append, its version then, the batch of that append
         self._open: dict[str, tuple[DeltaTable, int, int]] = {}
 
-    def place(self, table: str) -> TablePlace:
+    def place(self, table: str) -> AnyPath:
         """Where a table lies."""
         return self._root / table
 
@@ -134,7 +132,7 @@ class DeltaTables:
         """The last batch that was appended to a table, -1 if none was."""
 
         def step() -> int:
-            there = self.place(table).found()
+            there = delta_rs.found(self.place(table))
             return -1 if there is None else self._last(there)
 
         return self._patiently(self.place(table), step)
@@ -188,7 +186,9 @@ class DeltaTables:
         where = " AND ".join(same)
 
         def step() -> None:
-            merge = self.place(table).table().merge(rows, where, source_alias="new", target_alias="there")
+            merge = delta_rs.table(self.place(table)).merge(
+                rows, where, source_alias="new", target_alias="there"
+            )
             merge.when_not_matched_insert_all().execute()
 
         self._patiently(self.place(table), step)
@@ -208,7 +208,7 @@ class DeltaTables:
         before = there.version()
         once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
         hooks = _hooks(before + 1)
-        if is_plain(there, rows) and not place.is_in_hadoop:
+        if is_plain(there, rows) and (isinstance(place, Path) or place.is_in_store):
             if rows.num_rows and not written:
                 written.append(write_file(place, rows))
             there.create_write_transaction(
@@ -227,7 +227,7 @@ class DeltaTables:
                 commit_properties=once,
                 post_commithook_properties=hooks,
             )
-        if place.is_in_store:
+        if isinstance(place, StorePath) and place.is_in_store:
             self._open[table] = there, before, batch_id
 
     def _opened(self, table: str) -> tuple[DeltaTable, int]:
@@ -240,7 +240,7 @@ class DeltaTables:
             there, before, done = self._open.pop(table)
             there.update_incremental()  # delta-rs leaves it as it was before its own commit
             return there, done if there.version() == before + 1 else self._last(there)
-        there = self.place(table).table()
+        there = delta_rs.table(self.place(table))
         return there, self._last(there)
 
     def _last(self, there: DeltaTable) -> int:
@@ -248,7 +248,7 @@ class DeltaTables:
         done: int | None = there.transaction_version(self._app_id)
         return -1 if done is None else done
 
-    def _patiently(self, place: TablePlace, step: Callable[[], T]) -> T:
+    def _patiently(self, place: AnyPath, step: Callable[[], T]) -> T:
         """Take a step, and repeat it if it fails in a way that the next try may not.
 
         Another job may make or alter the table at the same moment: it has not noticed yet that the sink is
@@ -257,7 +257,7 @@ class DeltaTables:
         conflicts, until_s = 0, time.monotonic() + WHILE_RUNNING_S
         while True:
             try:
-                with place.told():
+                with delta_rs.told(place):
                     return step()
             except CommitFailedError:
                 conflicts += 1
@@ -277,9 +277,9 @@ def _hooks(version: int) -> PostCommitHookProperties:
     return PostCommitHookProperties(cleanup_expired_logs=version % _CHECKPOINT_EVERY == 0)
 
 
-def _prepare(place: TablePlace, schema: pa.Schema) -> None:
+def _prepare(place: AnyPath, schema: pa.Schema) -> None:
     there = DeltaTable.create(
-        place.address, schema, mode="ignore", configuration=PROPERTIES, storage_options=place.options
+        str(place), schema, mode="ignore", configuration=PROPERTIES, storage_options=delta_rs.options(place)
     )
     wanted = Schema.from_arrow(schema)
     missing = missing_columns(place, there.schema(), wanted)

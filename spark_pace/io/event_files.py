@@ -24,9 +24,10 @@ from spark_pace.core.plan.structs import json_rows, nested, shown_values
 from spark_pace.errors import EventError, one_line
 from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
 from spark_pace.io.event_times import END_US, timely, with_places
-from spark_pace.io.files.folder import Folder
-from spark_pace.io.files.place import Opened, Place
-from spark_pace.io.files.regular_file import Objection
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.files import AnyFile
+from spark_pace.io.files.local import Objection
 from spark_pace.io.text.column_types import inner, not_utf8
 from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
 from spark_pace.io.text.line_bounds import parts_of
@@ -74,19 +75,19 @@ def read_events(
     path: str, format: str, schema: EventSchema, source: str, most_bad: int = MOST_BAD_RECORDS
 ) -> EventsRead:
     """Read a file of this machine, wherever it lies; the rest is as in `read_source_file`."""
-    return _read_file(Folder(path), os.path.basename(path), source, format, schema, most_bad)
+    return _read_file(Path(path), os.path.basename(path), source, format, schema, most_bad)
 
 
 def read_source_file(
-    place: Place, name: str, format: str, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
+    place: AnyPath, name: str, format: str, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
 ) -> EventsRead:
     """Read a file of events. Records that are no events go to a table of their own, with the reason.
 
     A damaged archive or Parquet file is one bad record: none of its events counts. So is a file that must not
-    be opened, see `Place.open`.
+    be opened, see `files.open_in`.
 
     Args:
-        place: where the source's files are.
+        place: the source.
         name: the file's; text may be compressed (`ARCHIVES`). It is the source of the events.
         format: ``json``, ``csv``, ``text`` or ``parquet``.
         schema: the attributes; others are ignored, missing ones are null. If its times lack the year, it is
@@ -104,12 +105,12 @@ def read_source_file(
 
 
 def _read_file(
-    place: Place, name: str, source: str, format: str, schema: EventSchema, most_bad: int
+    place: AnyPath, name: str, source: str, format: str, schema: EventSchema, most_bad: int
 ) -> EventsRead:
     bad = BadRecords(most_bad)
     header: list[str] = []
     try:
-        file = place.open(name)
+        file = files.open_in(place, name)
         if schema.form.lacks_year:
             newest_us = min(file.changed_ns // 1000, END_US)
             schema = replace(schema, form=replace(schema.form, newest_us=newest_us))
@@ -129,7 +130,7 @@ def _read_file(
     except OSError as error:
         if error.errno is None:  # an error of the decoder: what was read before it must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
-        raise _unreadable(place.shown(name), format, error) from error
+        raise _unreadable(str(files.in_source(place, name)), format, error) from error
     events_read = _events_read(parts, bad, schema, source)
     told = {} if format == "parquet" else told_of_new_year(events_read.events, schema, source)
     return replace(events_read, lacking=told | (lacking_in(header, schema, source) if header else {}))
@@ -227,7 +228,7 @@ class _Rows:
         return json_rows(nested(self.table.slice(row, 1), self.schema))[0].encode()
 
 
-def _read_parquet(file: Opened, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
+def _read_parquet(file: AnyFile, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     """Read the events of a Parquet file. A column of a wrong type makes the whole file one bad record."""
     try:
         far = not isinstance(file.content, str)  # then what is read of it is put together first

@@ -19,8 +19,9 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.errors import ConfigError, StateError
-from spark_pace.io.files.store_failures import is_of_lost_object, told_by
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io import delta_rs
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.failures import is_of_lost_object, told_by
 
 _NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
 _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
@@ -39,7 +40,7 @@ class Tables:
     """
 
     def __init__(
-        self, out: str | Path | TablePlace, names: Sequence[str] = TABLES, if_there: Sequence[str] = ()
+        self, out: str | AnyPath, names: Sequence[str] = TABLES, if_there: Sequence[str] = ()
     ) -> None:
         """Open the tables `names` in the place `out`, and those of `if_there` that are.
 
@@ -48,7 +49,7 @@ class Tables:
             StateError: the log of a table is damaged, or cannot be read.
             SetupError: a store does not answer, or refuses a request.
         """
-        self._root = TablePlace.of(out)
+        self._root = delta_rs.tables_in(out)
         self.schemas: dict[str, pa.Schema] = {}
         self.rules: list[str] = []
         self._tables: dict[str, DeltaTable] = {}
@@ -56,7 +57,7 @@ class Tables:
         self._engine.execute("SET datafusion.sql_parser.enable_ident_normalization = false")
         for name in (*names, *if_there):
             try:
-                table = self.place(name).table()
+                table = delta_rs.table(self.place(name))
             except TableNotFoundError as error:
                 if name in if_there:
                     continue
@@ -98,7 +99,7 @@ class Tables:
         there = self.schemas[name].names
         return ", ".join(f"{'' if one in there else 'NULL AS '}{quoted(one)}" for one in wanted)
 
-    def place(self, name: str) -> TablePlace:
+    def place(self, name: str) -> AnyPath:
         """Where a table lies."""
         return self._root / name
 
@@ -126,7 +127,9 @@ class Tables:
         place, wanted = self.place(name), pa.schema([self.schemas[name].field(one) for one in columns])
 
         def read(file: str) -> pa.Table:
-            handler = DeltaStorageHandler(place.address, place.options, {file: files[file]["size_bytes"]})
+            handler = DeltaStorageHandler(
+                str(place), delta_rs.options(place), {file: files[file]["size_bytes"]}
+            )
             with pq.ParquetFile(handler.open_input_file(file)) as opened:
                 stored = opened.read([*columns], use_threads=False)
             for one in {*columns}.difference(stored.column_names):
@@ -135,7 +138,10 @@ class Tables:
             return stored.select(columns).cast(wanted)
 
         try:
-            with place.told(), ThreadPoolExecutor(1 if place.is_here else _READ_AT_ONCE) as readers:
+            with (
+                delta_rs.told(place),
+                ThreadPoolExecutor(1 if isinstance(place, Path) else _READ_AT_ONCE) as readers,
+            ):
                 return pa.concat_tables([wanted.empty_table(), *readers.map(read, files)])
         except (OSError, pa.ArrowException) as error:
             raise lost_file(f"the table {name}", told_by(error).rstrip(".")) from error
@@ -185,13 +191,13 @@ class Tables:
         return pa.RecordBatchReader.from_batches(answer.schema, _read(answer, self._root))
 
 
-def _read(answer: pa.RecordBatchReader, root: TablePlace) -> Iterator[pa.RecordBatch]:
+def _read(answer: pa.RecordBatchReader, root: AnyPath) -> Iterator[pa.RecordBatch]:
     try:
-        with root.told():
+        with delta_rs.told(root):
             yield from answer
     except pa.ArrowException as error:
         got = str(error).splitlines()[0].rstrip(".")
-        if "Parquet" in got or (not root.is_here and is_of_lost_object(told_by(error))):
+        if "Parquet" in got or (not isinstance(root, Path) and is_of_lost_object(told_by(error))):
             raise lost_file("a table", got) from error
         raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
 
@@ -202,7 +208,7 @@ def lost_file(table: str, got: str) -> StateError:
     return StateError(f"{table} — {must}; got: {got}. {do}")
 
 
-def read_table(out: str | Path | TablePlace, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_table(out: str | AnyPath, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one of a job's tables, without Spark and without a JVM.
 
     Args:

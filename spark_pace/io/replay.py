@@ -22,8 +22,8 @@ from spark_pace.errors import ConfigError, counted
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.data_frames import absent_columns, require_times, table_of
 from spark_pace.io.event_files import EventsRead, first_of, read_source_file, table_events
-from spark_pace.io.files.place import Place
-from spark_pace.io.files.places import files_at, place_at
+from spark_pace.io.files.addresses import AnyPath, path_at, require_address
+from spark_pace.io.files.files import files_at, in_source
 from spark_pace.io.html.match_frame import Matches, counts_told
 from spark_pace.io.html.table import html_table
 from spark_pace.io.html.timeline import Timeline
@@ -303,10 +303,10 @@ def _files(
     schema: EventSchema,
     as_read: Sequence[str | Tick] | None,
     spark: Mapping[str, str],
-) -> tuple[Place, list[str]]:
+) -> tuple[AnyPath, list[str]]:
     """The files of events at a path or an address, or those of `as_read` there, by their names."""
     if as_read is not None:
-        return place_at(path, spark), [part for part in as_read if isinstance(part, str)]
+        return require_address(path_at(path, spark)), [part for part in as_read if isinstance(part, str)]
     place, names = files_at(path, spark)
     is_one = names == [Path(path).name]
     found = [name for name in names if is_one or format_of(name, schema)]
@@ -325,11 +325,11 @@ def all_read(reads: Sequence[EventsRead]) -> EventsRead:
     return EventsRead(events, bad, counts[0], lacking, counts[1])
 
 
-def _read_file(place: Place, name: str, schema: EventSchema, most_bad: int) -> EventsRead:
+def _read_file(place: AnyPath, name: str, schema: EventSchema, most_bad: int) -> EventsRead:
     format = format_of(name, schema)
     if format is None:
         must = "a file that ends in " + ", ".join(FORMATS)
-        raise _no_events(place.shown(name), must, Path(name).suffix or "no ending")
+        raise _no_events(str(in_source(place, name)), must, Path(name).suffix or "no ending")
     return read_source_file(place, name, format, schema, most_bad)
 
 

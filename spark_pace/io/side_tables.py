@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from io import RawIOBase
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +23,10 @@ from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_checkpoint import LOG
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.event_files import EventsRead, fitted
-from spark_pace.io.files.regular_file import Objection
-from spark_pace.io.files.store_settings import AT_START_S, StoreSettings
-from spark_pace.io.files.tree import Tree, tree_of
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AT_START_S, AnyPath, path_at
+from spark_pace.io.files.files import AnyFile
+from spark_pace.io.files.local import Objection
 from spark_pace.io.table_files import column_types, stored_rows
 from spark_pace.io.text.column_types import not_utf8
 from spark_pace.io.text.lines import parse_lines
@@ -94,8 +94,7 @@ def stamp_of(side: SideTable, spark: Access = None) -> tuple[object, ...]:
         table_id, last = log.metadata().table_id, log.versions()[-1]
         return table_id, last, log.stamp(last)
     if "://" in side.path:
-        folder, name = _file(side, spark)
-        stamp = folder.stamp(name)
+        stamp = files.stat(_path(side, spark))
         if stamp is None:
             raise _refused(side, "must be a table that can be read", "nothing there")
         return stamp
@@ -106,31 +105,24 @@ def stamp_of(side: SideTable, spark: Access = None) -> tuple[object, ...]:
     return told.st_mtime_ns, told.st_size, told.st_ino
 
 
-def _tree(path: str, spark: Access) -> Tree:
-    """The files in a folder, or below a prefix."""
-    return tree_of(path, StoreSettings.of(path, spark or {}, os.environ), AT_START_S)
-
-
-def _file(side: SideTable, spark: Access) -> tuple[Tree, str]:
-    """A table that is one file: its folder and its name."""
-    folder, name = os.path.split(side.path)
-    return _tree(folder, spark), name
+def _path(side: SideTable, spark: Access) -> AnyPath:
+    return path_at(side.path, spark, AT_START_S)
 
 
 def _log(side: SideTable, spark: Access) -> DeltaLog | None:
     """The log of a Delta table; None if the table is none."""
-    folder = _tree(side.path, spark)
+    folder = _path(side, spark)
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        folder.names(LOG)
+        files.entries(folder / LOG)
         return DeltaLog(folder)
     return None
 
 
 def _read(side: SideTable, wanted: EventSchema, spark: Access) -> tuple[pa.Table, Ints | None]:
     """The columns of a table that are wanted, and of text the lines of the rows."""
-    folder, name = _file(side, spark)
-    if name.endswith(_CSV):
-        return _csv(side, folder.opened(name), wanted)
+    path = _path(side, spark)
+    if path.name.endswith(_CSV):
+        return _csv(side, files.open_file(path), wanted)
     if log := _log(side, spark):
         schema = column_types(log.metadata())
         last = log.versions()[-1]
@@ -139,10 +131,10 @@ def _read(side: SideTable, wanted: EventSchema, spark: Access) -> tuple[pa.Table
         types = {name: schema.field(name).type for name in names}
         parts = (stored_rows(log.folder, file, names, types) for file in log.files(last))
         return _whole(side, wanted, schema, parts), None
-    if not name.endswith(".parquet"):
-        got = "nothing there" if folder.stamp(name) is None else "something else"
+    if not path.name.endswith(".parquet"):
+        got = "nothing there" if files.stat(path) is None else "something else"
         raise _refused(side, "must be a file .csv or .parquet, or the folder of a Delta table", got)
-    with pa.parquet.ParquetFile(folder.opened(name)) as file:
+    with pa.parquet.ParquetFile(files.open_file(path)) as file:
         _require_columns(side, wanted, file.schema_arrow.names)
         names = [field.name for field in wanted.fields]
         groups = range(file.num_row_groups)
@@ -173,7 +165,7 @@ def _require_small(side: SideTable, size: int) -> None:
         raise _refused(side, must, "more")
 
 
-def _csv(side: SideTable, opened: RawIOBase, wanted: EventSchema) -> tuple[pa.Table, Ints]:
+def _csv(side: SideTable, opened: AnyFile, wanted: EventSchema) -> tuple[pa.Table, Ints]:
     with pa.input_stream(opened, compression=CODECS.get(Path(side.path).suffix)) as stream:
         content: bytes = stream.read(MOST_BYTES + 1)
     _require_small(side, len(content))

@@ -15,18 +15,19 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.delta_log import Metadata, TableFile
 from spark_pace.io.event_files import EventsRead, columns_of, misfit, one_bad_record, table_events
-from spark_pace.io.files.tree import Tree
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
 
 _WIDE = pa.decimal256(76, 38)
 
 
 def read_table_file(
-    folder: Tree, file: TableFile, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
+    folder: AnyPath, file: TableFile, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
 ) -> EventsRead:
     """Read the events in a file of a table. A damaged file counts as one bad record.
 
     Args:
-        folder: the table's files.
+        folder: the table's folder.
         file: the file.
         schema: the attributes; other columns are ignored, missing ones are null.
         most_bad: how many bad records get a row each.
@@ -51,7 +52,7 @@ def source_of(file: TableFile) -> str:
     return f"{file.version:020d}/{file.path}"
 
 
-def require_columns(folder: Tree, metadata: Metadata, schema: EventSchema) -> None:
+def require_columns(folder: AnyPath, metadata: Metadata, schema: EventSchema) -> None:
     """Check that a table has each attribute of the schema, in its type.
 
     Raises:
@@ -76,7 +77,7 @@ def column_types(metadata: Metadata) -> pa.Schema:
 
 
 def stored_rows(
-    folder: Tree,
+    folder: AnyPath,
     file: TableFile,
     columns: list[str] | None = None,
     types: dict[str, pa.DataType] | None = None,
@@ -84,7 +85,7 @@ def stored_rows(
     """Read the rows of a file, with the table's partition columns.
 
     Args:
-        folder: the table's files.
+        folder: the table's folder.
         file: the file.
         columns: the columns to read, where they exist; None: all.
         types: the types of partition columns; those without a type become text.
@@ -103,11 +104,11 @@ def stored_rows(
     return stored
 
 
-def stored_pieces(folder: Tree, file: TableFile, rows: int) -> Iterator[pa.Table]:
+def stored_pieces(folder: AnyPath, file: TableFile, rows: int) -> Iterator[pa.Table]:
     """Read a file piece by piece, so that it need not fit into memory; without partition columns.
 
     Args:
-        folder: the table's files.
+        folder: the table's folder.
         file: the file.
         rows: the most rows of a piece.
 
@@ -120,7 +121,7 @@ def stored_pieces(folder: Tree, file: TableFile, rows: int) -> Iterator[pa.Table
             yield pa.Table.from_batches([batch])
 
 
-def stored_count(folder: Tree, file: TableFile) -> int:
+def stored_count(folder: AnyPath, file: TableFile) -> int:
     """The number of rows of a file, which it tells at its end.
 
     Raises:
@@ -132,10 +133,10 @@ def stored_count(folder: Tree, file: TableFile) -> int:
 
 
 @contextmanager
-def _opened(folder: Tree, file: TableFile) -> Iterator[pa.parquet.ParquetFile]:
+def _opened(folder: AnyPath, file: TableFile) -> Iterator[pa.parquet.ParquetFile]:
     """Open a file of a table; errors while it is read name the table."""
     try:
-        with pa.parquet.ParquetFile(folder.opened(file.path)) as opened:
+        with pa.parquet.ParquetFile(files.open_file(folder / file.path)) as opened:
             yield opened
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's

@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from spark_pace.io.files.store_settings import PLACES
+from spark_pace.io.files.addresses import PLACES
 from spark_pace.job_file.paths import resolve
 from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.document import Scalar, describe

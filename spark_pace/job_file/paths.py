@@ -1,13 +1,15 @@
-"""The paths of a job file."""
+"""The paths of a job file: of its sources, its tables and its checkpoint."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from spark_pace.errors import UnfitError
-from spark_pace.io.files.store_settings import PLACES
+from spark_pace.io.files.addresses import PLACES, AnyPath, path_at
+from spark_pace.job_file.secrets import Secrets
 from spark_pace.rules.document.report import quote
 
 SINKS = (*PLACES, "viewfs")  # which the writer of tables reaches
@@ -59,3 +61,18 @@ def mistaken(sink: str) -> tuple[str, str, str] | None:
         return None
     must = f"must lead to a folder without {which}, which the writer of tables mistakes"
     return must, f"{quote(found[0])} in {quote(sink)}", "Choose another name."
+
+
+def checkpoint_at(path: str, spark: Mapping[str, str]) -> AnyPath:
+    """Where the checkpoint of a job lies. Spark knows S3 as ``s3a://`` only, so ``s3://`` becomes that.
+
+    Args:
+        path: what the job file says, with an absolute path.
+        spark: the job's settings of Spark; those of `fs.s3a` reach the store, else the environment's do.
+
+    Raises:
+        SetupError: a variable of the environment that they name is missing, or nothing can lie there.
+    """
+    if not in_store(path):
+        return local_path(path, "checkpoint")
+    return path_at(re.sub("^s3:", "s3a:", path), Secrets().resolve_all(spark, "spark"))

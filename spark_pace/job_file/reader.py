@@ -10,11 +10,11 @@ from typing import Any
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, Problem
-from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.job_file.alerts import read_alerts
-from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.keys import known, names, read_keys
+from spark_pace.job_file.paths import checkpoint_at
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
 from spark_pace.job_file.source import check_source, read_source
 from spark_pace.job_file.spec import PARALLELISM, JobSpec

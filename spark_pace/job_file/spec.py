@@ -7,10 +7,8 @@ from typing import Any, Literal
 
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import Rule
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.io.files.store_settings import OF_SPARK
+from spark_pace.io.files.addresses import OF_SPARK, AnyPath
 from spark_pace.job_file.alerts import AlertTarget
-from spark_pace.job_file.checkpoint_place import checkpoint_at
 from spark_pace.job_file.events import Events
 from spark_pace.job_file.keys import (
     Key,
@@ -30,7 +28,7 @@ from spark_pace.job_file.keys import (
     whole,
 )
 from spark_pace.job_file.pace import Admission, read_admission
-from spark_pace.job_file.paths import SINKS, mistaken
+from spark_pace.job_file.paths import SINKS, checkpoint_at, mistaken
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.job_file.source import EXAMPLE, FilesSource, KafkaSource, Source, names_iceberg

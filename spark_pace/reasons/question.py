@@ -24,7 +24,7 @@ from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import array
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import EventsRead, table_events
-from spark_pace.io.files.places import files_at
+from spark_pace.io.files.files import files_at
 from spark_pace.io.replay import all_read, format_of, read_each
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.io.text.name_endings import first_line

@@ -21,10 +21,10 @@ from spark_pace.errors import (
     StateError,
     UnfitError,
 )
-from spark_pace.io.files.store_failures import full_store
-from spark_pace.io.files.store_path import AnyPath, StorePath
+from spark_pace.io.files.addresses import AnyPath, StorePath
+from spark_pace.io.files.failures import full_store
+from spark_pace.io.files.files import RESTORE
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.internals import GatewayError, java_trace
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_pace.core.functions.python_function import load_operator
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.addresses import AnyPath, path_at
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -85,9 +86,7 @@ def known_change(spec: JobSpec, job_input: Input, reset_rules: Collection[str]) 
     return change
 
 
-def sink_of(spec: JobSpec, spark: SparkSession) -> TablePlace:
+def sink_of(spec: JobSpec, spark: SparkSession) -> AnyPath:
     """Where the job's tables lie; a store is reached by the settings of Spark, or by the environment."""
-    place = TablePlace.of(spec.sink_path)
-    if place.is_here:
-        return TablePlace.of(os.path.abspath(place.address))
-    return TablePlace.of(spec.sink_path, dict(spark.sparkContext.getConf().getAll()))
+    place = path_at(spec.sink_path, dict(spark.sparkContext.getConf().getAll()))
+    return Path(os.path.abspath(place)) if isinstance(place, Path) else place

@@ -17,6 +17,7 @@ from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import FilesSource
+from spark_pace.spark.running import Running, running
 from spark_pace.watching.figures import figures, quiet_rules
 from spark_pace.watching.history import COUNTED
 from spark_pace.watching.rows import (
@@ -28,8 +29,7 @@ from spark_pace.watching.rows import (
     reasons,
     refused_alerts,
 )
-from spark_pace.watching.running import Running, running, state_word
-from spark_pace.watching.seen import Seen
+from spark_pace.watching.seen import Seen, state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
 from spark_pace.watching.words import shown_length, shown_time

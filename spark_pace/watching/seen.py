@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.errors import StateError
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.delta_rs import tables_in
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import Tables
+from spark_pace.spark.running import Running
 from spark_pace.watching.history import COLUMNS, NOTHING, History
 from spark_pace.watching.sums import Summing, Sums
 
+Word = Literal["runs", "finished", "stopped", "unknown"]
 _ROWS_AT_ONCE = 5_000
 _OF_THE_LAST = (
     "batch_id",
@@ -36,9 +39,9 @@ class Seen:
         last: the last batch's row in `metrics`, without what it is not needed for; None before the first.
     """
 
-    def __init__(self, out: str | TablePlace) -> None:
+    def __init__(self, out: str | AnyPath) -> None:
         """Read nothing yet."""
-        self.out = TablePlace.of(out)
+        self.out = tables_in(out)
         self.history: History = NOTHING
         self.last: dict[str, Any] | None = None
         self._ended = False
@@ -94,6 +97,15 @@ class Seen:
         """As `asked`, where `ask` is given the sums of the table's rows as well."""
         sums = self._sums.setdefault(summing.table, Sums(summing))
         return self.asked(summing.table, lambda tables: ask(tables, sums.of(tables, self._require_running)))
+
+
+def state_word(seen: Seen, state: Running | None) -> Word:
+    """`runs`, has `finished` its input, or is `stopped`; `unknown` without its checkpoint."""
+    if state is not None and state.process is not None:
+        return "runs"
+    if seen.last is not None and seen.last["finished"]:
+        return "finished"
+    return "unknown" if state is None else "stopped"
 
 
 def _with(history: History, last: dict[str, Any] | None, rows: pa.Table) -> tuple[History, dict[str, Any]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import Tables
 from spark_pace.io.text.value_texts import as_cells
+from spark_pace.spark.running import running
 from spark_pace.watching.figures import paused_rules, rules_without_matches
-from spark_pace.watching.running import running, state_word
-from spark_pace.watching.seen import Seen
+from spark_pace.watching.seen import Seen, state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
 
@@ -63,7 +63,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
     }
 
 
-def _rules(sink: TablePlace) -> list[dict[str, Any]]:
+def _rules(sink: AnyPath) -> list[dict[str, Any]]:
     """Each rule with matches; they are counted while they are read, for there may be very many."""
     rows = Tables(sink, ["matches"]).query(MATCHES_OF_RULES).read_all()
     cells = [as_cells(column.combine_chunks()) for column in rows.columns]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_pace.errors import ConfigError, one_line
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.delta_rs import tables_in
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.job_file import JobFile, JobSpec, read_job
 from spark_pace.job_file.reader import MANY_PROBLEMS
-from spark_pace.spark.checkpoint.layout import checkpoint_in
+from spark_pace.spark.running import checkpoint_of_tables
 
 if TYPE_CHECKING:
     from spark_pace.watching.waiting_alerts import WaitingAlerts
@@ -40,13 +41,13 @@ class Subject:
         return Subject(spec.sink_path, spec.path, spec, spec.checkpoint_folder)
 
     @property
-    def tables(self) -> TablePlace:
+    def tables(self) -> AnyPath:
         """Where the tables lie.
 
         Raises:
             SetupError: a variable is missing by which their store is reached.
         """
-        return TablePlace.of(self.sink) if self.spec is None else tables_of(self.spec)
+        return tables_in(self.sink) if self.spec is None else tables_of(self.spec)
 
     @property
     def name(self) -> str:
@@ -72,29 +73,28 @@ class Subject:
             return []
         from spark_pace.watching.waiting_alerts import waiting_alerts  # most jobs have none
 
-        return waiting_alerts(self.spec)
+        return waiting_alerts(self.spec, self.tables)
 
 
-def tables_of(spec: JobSpec) -> TablePlace:
+def tables_of(spec: JobSpec) -> AnyPath:
     """Where the tables of a job lie; a store is reached by the job's settings, or by the environment.
 
     Raises:
         SetupError: a variable of the environment is missing to which the settings refer.
     """
-    return TablePlace.of(spec.sink_path, spec.access(spec.sink_path))
+    return tables_in(spec.sink_path, spec.access(spec.sink_path))
 
 
-def tables_at(sink: str, job_file: str | None) -> TablePlace:
+def tables_at(sink: str, job_file: str | None) -> AnyPath:
     """Where the tables of a sink lie. Only for those in a store the job file is read, if it is known."""
-    place = TablePlace.of(sink)
-    return place if place.is_here or job_file is None else subject_of(sink, job_file).tables
+    place = tables_in(sink)
+    return place if isinstance(place, Path) or job_file is None else subject_of(sink, job_file).tables
 
 
 def subject_of(sink: str, job_file: str | None) -> Subject:
     """What is to be watched: a sink, and the job file that names it, even if it is wrong."""
     if job_file is None:
-        found = checkpoint_in(sink)
-        return Subject(sink, checkpoint=None if found is None else found.path)
+        return Subject(sink, checkpoint=checkpoint_of_tables(sink))
     read = JobFile(job_file, must_be_job=True)
     if not read.problems:
         return Subject(sink, job_file, read.spec, read.checkpoint)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from spark_pace.alerts.cursor import Cursor, Failure, read_cursor
 from spark_pace.alerts.table_rows import TableRows
 from spark_pace.errors import one_line
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.alerts import AlertTarget
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.layout import id_of
-from spark_pace.watching.subject import tables_of
+from spark_pace.spark.running import cursors
 
 
 @dataclass(frozen=True)
@@ -44,28 +43,27 @@ class WaitingAlerts:
         return f"Alerts for {self.target}: {self.said}." if self.waiting and self.fails else None
 
 
-def waiting_alerts(spec: JobSpec) -> list[WaitingAlerts]:
-    """How the targets of a job stand.
+def waiting_alerts(spec: JobSpec, tables: AnyPath) -> list[WaitingAlerts]:
+    """How the targets of a job stand, whose tables lie in a place.
 
     Raises:
         StateError: a cursor is damaged, or a table cannot be read.
     """
-    checkpoint = Checkpoint(spec.checkpoint_folder)
-    own_id = id_of(checkpoint)[:8] if spec.alerts else ""
+    own_id, paths = cursors(spec.checkpoint_folder, [target.name for target in spec.alerts])
     found = []
-    for target in spec.alerts:
-        cursor = read_cursor(checkpoint.alert_cursor(target.name), own_id)
+    for target, path in zip(spec.alerts, paths, strict=True):
+        cursor = read_cursor(path, own_id[:8])
         if cursor is None:
             found.append(WaitingAlerts(target.name, None, None))
         else:
-            found.append(WaitingAlerts(target.name, _waiting(spec, target, cursor), cursor.failure))
+            found.append(WaitingAlerts(target.name, _waiting(tables, target, cursor), cursor.failure))
     return found
 
 
-def _waiting(spec: JobSpec, target: AlertTarget, cursor: Cursor) -> int:
-    count, tables = 0, tables_of(spec)
+def _waiting(tables: AnyPath, target: AlertTarget, cursor: Cursor) -> int:
+    count = 0
     for table in target.tables:
         if table in cursor.places:
-            rows = TableRows((tables / table).files(), table, target.rules)
+            rows = TableRows(tables / table, table, target.rules)
             count += rows.waiting(cursor.places[table], max(rows.log.versions(), default=-1))
     return count

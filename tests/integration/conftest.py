@@ -15,8 +15,7 @@ from kafka import KafkaProducer
 
 from examples.cluster.store_server import StoreServer
 from examples.kafka.broker import Broker
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.addresses import StorePath, StoreSettings
 from tests.support.both_places import FOLDER, Both, OnHdfs, Pair
 from tests.support.certificates import Certificates
 from tests.support.hdfs_server import HdfsServer
@@ -112,7 +111,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
 @pytest.fixture
 def in_a_store(server: StoreServer, bucket: str) -> StorePath:
     """The place of a checkpoint in that bucket."""
-    address = f"s3://{bucket}/jobs/of may/ck"
+    address = f"s3a://{bucket}/jobs/of may/ck"
     return StorePath.of(address, StoreSettings.of(address, {}, server.environment))
 
 

@@ -9,19 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-import obstore
 import pytest
 
 from examples.cluster.store_server import SECRET, StoreServer
 from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
-from spark_pace.io.files import objects
-from spark_pace.io.files.client import listed, store_of
-from spark_pace.io.files.store_path import AnyPath, StorePath, path_of, secret_of
-from spark_pace.io.files.store_settings import WHILE_RUNNING_S, StoreSettings
-from spark_pace.spark.checkpoint import file_access
+from spark_pace.io.files import files, object_store
+from spark_pace.io.files.addresses import (
+    AnyPath,
+    StorePath,
+    StoreSettings,
+    path_of,
+    secret_of,
+)
+from spark_pace.io.files.contract import OtherFileError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files import in_store
 from spark_pace.spark.sources.manifest import Manifest
 from tests.support.faulty_store import CUTS_ANSWER, FAULTS, LOSES_ANSWER, FaultyStore
 
@@ -39,29 +41,28 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
 
 def test_a_file_is_written_read_listed_and_removed(folder: AnyPath) -> None:
     path = folder / "sequence" / "1.json"
-    assert file_access.read(path) is None and file_access.written_at(path) is None
-    assert file_access.names(path.parent) == [] == file_access.folders(folder)
-    file_access.write(path, b"first")
-    file_access.write(path, b"second")
-    file_access.write(path.parent / "2.json", b"")
-    assert (file_access.read(path), file_access.read(path.parent / "2.json")) == (b"second", b"")
-    assert sorted(file_access.names(path.parent)) == ["1.json", "2.json"]
-    assert file_access.folders(folder) == [path.parent]
-    assert file_access.names(folder) in ([], ["sequence"])  # on a disk a folder may stand in a file's place
-    written_at = file_access.written_at(path)
-    assert written_at is not None and abs(written_at - time.time()) < 60
+    assert files.read(path) is None and files.stat(path) is None
+    assert files.names(path.parent) == []
+    files.write(path, b"first")
+    files.write(path, b"second")
+    files.write(path.parent / "2.json", b"")
+    assert (files.read(path), files.read(path.parent / "2.json")) == (b"second", b"")
+    assert sorted(files.names(path.parent)) == ["1.json", "2.json"]
+    assert files.names(folder) in ([], ["sequence"])  # on a disk a folder may stand in a file's place
+    found = files.stat(path)
+    assert found is not None and found.size == 6 and abs(found.changed_ns / 1e9 - time.time()) < 60
     for _ in range(2):
-        file_access.remove(path)
-    assert file_access.names(path.parent) == ["2.json"]
+        files.remove(path)
+    assert files.names(path.parent) == ["2.json"]
 
 
 def test_a_damaged_object_of_json_is_refused(folder: AnyPath) -> None:
     path = folder / "layout.json"
-    file_access.write_json(path, {"slots": 2})
-    assert file_access.read_json(path) == {"slots": 2}
-    file_access.write(path, (file_access.read(path) or b"").replace(b"2", b"3", 1))
+    files.write_json(path, {"slots": 2})
+    assert files.read_json(path) == {"slots": 2}
+    files.write(path, (files.read(path) or b"").replace(b"2", b"3", 1))
     with pytest.raises(StateError, match=rf"{path} — must be as this program wrote it; got another content"):
-        file_access.read_json(path)
+        files.read_json(path)
 
 
 def test_what_waits_is_kept_under_the_checksum_of_its_content(folder: AnyPath) -> None:
@@ -73,16 +74,16 @@ def test_what_waits_is_kept_under_the_checksum_of_its_content(folder: AnyPath) -
             sink.write(content[start : start + (1 << 20)])
 
     name, again = chunks.put(write), chunks.put(write)
-    assert name == again and file_access.names(chunks.folder) == [name]
+    assert name == again and files.names(chunks.folder) == [name]
     assert bytes(pickle.loads(pickle.dumps(chunks)).get(name)) == content
     chunks.require_whole([name])
     with pytest.raises(StateError, match="must be there, because the state names it; got no file"):
         chunks.get("0" * 32)
-    file_access.write(chunks.folder / name, b"other")
+    files.write(chunks.folder / name, b"other")
     with pytest.raises(StateError, match="got another content than its checksum is of"):
         chunks.require_whole([name])
     chunks.remove_all_but([])
-    assert file_access.names(chunks.folder) == []
+    assert files.names(chunks.folder) == []
 
 
 def test_what_waits_is_packed_in_a_store(in_a_store: StorePath) -> None:
@@ -90,10 +91,9 @@ def test_what_waits_is_packed_in_a_store(in_a_store: StorePath) -> None:
         file.write(b"events " * 100_000)
         return "name"
 
-    file_access.write_named(in_a_store, fill)
-    packed = objects.read(in_a_store / "name")
-    assert packed is not None and len(packed[0]) < 10_000
-    assert bytes(file_access.mapped(in_a_store / "name")) == b"events " * 100_000
+    files.write_named(in_a_store, fill)
+    assert len(files.content_of(in_a_store / "name")) < 10_000
+    assert bytes(files.mapped(in_a_store / "name")) == b"events " * 100_000
 
 
 def test_a_manifest_grows_and_is_read_again(folder: AnyPath) -> None:
@@ -104,34 +104,34 @@ def test_a_manifest_grows_and_is_read_again(folder: AnyPath) -> None:
     manifest.tick(7)
     manifest.finish()
     assert Manifest(path).entries == ["a", "b", "c", "d", "\x007", ""]
-    file_access.remove_appended(path)
+    files.remove_appended(path)
     assert Manifest(path).entries == []
 
 
 def test_a_manifest_of_many_parts_is_joined(remote: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_store, "_MANY_PARTS", 3)
+    monkeypatch.setattr(files, "_MANY_PARTS", 3)
     path = remote / "manifest.jsonl"
     manifest = Manifest(path)
     for number in range(9):
         manifest.add([str(number)])
         if number % 4 == 3:
-            file_access.join_appended(path)
-    assert len(file_access.names(path)) == 2
+            files.join_appended(path)
+    assert len(files.names(path)) == 2
     assert Manifest(path).entries == [str(number) for number in range(9)]
 
 
 def test_parts_behind_a_lost_one_are_left_as_they_are(
     in_a_store: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_store, "_MANY_PARTS", 3)
+    monkeypatch.setattr(files, "_MANY_PARTS", 3)
     path = in_a_store / "manifest.jsonl"
     manifest = Manifest(path)
     for number in range(6):
         manifest.add([str(number)])
-    lost = sorted(file_access.names(path))[2]
-    file_access.remove(path / lost)
-    file_access.join_appended(path)
-    assert len(file_access.names(path)) == 5
+    lost = sorted(files.names(path))[2]
+    files.remove(path / lost)
+    files.join_appended(path)
+    assert len(files.names(path)) == 5
     assert Manifest(path).entries == ["0", "1"]
 
 
@@ -158,22 +158,22 @@ def test_the_text_of_a_path_has_no_secret_and_names_it_together_with_one(in_a_st
 
 def test_a_write_whose_answer_was_lost_counts(remote: StorePath) -> None:
     path = remote / "x"
-    tag = objects.write_first(path, b"1")
-    assert objects.write_first(path, b"1") == tag
-    following = objects.replace(path, b"2", tag)
-    assert objects.replace(path, b"2", tag) == following
-    objects.replace(path, b"3", following)
-    objects.write_new(path.parent / "y", b"1")
-    objects.write_new(path.parent / "y", b"1")
+    tag = files.replace(path, b"1", None)
+    assert files.replace(path, b"1", None) == tag
+    following = files.replace(path, b"2", tag)
+    assert files.replace(path, b"2", tag) == following
+    files.replace(path, b"3", following)
+    files.write_new(path.parent / "y", b"1")
+    files.write_new(path.parent / "y", b"1")
     for write in (
-        lambda: objects.write_first(path, b"4"),
-        lambda: objects.replace(path, b"4", tag),
-        lambda: objects.replace(path, b"4", following),
-        lambda: objects.write_new(path.parent / "y", b"4"),
+        lambda: files.replace(path, b"4", None),
+        lambda: files.replace(path, b"4", tag),
+        lambda: files.replace(path, b"4", following),
+        lambda: files.write_new(path.parent / "y", b"4"),
     ):
-        with pytest.raises(objects.OtherObjectError):
+        with pytest.raises(OtherFileError):
             write()
-    assert (objects.read(path) or (b"",))[0] == b"3" and objects.listed(path.parent)[0][-1:] == ["y"]
+    assert files.tagged(path)[0] == b"3" and files.names(path.parent)[-1:] == ["y"]
 
 
 def through(proxy: FaultyStore, path: StorePath) -> StorePath:
@@ -192,26 +192,23 @@ def test_whatever_fails_between_a_job_and_its_store_a_request_is_made_again(
     for number in range(3):
         path = through(proxy, in_a_store) / str(number)
         content = bytes(1_000 + number)
-        objects.write(path, content)
-        found = objects.read(path)
-        assert found is not None and found[0] == content == b"".join(objects.pieces(path))
-        assert objects.replace(path, b"new", found[1]) == objects.write_new(path, b"new")
-        assert objects.written_at(path) is not None and objects.listed(path.parent) == ([str(number)], [])
-        objects.remove(path)
-        assert objects.read(path) is None
+        files.write(path, content)
+        found = files.tagged(path)
+        assert found[0] == content == files.open_file(path).readall()
+        assert files.replace(path, b"new", found[1]) == files.write_new(path, b"new")
+        assert files.stat(path) is not None and files.names(path.parent) == [str(number)]
+        files.remove(path)
+        assert files.read(path) is None
     proxy.close()
     assert proxy.happened[fault] > 5
 
 
 @pytest.mark.stores
 def test_a_list_whose_pages_break_off_is_whole(server: StoreServer, in_a_store: StorePath) -> None:
-    address = str(in_a_store)
-    bucket = store_of(address, in_a_store.settings, WHILE_RUNNING_S)
     with ThreadPoolExecutor(16) as threads:
-        list(threads.map(lambda number: obstore.put(bucket, f"{number:04d}", b""), range(2_100)))
+        list(threads.map(lambda number: files.write(in_a_store / f"{number:04d}", b""), range(2_100)))
     proxy = FaultyStore(int(server.endpoint.rpartition(":")[2]), 0.6, 1, (CUTS_ANSWER,), "list-type")
-    faulty = store_of(address, through(proxy, in_a_store).settings, WHILE_RUNNING_S)
-    names = [one["path"] for one in listed(address, faulty, behind="0009")]
+    names = [name for name, _ in object_store.walk(through(proxy, in_a_store), behind="0009")]
     proxy.close()
     assert names == [f"{number:04d}" for number in range(10, 2_100)]
     assert proxy.happened[CUTS_ANSWER] > 1

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.io.files import files
 from spark_pace.job_file import read_job
-from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
 from tests.spark.jobs import ROOT, WAITING, in_core, make_job, matches, table, waiting_events, write_files
 from tests.support.commands import environment, message_of
@@ -47,7 +47,7 @@ def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: P
     ]
     assert "Traceback" not in answer.stderr
     assert "\tat " not in answer.stderr
-    there = file_access.names(tmp_path / "full")
+    there = files.names(tmp_path / "full")
     assert there
     ChunkFiles(tmp_path / "full").require_whole(there)
     (tmp_path / "out").rmdir()

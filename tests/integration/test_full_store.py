@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from examples.cluster.store_server import StoreServer
 from jobs import run
+from spark_pace.io.files import files
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from tests.spark.jobs import (
     RULES,
@@ -85,7 +85,7 @@ def job_in(store: StoreServer, folder: Path, rules: str, events: list[Event]) ->
 def ends_in_one_line(spec: JobSpec, folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
     """The line of a run that fails; another one can begin at once, as if this process had ended."""
     assert run.main([os.fspath(folder / "job.yaml")]) == 1
-    file_access.remove(Checkpoint(spec.checkpoint_folder).lock_file)
+    files.remove(Checkpoint(spec.checkpoint_folder).lock_file)
     said = capfd.readouterr().err
     told = [line for line in message_of(said).splitlines() if " — " in line]
     assert len(told) == 1 and "Traceback" not in said and "\tat " not in said, said

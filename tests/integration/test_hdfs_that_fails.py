@@ -12,11 +12,10 @@ import pytest
 from hdfs_native import Client, FileStatus, FileWriter
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files import hdfs_client, objects
-from spark_pace.io.files.hdfs import Hdfs, HdfsFile
-from spark_pace.io.files.hdfs_client import client_of
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files import files
+from spark_pace.io.files import hdfs as on_hdfs
+from spark_pace.io.files.addresses import StorePath, StoreSettings
+from spark_pace.io.files.hdfs import HdfsFile, client_of
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from tests.support.hdfs_server import HdfsServer
@@ -44,8 +43,8 @@ def test_a_folder_that_is_not_there_is_refused_for_a_source_alone(folder: StoreP
     with pytest.raises(
         UnfitError, match=rf"^{folder} — must be a folder or a file on HDFS; got no such folder"
     ):
-        Hdfs(str(folder)).require()
-    objects.reach(folder)
+        files.require_source(folder)
+    assert not files.reach(folder)
 
 
 @pytest.mark.usefixtures("stranger")
@@ -61,18 +60,18 @@ def test_a_server_that_falls_silent_is_not_waited_for_without_end(
     hdfs: HdfsServer, folder: StorePath
 ) -> None:
     path = folder / "x"
-    objects.write(path, b"1")
+    files.write(path, b"1")
     hdfs.send(signal.SIGSTOP)
     try:
         with pytest.raises(SetupError, match=rf"^{path} — {MUST} no answer for 10 s\. {NODE}"):
-            objects.read(path, patience_s=1)
+            files.tagged(path.within(1))
         with ThreadPoolExecutor() as threads:
-            written = threads.submit(objects.write, path, b"2")
+            written = threads.submit(files.write, path, b"2")
             hdfs.send(signal.SIGCONT)
             written.result(60)
     finally:
         hdfs.send(signal.SIGCONT)
-    assert objects.read(path) == (b"2", "")
+    assert files.tagged(path) == (b"2", "")
 
 
 def test_a_try_without_an_answer_writes_nothing_when_it_goes_on_later(
@@ -87,16 +86,16 @@ def test_a_try_without_an_answer_writes_nothing_when_it_goes_on_later(
         return create(client, name)
 
     monkeypatch.setattr(Client, "create", create_late)
-    monkeypatch.setattr(hdfs_client, "AT_START_S", 0.2)
-    objects.replace(path, b"old", "4", patience_s=2)
+    monkeypatch.setattr(on_hdfs, "AT_START_S", 0.2)
+    files.replace(path.within(2), b"old", "4")
     assert not first
-    objects.replace(path, b"new", "5")
+    files.replace(path, b"new", "5")
     late.set()
     for thread in threading.enumerate():
         if thread.name == "hdfs":
             thread.join(60)
     assert [name.rpartition("/")[2] for name in hdfs.files(f"/{path.key}")] == [f"{6:020d}"]
-    assert objects.read(path) == (b"new", "6")
+    assert files.tagged(path) == (b"new", "6")
 
 
 def test_a_name_service_is_asked_at_its_next_name_node(
@@ -116,22 +115,22 @@ def test_a_name_service_is_asked_at_its_next_name_node(
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     client_of.cache_clear()
     path = StorePath.of(f"hdfs://cluster/{folder.key}/x", StoreSettings())
-    objects.write_new(path, b"1")
-    assert objects.read(folder / "x") == objects.read(path) == (b"1", "")
+    files.write_new(path, b"1")
+    assert files.tagged(folder / "x") == files.tagged(path) == (b"1", "")
 
 
 def test_a_file_that_is_being_written_is_waited_for(hdfs: HdfsServer, folder: StorePath) -> None:
-    place = Hdfs(str(folder))
+    source = files.listing(folder)
     with hdfs.client.create(f"/{folder.key}/x") as file:
         file.write(b"ab")
-        assert list(place.look("")) == []
+        assert list(source.look("")) == []
         file.hsync()
-        assert list(place.look("")) == ["x"]
+        assert list(source.look("")) == ["x"]
         told = rf"^{folder}/x — {MUST} a file that is still being written\. Write it under a name that begins"
         with pytest.raises(SetupError, match=told):
-            HdfsFile(f"{folder}/x", patience_s=1)
+            HdfsFile((folder / "x").within(1))
         with ThreadPoolExecutor() as threads:
-            read = threads.submit(lambda: place.open("x").content.read())  # type: ignore[union-attr]
+            read = threads.submit(lambda: files.open_in(folder, "x").read())
             file.write(b"cd")
             file.close()
             assert read.result(60) == b"abcd"
@@ -143,7 +142,7 @@ def test_a_folder_of_many_files_is_listed_piece_by_piece(
     names = [f"{day}/{hour}" for day in range(3) for hour in range(4)]
     for name in names:
         hdfs.put(f"/{folder.key}/{name}", b"1")
-    monkeypatch.setattr(hdfs_client, "PAGE", 4)
+    monkeypatch.setattr(on_hdfs, "PAGE", 4)
     asked_for: list[str] = []
     list_status = Client.list_status
 
@@ -155,24 +154,24 @@ def test_a_folder_of_many_files_is_listed_piece_by_piece(
             yield one
 
     monkeypatch.setattr(Client, "list_status", lost_once)
-    assert sorted(Hdfs(str(folder)).look("")) == names
+    assert sorted(files.listing(folder).look("")) == names
     assert asked_for == [f"/{folder.key}"] * 2
 
 
 def test_a_server_that_is_killed_is_asked_again_until_it_is_back(hdfs: HdfsServer, folder: StorePath) -> None:
     large = bytes(range(256)) * 40_000
-    objects.write(folder / "large", large)
-    file = HdfsFile(str(folder / "large"))
+    files.write(folder / "large", large)
+    file = HdfsFile(folder / "large")
     assert file.read(10) == large[:10]
     hdfs.kill()
     with ThreadPoolExecutor() as threads:
-        written = threads.submit(objects.write_new, folder / "new", b"1")
+        written = threads.submit(files.write_new, folder / "new", b"1")
         read = threads.submit(file.readall)
         hdfs.start()
         assert (written.result(60), read.result(60)) == ("", large[10:])
-    assert objects.read(folder / "new") == (b"1", "")
+    assert files.tagged(folder / "new") == (b"1", "")
     assert [name.rpartition("/")[2] for name in hdfs.files(f"/{folder.key}")] == ["large", "new"]
-    objects.write(folder / "large", large[:-1])
+    files.write(folder / "large", large[:-1])
     assert file.seek(0) == 0
     file._reader = None  # as if it had found nothing where the blocks were
     with pytest.raises(

@@ -15,10 +15,10 @@ from deltalake import write_deltalake
 from spark_pace.cli.status import status_command
 from spark_pace.core.columns import UTC_TIME
 from spark_pace.errors import SetupError, StateError
-from spark_pace.io.files import objects
-from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files import files, object_store
+from spark_pace.io.files.addresses import StorePath
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.spark.checkpoint import file_access, lease
+from spark_pace.spark.checkpoint import lease
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.claims import claim, mend_notes
@@ -102,11 +102,11 @@ def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
     with checkpoint_lock(Checkpoint(remote)) as held:
         assert held is not None
         unheard = {**held.content, "renewed": held.content["renewed"] + 1}
-        objects.replace(path, lease._bytes(unheard), held.tag)
+        files.replace(path, lease._bytes(unheard), held.tag)
         held.renew()
         held.renew()
         held.require_not_lost()
-        objects.replace(path, lease._bytes({**unheard, "owner": "another"}), held.tag)
+        files.replace(path, lease._bytes({**unheard, "owner": "another"}), held.tag)
         held.renew()
         with pytest.raises(SetupError, match="must be held by this job as long as it runs"):
             held.require_not_lost()
@@ -116,7 +116,7 @@ def test_the_lease_of_processes_that_have_ended_is_taken_at_once(remote: StorePa
     path = Checkpoint(remote).lock_file
     assert isinstance(path, StorePath)
     gone = {**lease._content(), "processes": {"1": "never started then", "99999999": "3"}}
-    objects.write_first(path, lease._bytes(gone))
+    files.replace(path, lease._bytes(gone), None)
     began = time.monotonic()
     with checkpoint_lock(Checkpoint(remote)):
         assert time.monotonic() - began < lease.LEASE_S / 2
@@ -131,16 +131,16 @@ def note_of(*entries: int) -> bytes:
 def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(remote: StorePath) -> None:
     checkpoint = Checkpoint(remote)
     own = note_of(3)
-    file_access.write(checkpoint.offsets_of(3), own)
+    files.write(checkpoint.offsets_of(3), own)
     claim(checkpoint, 3, lambda batch_id: own)
     claim(checkpoint, 3, lambda batch_id: own)
     with pytest.raises(SetupError, match="must be run by one job; got batch 3 with another input by another"):
         claim(checkpoint, 3, lambda batch_id: b"other")
     for changed in (b"other", note_of(4), note_of(3, 4)):
-        file_access.write(checkpoint.offsets_of(3), changed)
+        files.write(checkpoint.offsets_of(3), changed)
         if changed != note_of(3, 4):
             mend_notes(checkpoint)
-            assert file_access.read(checkpoint.offsets_of(3)) == own
+            assert files.read(checkpoint.offsets_of(3)) == own
     with pytest.raises(StateError, match="claims/3 — must be the note that Spark had of this batch"):
         mend_notes(checkpoint)
 
@@ -153,16 +153,16 @@ def test_a_batch_is_claimed_once_and_spark_s_note_is_mended(remote: StorePath) -
 def test_a_claim_that_is_damaged_is_told_and_spark_s_note_stays(remote: StorePath, damaged: bytes) -> None:
     checkpoint = Checkpoint(remote)
     for batch_id, note in ((2, note_of(5, 1)), (3, note_of(8, 2))):
-        file_access.write(checkpoint.offsets_of(batch_id), note)
+        files.write(checkpoint.offsets_of(batch_id), note)
         claim(checkpoint, batch_id, lambda batch_id, note=note: note)  # type: ignore[misc]
-    write_begin(checkpoint, 4, Begin({}, 0, offsets=file_access.digest(note_of(8, 2))))
-    file_access.write(checkpoint.claim_of(3), damaged)
+    write_begin(checkpoint, 4, Begin({}, 0, offsets=files.digest(note_of(8, 2))))
+    files.write(checkpoint.claim_of(3), damaged)
     told = "claims/3 — must be the note that Spark had of this batch; got another content. Restore"
     with pytest.raises(StateError, match=told):
         mend_notes(checkpoint)
-    assert file_access.read(checkpoint.offsets_of(3)) == note_of(8, 2)
+    assert files.read(checkpoint.offsets_of(3)) == note_of(8, 2)
     if damaged != note_of(9, 2):  # without what the batch has written too
-        file_access.remove(checkpoint.sequence(4))
+        files.remove(checkpoint.sequence(4))
         with pytest.raises(StateError, match=told):
             mend_notes(checkpoint)
 
@@ -174,14 +174,14 @@ def test_a_note_that_a_batch_is_done_is_written_anew_where_the_next_one_has_begu
     checkpoint = Checkpoint(remote)
     for batch_id in range(4):
         note = note_of(batch_id)
-        file_access.write(checkpoint.offsets_of(batch_id), note)
+        files.write(checkpoint.offsets_of(batch_id), note)
         if batch_id < claimed:
             claim(checkpoint, batch_id, lambda batch_id, note=note: note)  # type: ignore[misc]
         if batch_id not in (refused, 3):
-            file_access.write(checkpoint.commit_of(batch_id), COMMIT)
+            files.write(checkpoint.commit_of(batch_id), COMMIT)
     mend_notes(checkpoint)
-    assert sorted(file_access.names(checkpoint.commits)) == ["0", "1", "2"]
-    assert file_access.read(checkpoint.commit_of(refused)) == COMMIT
+    assert sorted(files.names(checkpoint.commits)) == ["0", "1", "2"]
+    assert files.read(checkpoint.commit_of(refused)) == COMMIT
     assert (checkpoint.last_begun(), checkpoint.last_done()) == (3, 2)
 
 
@@ -190,12 +190,12 @@ def test_files_of_hdfs_that_were_never_finished_are_removed_by_the_next_owner(
     hdfs: HdfsServer, on_hdfs: StorePath
 ) -> None:
     path = on_hdfs / "sequence" / "1.json"
-    file_access.write(path, b"1")
+    files.write(path, b"1")
     folder = f"/{path.parent.key}"
     left = [f".2.json.{'0' * 32}", ".3.01234567-89ab-cdef-0123-456789abcdef.tmp", ".hidden"]
     for name in left:
         hdfs.put(f"{folder}/{name}", b"a part")
-    assert file_access.names(path.parent) == ["1.json"]
+    assert files.names(path.parent) == ["1.json"]
     with checkpoint_lock(Checkpoint(on_hdfs)):
         assert hdfs.files(folder) == [f"{folder}/.hidden", f"{folder}/1.json"]
     with checkpoint_lock(Checkpoint(on_hdfs)):
@@ -215,5 +215,5 @@ def test_a_store_that_is_not_there_is_told_in_one_line(in_a_store: StorePath) ->
 def test_the_objects_of_a_checkpoint_are_those_that_it_names(in_a_store: StorePath) -> None:
     with checkpoint_lock(Checkpoint(in_a_store)):
         pass
-    bucket = objects._bucket(in_a_store)
+    bucket = object_store._bucket(in_a_store)
     assert [found["path"] for page in obstore.list(bucket) for found in page] == ["jobs/of may/ck/.lock"]

@@ -15,9 +15,9 @@ import pytest
 
 from spark_pace.errors import EventError, SetupError, UnfitError
 from spark_pace.io.event_files import read_source_file
-from spark_pace.io.files import store as in_store
-from spark_pace.io.files.store import Store, StoreFile
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files import files, object_store
+from spark_pace.io.files.addresses import StorePath, StoreSettings
+from spark_pace.io.files.object_store import StoreFile
 from spark_pace.job_file import read_job
 from tests.spark.jobs import make_job, random_events
 from tests.support.both_places import FOLDER, Both, Pair, in_form
@@ -29,14 +29,15 @@ def test_both_list_the_same_names_and_read_the_same_bytes(pair: Pair) -> None:
     for name in ("b", "a", ".hidden", "_temporary/x", "sub/c", "sub/.d", "ü 20%25", "_SUCCESS"):
         pair.put(name, name.encode())
     for place in pickle.loads(pickle.dumps(pair.places())):
-        assert sorted(place.look("")) == ["a", "b", "sub/c", "ü 20%25"]
-        assert [place.size(name) for name in ("a", "ü 20%25", "gone")] == [1, 8, 0]
-        file = place.open("sub/c")
+        source = files.listing(place)
+        assert sorted(source.look("")) == ["a", "b", "sub/c", "ü 20%25"]
+        assert [source.size(name) for name in ("a", "ü 20%25", "gone")] == [1, 8, 0]
+        file = files.open_in(place, "sub/c")
         with pa.input_stream(file.content) as stream:
             assert (file.size, stream.read()) == (5, b"sub/c")
         assert file.changed_ns > 10**18
         with pytest.raises(FileNotFoundError, match="No such"):
-            place.open("gone")
+            files.open_in(place, "gone")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -80,35 +81,42 @@ def test_a_file_is_one_request_and_of_a_large_one_columns_are_read_where_they_li
     assert both.asked(lambda: read("small")) == [f"GET {FOLDER}/small"]
     # its end, and "t" and "x" of each of four groups of rows
     assert both.asked(lambda: read("large")) == [f"GET {FOLDER}/large"] * 6
-    assert both.asked(lambda: store.open("large").content.read()) == [f"GET {FOLDER}/large"]  # type: ignore[union-attr]
+    assert both.asked(lambda: files.open_in(store, "large").read()) == [f"GET {FOLDER}/large"]
 
 
 def test_a_look_at_many_objects_begins_behind_the_greatest_name(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_store, "FEW_OBJECTS", 2)
+    monkeypatch.setattr(files, "FEW_OBJECTS", 2)
     for name in ("a", "c", "e"):
         both.put(name, b"x")
-    store = Store(both.address, both.settings)
+    store = files.listing(StorePath.of(both.address, both.settings))
     assert sorted(store.look("")) == ["a", "c", "e"]
     for name in ("d", "f"):
         both.put(name, b"x")
     (request,) = both.asked(lambda: [*store.look("e")])
     assert f"start-after={FOLDER}/e" in request.replace("+", " ")
     assert list(store.look("e")) == ["f"]
-    monkeypatch.setattr(in_store, "LOOKED_AT_ALL_S", 0)
+    monkeypatch.setattr(files, "LOOKED_AT_ALL_S", 0)
     assert sorted(store.look("f")) == ["a", "c", "d", "e", "f"]
+
+
+def test_a_prefix_is_taken_as_it_is_written(both: Both) -> None:
+    both.put_at("a#b?c%20d/x", b"1")
+    place = StorePath.of(f"{both.base}/a#b?c%20d", both.settings)
+    assert list(files.listing(place).look("")) == ["x"]
+    assert files.open_in(place, "x").readall() == b"1"
 
 
 def test_an_object_of_no_bytes_is_no_file(both: Both) -> None:
     both.put("folder", b"")
     both.put("x", b"x")
-    assert list(both.places()[1].look("")) == ["x"]
+    assert list(files.listing(both.places()[1]).look("")) == ["x"]
 
 
 def test_what_is_read_is_of_one_object(both: Both) -> None:
     both.put("x", bytes(5_000_000))
-    file = both.places()[1].open("x").content
+    file = files.open_in(both.places()[1], "x")
     assert isinstance(file, StoreFile) and file.read(10) == bytes(10)
     both.put("x", b"y" * 5_000_000)
     file.seek(4_900_000)
@@ -136,14 +144,14 @@ def test_a_store_that_cannot_be_read_is_told_in_one_line(
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
-    monkeypatch.setattr(in_store, "AT_START_S", 1)
+    monkeypatch.setattr(object_store, "AT_START_S", 1)
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")
     address = f"s3a://{bucket}/events" if bucket else both.address
     given = {**dict(both.settings.given), **changed}
     settings = StoreSettings(tuple((key, value) for key, value in given.items() if value is not None))
     must = "must be a place in a store that answers and that this job may read"
     with pytest.raises(kind, match=rf"^{address} — {must}; {message}") as caught:
-        Store(address, settings).require()
+        files.require_source(StorePath.of(address, settings))
     assert type(caught.value) is kind and "\n" not in str(caught.value)
 
 
@@ -170,17 +178,17 @@ class Failing(BaseHTTPRequestHandler):
 
 
 def test_a_store_that_fails_may_answer_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_store, "AT_START_S", 1)
+    monkeypatch.setattr(object_store, "AT_START_S", 1)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Failing)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     endpoint = f"http://127.0.0.1:{server.server_port}"
     given = {"endpoint": endpoint, "access_key_id": "a", "secret_access_key": "b"}
-    store = Store("s3://bucket", StoreSettings(tuple(given.items())))
-    file = store.open("x").content
+    store = StorePath.of("s3://bucket", StoreSettings(tuple(given.items())))
+    file = files.open_in(store, "x")
     for failing, got in (
-        (store.require, "503 Service Unavailable"),
-        (lambda: file.read(9_000_000), "an answer that breaks off"),  # type: ignore[union-attr]
+        (lambda: files.require_source(store), "503 Service Unavailable"),
+        (lambda: file.read(9_000_000), "an answer that breaks off"),
     ):
         with pytest.raises(SetupError, match=rf"got: {got}\. Start the store, or correct") as caught:
             failing()

@@ -13,8 +13,7 @@ from examples.cluster.store_server import StoreServer
 from spark_pace.errors import StateError
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.delta_tables import DeltaTables
-from spark_pace.io.files.store_settings import StoreSettings
-from spark_pace.io.files.table_place import TablePlace
+from spark_pace.io.files.addresses import AnyPath, StorePath, StoreSettings
 from spark_pace.io.query import read_table
 from spark_pace.io.table_files import stored_count, stored_rows
 from tests.support.faulty_store import FAULTS, LOSES_ANSWER, FaultyStore
@@ -25,15 +24,15 @@ BATCHES = 15
 
 
 @pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> TablePlace:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
     if request.param == "folder":
-        return TablePlace.of(tmp_path / "out of it")
+        return tmp_path / "out of it"
     server: StoreServer = request.getfixturevalue("server")
     return in_store(server, f"s3a://{request.getfixturevalue('bucket')}/out of it", server.endpoint)
 
 
-def in_store(server: StoreServer, address: str, endpoint: str) -> TablePlace:
-    return TablePlace(
+def in_store(server: StoreServer, address: str, endpoint: str) -> StorePath:
+    return StorePath.of(
         address, StoreSettings.of(address, {}, server.environment | {"AWS_ENDPOINT_URL": endpoint})
     )
 
@@ -43,18 +42,18 @@ def rows(first: int, count: int = 1) -> pa.Table:
     return pa.table({"rule": ["a"] * count, "out_seq": numbers, "at": numbers}, SCHEMA)
 
 
-def numbers(place: TablePlace) -> list[int]:
+def numbers(place: AnyPath) -> list[int]:
     return sorted(read_table(place, "matches", ["out_seq"])["out_seq"].to_pylist())
 
 
-def made(place: TablePlace) -> DeltaTables:
+def made(place: AnyPath) -> DeltaTables:
     tables = DeltaTables(place, "app")
     tables.prepare({"matches": SCHEMA})
     tables.claim()
     return tables
 
 
-def test_an_append_is_done_once(place: TablePlace) -> None:
+def test_an_append_is_done_once(place: AnyPath) -> None:
     tables = made(place)
     tables.append("matches", rows(0, 2), 0)
     for again in (tables, made(place)):
@@ -66,11 +65,11 @@ def test_an_append_is_done_once(place: TablePlace) -> None:
     assert again.last_batch("late") == -1 and again.has_batch("matches", 1)
 
 
-def test_a_log_is_read_commit_by_commit_and_from_its_checkpoints(place: TablePlace) -> None:
+def test_a_log_is_read_commit_by_commit_and_from_its_checkpoints(place: AnyPath) -> None:
     tables = made(place)
     for batch in range(25):
         tables.append("matches", rows(batch), batch)
-    log = DeltaLog((place / "matches").files())
+    log = DeltaLog(place / "matches")
     assert log.versions()[-1] == 25 and log.has(25) and not log.has(26)
     assert [stored_count(log.folder, file) for file in log.commit(3).added] == [1]
     found = [stored_rows(log.folder, file)["out_seq"].to_pylist() for file in log.files(25)]
@@ -98,10 +97,10 @@ def test_an_append_to_a_table_of_a_store_reads_no_commit_again_until_another_wri
     # is found: the two newest at least, mostly all, of which one may come when the next append has begun
     assert asked[8] >= 9 + 2 + 2
     assert asked[8] + asked[9] <= 9 + 2 + 10 + 9
-    assert numbers(in_store(server, place.address, server.endpoint)) == [*range(12), 100]
+    assert numbers(in_store(server, str(place), server.endpoint)) == [*range(12), 100]
 
 
-def test_columns_are_added_and_others_refused(place: TablePlace) -> None:
+def test_columns_are_added_and_others_refused(place: AnyPath) -> None:
     tables = made(place)
     tables.append("matches", rows(0), 0)
     tables.prepare({"matches": pa.schema([*SCHEMA, ("total", pa.float64())])})
@@ -112,7 +111,7 @@ def test_columns_are_added_and_others_refused(place: TablePlace) -> None:
 
 
 def test_a_sink_has_one_owner_as_long_as_its_tables_are_there(
-    request: pytest.FixtureRequest, place: TablePlace
+    request: pytest.FixtureRequest, place: AnyPath
 ) -> None:
     tables = made(place)
     tables.append("matches", rows(0), 0)
@@ -126,18 +125,18 @@ def test_a_sink_has_one_owner_as_long_as_its_tables_are_there(
         tables.claim()
 
 
-def remove(request: pytest.FixtureRequest, place: TablePlace, ending: str = "") -> None:
+def remove(request: pytest.FixtureRequest, place: AnyPath, ending: str = "") -> None:
     """Remove files of a table by their ending."""
-    folder = Path(place.address)
-    if not place.is_here:
+    folder = Path(str(place))
+    if isinstance(place, StorePath):
         server: StoreServer = request.getfixturevalue("server")
-        folder = server.data / place.address.removeprefix("s3a://")
+        folder = server.data / str(place).removeprefix("s3a://")
     for path in folder.rglob(f"*{ending}"):
         if path.is_file():
             path.unlink()
 
 
-def test_a_table_that_has_lost_a_file_is_refused(request: pytest.FixtureRequest, place: TablePlace) -> None:
+def test_a_table_that_has_lost_a_file_is_refused(request: pytest.FixtureRequest, place: AnyPath) -> None:
     tables = made(place)
     tables.append("matches", rows(0), 0)
     remove(request, place / "matches", ".parquet")
@@ -185,6 +184,6 @@ def write_while_it_fails(server: StoreServer, bucket: str, fault: str, share: fl
     proxy.close()
     assert proxy.happened[fault] > 5
     assert numbers(sound) == [*range(BATCHES)]
-    log = DeltaLog((sound / "matches").files())
+    log = DeltaLog(sound / "matches")
     assert log.versions() == [*range(BATCHES + 1)]
     assert made(sound).written(["matches"]) == {"matches": BATCHES - 1}

@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from examples.kafka.broker import Broker
 from spark_pace.errors import SetupError, SparkPaceError, StateError
+from spark_pace.io.files.files import read_json, write_json
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.sources import kafka_check, kafka_client
 from spark_pace.spark.stages.operators import BatchRows
 from tests.long.chaos.topic import kill_for

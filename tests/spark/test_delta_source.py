@@ -18,12 +18,11 @@ from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.io.files.tree import FolderTree
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.table_files import read_table_file
 from spark_pace.job import run_job
 from spark_pace.job_file import DeltaSource, JobSpec, read_job
-from spark_pace.spark.checkpoint import file_access
 from tests.spark.jobs import Event, make_job, matches, random_events, stop_at, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -58,7 +57,7 @@ def by_core(spec: JobSpec, folder: Path) -> local_run.LocalResult:
     plan = build_plan(spec.rules, order=spec.events.order)
     log = DeltaLog(folder / "in")
     added = [file for version in log.versions() for file in log.commit(version).added]
-    reads = [read_table_file(FolderTree(str(folder / "in")), file, spec.events.schema) for file in added]
+    reads = [read_table_file(folder / "in", file, spec.events.schema) for file in added]
     return local_run.run(plan, [read.events for read in reads])
 
 
@@ -98,13 +97,13 @@ def test_what_late_events_cost_does_not_grow_with_the_files_that_were_read(
     for number in range(20, 120, 20):
         events[number] = {**events[number], "t": "2024-01-01T00:00:00"}
     append_all(tmp_path, events, 6, partition_by=["k"])
-    read, wrapped = [], file_access.read_appended
+    read, wrapped = [], files.read_appended
 
     def counted(path: AnyPath) -> bytes | None:
         read.append(wrapped(path) or b"")
         return read[-1]
 
-    monkeypatch.setattr(file_access, "read_appended", counted)
+    monkeypatch.setattr(files, "read_appended", counted)
     spec = job(tmp_path, finish=True, max_files_per_trigger=3)
     run_job(spec)
     by_place = [("source", "ascending"), ("offset", "ascending")]

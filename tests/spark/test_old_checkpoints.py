@@ -12,10 +12,10 @@ import pytest
 from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.event_files import read_events
+from spark_pace.io.files.files import read_json, write_json
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.checkpoint.layout import FORMAT_VERSION
 from tests.spark.jobs import Event, matches, table
 from tests.support.checkpoints import (

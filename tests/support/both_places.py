@@ -19,10 +19,7 @@ from obstore.store import S3Store
 from pyspark.sql import SparkSession
 
 from examples.cluster.store_server import StoreServer
-from spark_pace.io.files.place import Place
-from spark_pace.io.files.places import place_of
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.addresses import AnyPath, StorePath, StoreSettings
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.java.store_settings import store_settings
 from tests.spark.jobs import Event
@@ -63,9 +60,8 @@ class Pair(ABC):
         (self.folder / name).unlink()
         self.remove_at(f"{FOLDER}/{name}")
 
-    def places(self) -> tuple[Place, Place]:
-        none = StoreSettings()
-        return place_of(str(self.folder), none), place_of(self.address, self.settings)
+    def places(self) -> tuple[AnyPath, AnyPath]:
+        return self.folder, StorePath.of(self.address, self.settings)
 
 
 @dataclass

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from spark_pace.spark.checkpoint.file_access import read_json, write_json
+from spark_pace.io.files.files import read_json, write_json
 from spark_pace.spark.sources.manifest import Manifest
 
 

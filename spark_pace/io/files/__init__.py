@@ -1,1 +1,1 @@
-"""Files of a source, wherever they lie: a folder of this machine, or a prefix in an object store."""
+"""Files wherever they lie: on this machine, in an object store or on HDFS. `files` is their one face."""

@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.bad_records import Lines
-from spark_pace.io.files.place import Place
-from spark_pace.io.files.regular_file import Objection
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.local import Objection
 from spark_pace.io.text.lines import TooLong, chunks
 from spark_pace.io.text.name_endings import CODECS, first_line
 from spark_pace.io.text.regex_lines import text_parser
 
 
-def told_of_line(place: Place, name: str, offset: int, schema: EventSchema | None) -> str | None:
+def told_of_line(place: AnyPath, name: str, offset: int, schema: EventSchema | None) -> str | None:
     """Why the line at an offset is no record; None if there is no such line, or it is a record.
 
     Args:
@@ -38,11 +39,11 @@ def told_of_line(place: Place, name: str, offset: int, schema: EventSchema | Non
     return f"it is an ignored line: {parser.objections([line]).reason}"
 
 
-def _line(place: Place, name: str, number: int) -> bytes | None:
+def _line(place: AnyPath, name: str, number: int) -> bytes | None:
     """The line of a number, from 0; None if there is none, or it is too long for a record."""
     codec = CODECS.get(Path(name).suffix)
     try:
-        file = place.open(name)
+        file = files.open_in(place, name)
     except Objection:
         return None
     with pa.input_stream(file.content, compression=codec) as stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_pace.io.files.store_settings import PLACES, objection
+from spark_pace.io.files.addresses import PLACES, objection
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Report, quote
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from spark_pace.io.files.regular_file import RegularFile
+from spark_pace.io.files.local import RegularFile
 from spark_pace.rules.document.report import Place, Report, quote
 
 MAX_BYTES = 1 << 20

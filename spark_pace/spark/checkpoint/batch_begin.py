@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, fields
 from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.sift import Past
 from spark_pace.errors import StateError
+from spark_pace.io.files.files import RESTORE, read_json, write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE, read_json, write_json
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_pace.errors import StateError
-from spark_pace.io.files.store_path import AnyPath, StorePath
-from spark_pace.spark.checkpoint import file_access
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath, StorePath
+from spark_pace.io.files.files import RESTORE, digest
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.file_access import RESTORE, digest
 from spark_pace.spark.checkpoint.spark_notes import first_offset_in, offsets_in
 
 
@@ -165,11 +165,11 @@ class Checkpoint:
         """Remove the files with what a batch began with. It is called long after the batch is done."""
         if batch_id >= 0:
             paths = [self.sequence(batch_id), self.level_state(batch_id), self.claim_of(batch_id)]
-            file_access.remove_all(self.path, paths)
+            files.remove(*paths)
 
     def kept_sequences(self) -> Iterator[int]:
         """The batches that have a file in `sequences`."""
-        stems = (name.removesuffix(".json") for name in file_access.names(self.sequences))
+        stems = (name.removesuffix(".json") for name in files.names(self.sequences))
         return (int(stem) for stem in stems if stem.isdigit())
 
     def offsets_of(self, batch_id: int) -> AnyPath:
@@ -182,7 +182,7 @@ class Checkpoint:
 
     def has_batches(self) -> bool:
         """True if any batch has begun."""
-        return any(name.isdigit() for name in file_access.names(self.offsets))
+        return any(name.isdigit() for name in files.names(self.offsets))
 
     def last_begun(self) -> int:
         """The last batch that has begun; -1 before the first.
@@ -210,7 +210,7 @@ class Checkpoint:
 
     def has_begun(self, batch_id: int) -> bool:
         """True if the batch has begun, so that its input is fixed."""
-        return str(batch_id) in file_access.names(self.offsets)
+        return str(batch_id) in files.names(self.offsets)
 
     def claim_of(self, batch_id: int) -> AnyPath:
         """What a batch reads, as the first job that ran it has noted."""
@@ -218,7 +218,7 @@ class Checkpoint:
 
     def claimed(self) -> list[int]:
         """The batches that are claimed, without those that are long done; in any order."""
-        return [int(name) for name in file_access.names(self.claim_of(0).parent) if name.isdigit()]
+        return [int(name) for name in files.names(self.claim_of(0).parent) if name.isdigit()]
 
     def offsets_digest(self, batch_id: int, note: bytes | None = None) -> str:
         """A checksum of Spark's note of what a batch reads, and of where the first batch began with Kafka.
@@ -228,8 +228,8 @@ class Checkpoint:
             note: the note; None: as it lies here, in a store as it was claimed.
         """
         if note is None and isinstance(self.path, StorePath):
-            note = file_access.read(self.claim_of(batch_id))
-        began = None if batch_id else file_access.read(self._first_offset())
+            note = files.read(self.claim_of(batch_id))
+        began = None if batch_id else files.read(self._first_offset())
         return digest(self.note_of(batch_id) if note is None else note, digest(began or b""))
 
     def last_offsets(self) -> list[Any]:
@@ -243,11 +243,12 @@ class Checkpoint:
 
     def begun(self) -> list[int]:
         """The batches that have begun, without those whose notes Spark has removed; in any order."""
-        return [int(name) for name in file_access.names(self.offsets) if name.isdigit()]
+        return [int(name) for name in files.names(self.offsets) if name.isdigit()]
 
     def begun_at(self, batch_id: int) -> float | None:
         """When a batch began, in seconds since 1970; None if it has not, or Spark has removed its note."""
-        return file_access.written_at(self.offsets_of(batch_id))
+        found = files.stat(self.offsets_of(batch_id))
+        return None if found is None else found.changed_ns / 1e9
 
     def offsets_after(self, batch_id: int, note: bytes | None = None) -> list[Any]:
         """The offset of each source after a batch that has begun.
@@ -273,13 +274,20 @@ class Checkpoint:
         if batch_id:
             return self.offsets_after(batch_id - 1)
         try:
-            return [first_offset_in((file_access.read(self._first_offset()) or b"").decode("utf-8"))]
+            return [first_offset_in((files.read(self._first_offset()) or b"").decode("utf-8"))]
         except ValueError as error:
             raise _damaged(self._first_offset(), error) from error
 
     def note_of(self, batch_id: int) -> bytes:
-        """The content of Spark's note of what a batch reads."""
-        return b"".join(file_access.pieces(self.offsets_of(batch_id)))
+        """The content of Spark's note of what a batch reads.
+
+        Raises:
+            FileNotFoundError: it is not there.
+        """
+        path = self.offsets_of(batch_id)
+        if (note := files.read(path)) is None:
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return note
 
 
 def _damaged(path: AnyPath, error: ValueError) -> StateError:
@@ -292,7 +300,7 @@ def _last(log: AnyPath) -> int:
 
     The file before it must be there too: Spark needs it. Spark removes older ones in any order.
     """
-    numbers = sorted(int(name) for name in file_access.names(log) if name.isdigit())
+    numbers = sorted(int(name) for name in files.names(log) if name.isdigit())
     if numbers and numbers[-1] > 0 and numbers[-1] - 1 not in numbers[-2:]:
         got = f"none for batch {numbers[-1] - 1}"
         raise StateError(f"{log} — must have a file for each batch; got {got}. {RESTORE}")

@@ -15,9 +15,9 @@ from typing import IO, Any
 
 from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.spark.checkpoint import file_access
-from spark_pace.spark.checkpoint.file_access import RESTORE, damaged
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.files import RESTORE, damaged
 
 _DIGEST_BYTES = 16
 
@@ -58,7 +58,7 @@ class ChunkFiles:
             write(sink)
             return sink.checksum.hexdigest()
 
-        return file_access.write_named(self.folder, fill)
+        return files.write_named(self.folder, fill)
 
     def get(self, name: str) -> memoryview:
         """The content of a chunk, mapped into memory.
@@ -67,7 +67,7 @@ class ChunkFiles:
             StateError: there is no such chunk.
         """
         try:
-            return file_access.mapped(self.folder / name)
+            return files.mapped(self.folder / name)
         except FileNotFoundError as error:
             raise self._missing(name) from error
 
@@ -78,25 +78,22 @@ class ChunkFiles:
             StateError: a chunk is missing, or has another content.
         """
         for name in names:
-            path = self.folder / name
-            checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
             try:
-                for piece in file_access.pieces(path):
-                    checksum.update(piece)
-            except FileNotFoundError as error:
-                raise self._missing(name) from error
+                checksum = hashlib.blake2b(self.get(name), digest_size=_DIGEST_BYTES)
+            except ValueError:  # it is empty
+                checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
             if checksum.hexdigest() != name:
-                raise damaged(path, "another content than its checksum is of")
+                raise damaged(self.folder / name, "another content than its checksum is of")
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove these chunks, if they still exist; what cannot be removed is left to the next start."""
         for name in names:
             with suppress(OSError):
-                file_access.remove(self.folder / name)
+                files.remove(self.folder / name)
 
     def remove_all_but(self, needed: Collection[str]) -> None:
         """Remove all other files of the folder, such as those of a batch that was never finished."""
-        self.remove(set(file_access.names(self.folder)) - set(needed))
+        self.remove(set(files.names(self.folder)) - set(needed))
 
     def _missing(self, name: str) -> StateError:
         must = "must be there, because the state names it"

@@ -5,18 +5,24 @@ there, and then writes it. A job that was paused between the two, and has lost i
 over the note of the job that went on. But the store lets nobody write over a claim: whoever finds another
 content there has lost the checkpoint, and ends before its tasks begin. At a start there, Spark's notes are
 mended by the claims.
+
+The class of Spark that writes its files to S3 (`AbortableStreamBasedCheckpointFileManager`) only logs that a
+file was refused, and goes on as if it were there. Notes are written again (`mend_notes`); a state cannot be,
+so its batch must not be done without it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from spark_pace.errors import SetupError, StateError
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.spark.checkpoint import file_access
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import StorePath
+from spark_pace.io.files.contract import OtherFileError
+from spark_pace.io.files.files import RESTORE
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.spark_notes import COMMIT, began_at, offsets_in
 
 
@@ -38,18 +44,16 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
     path = checkpoint.claim_of(batch_id)
     if not isinstance(path, StorePath):  # on a disk nobody else can have it, and a start has compared them
         noted = checkpoint.note_of(batch_id)
-        if file_access.read(path) != noted:  # a machine that stops may lose a note and keep its claim
-            file_access.write(path, noted)
+        if files.read(path) != noted:  # a machine that stops may lose a note and keep its claim
+            files.write(path, noted)
         return noted
-    from spark_pace.io.files.objects import OtherObjectError, write_new
-
     note = planned(batch_id)
     if note is None:
         must, do = "must be planned by the query that runs it", "Start the job again."
         raise StateError(f"{checkpoint.offsets_of(batch_id)} — {must}; got no such note. {do}")
     try:
-        write_new(path, note)
-    except OtherObjectError:
+        files.write_new(path, note)
+    except OtherFileError:
         must, got = "must be run by one job", f"batch {batch_id} with another input by another job"
         do = "Let that job run; start this one again if it has ended."
         raise SetupError(f"{checkpoint} — {must}; got {got}. {do}") from None
@@ -59,7 +63,7 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
 def mend_notes(checkpoint: Checkpoint) -> None:
     """Write Spark's notes of the last batches anew, where another job has changed them or they are missing.
 
-    Where a store refuses one, Spark goes on as if it were there (`spark_states`). A batch only begins once
+    A batch only begins once
     the batch before it is done. The notes of the last two that are done are needed; a third may be under way.
 
     Raises:
@@ -70,10 +74,10 @@ def mend_notes(checkpoint: Checkpoint) -> None:
     last = sorted({*checkpoint.begun(), *checkpoint.claimed()})[-3:]
     for batch_id in last[-2:]:
         _mend_offsets(checkpoint, batch_id)
-    done = file_access.names(checkpoint.commits)
+    done = files.names(checkpoint.commits)
     for batch_id in last[:-1]:
         if str(batch_id) not in done:
-            file_access.write(checkpoint.commit_of(batch_id), COMMIT)
+            files.write(checkpoint.commit_of(batch_id), COMMIT)
 
 
 def _mend_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
@@ -81,11 +85,11 @@ def _mend_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
 
     All notes of a query are of as many sources, and what a batch has written says which note it was of.
     """
-    claimed = file_access.read(checkpoint.claim_of(batch_id))
-    noted = file_access.read(checkpoint.offsets_of(batch_id))
+    claimed = files.read(checkpoint.claim_of(batch_id))
+    noted = files.read(checkpoint.offsets_of(batch_id))
     if claimed is None or claimed == noted:
         return
-    before = file_access.read(checkpoint.offsets_of(batch_id - 1)) if batch_id else None
+    before = files.read(checkpoint.offsets_of(batch_id - 1)) if batch_id else None
     following = read_begin(checkpoint, batch_id + 1)
     known = None if following is None else following.offsets
     if known not in (None, checkpoint.offsets_digest(batch_id, claimed)) or not _may_replace(
@@ -93,7 +97,7 @@ def _mend_offsets(checkpoint: Checkpoint, batch_id: int) -> None:
     ):
         must, got = "must be the note that Spark had of this batch", "another content"
         raise StateError(f"{checkpoint.claim_of(batch_id)} — {must}; got {got}. {RESTORE}")
-    file_access.write(checkpoint.offsets_of(batch_id), claimed)
+    files.write(checkpoint.offsets_of(batch_id), claimed)
 
 
 def _may_replace(claimed: bytes, other: bytes) -> bool:
@@ -108,3 +112,29 @@ def _sources(note: bytes) -> int:
         return len(offsets_in(note.decode()))
     except ValueError:
         return 0
+
+
+def require_states(checkpoint: Checkpoint, batch_id: int, slots: int) -> None:
+    """Refuse to go on behind a batch whose states have not reached S3; elsewhere Spark itself does.
+
+    S3 is asked for a list, by one request for each thousand files.
+
+    Args:
+        checkpoint: the checkpoint.
+        batch_id: the batch, whose tasks have ended.
+        slots: how many have a state.
+
+    Raises:
+        SetupError: one is not there.
+    """
+    path = checkpoint.path / "state" / "0"
+    if not isinstance(path, StorePath) or not path.is_in_s3:
+        return
+    of_batch = re.compile(rf"(\d+)/{batch_id + 1}(?:_[^/.]*)?\.\w+")
+    found = map(of_batch.fullmatch, files.listing(path).look(""))
+    there = len({file[1] for file in found if file})
+    if there < slots:
+        must = f"must have Spark's state of batch {batch_id} for each of {slots} slots"
+        got = f"it for {there}: the store has refused the others"
+        do = "Start the job again: it does the batch again."
+        raise SetupError(f"{checkpoint.path / 'state'} — {must}; got {got}. {do}")

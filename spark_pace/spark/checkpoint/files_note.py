@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from spark_pace.spark.checkpoint import file_access
+from spark_pace.io.files import files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
@@ -28,12 +28,12 @@ class FilesNote:
 
 def write_note(checkpoint: Checkpoint, note: FilesNote) -> None:
     """Keep what differs."""
-    file_access.write_json(checkpoint.files_note, asdict(note))
+    files.write_json(checkpoint.files_note, asdict(note))
 
 
 def remove_note(checkpoint: Checkpoint) -> None:
     """Say that nothing differs."""
-    file_access.remove(checkpoint.files_note)
+    files.remove(checkpoint.files_note)
 
 
 def read_note(checkpoint: Checkpoint) -> FilesNote | None:
@@ -42,7 +42,7 @@ def read_note(checkpoint: Checkpoint) -> FilesNote | None:
     Raises:
         StateError: the note is damaged.
     """
-    stored = file_access.read_json(checkpoint.files_note)
+    stored = files.read_json(checkpoint.files_note)
     if stored is None:
         return None
     return FilesNote(stored["rules"], tuple(stored["keys"]), stored["at"])

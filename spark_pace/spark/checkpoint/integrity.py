@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from spark_pace.errors import StateError
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.spark.checkpoint import file_access
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.files import RESTORE
 from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.level_states import read_state
 from spark_pace.spark.checkpoint.spark_notes import is_behind, is_commit, is_query
 
@@ -73,7 +73,7 @@ def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
 
 def _require_note(path: AnyPath, is_sound: Callable[[bytes], bool]) -> None:
     """Refuse a note of Spark's that is damaged. Of a missing note of the query's id Spark itself decides."""
-    content = file_access.read(path)
+    content = files.read(path)
     if content is not None and not is_sound(content):
         raise _another_content(path)
 
@@ -84,7 +84,7 @@ def _another_content(path: AnyPath) -> StateError:
 
 def _require_planned(checkpoint: Checkpoint, batch_id: int) -> None:
     """Refuse a batch that would read something else than it has begun with, or nothing new."""
-    claimed, is_new = file_access.read(checkpoint.claim_of(batch_id)), True
+    claimed, is_new = files.read(checkpoint.claim_of(batch_id)), True
     if batch_id:
         before, after = map(checkpoint.offsets_after, (batch_id - 1, batch_id))
         is_new = after != before and is_behind(after, before)
@@ -121,8 +121,8 @@ def _require_tables(
 def remove_leftovers(checkpoint: Checkpoint) -> None:
     """Remove what a killed job left: unused chunks, and temporary files that keep Spark from beginning."""
     if checkpoint.last_begun() < 0:
-        for name in file_access.names(checkpoint.offsets):
-            file_access.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
+        for name in files.names(checkpoint.offsets):
+            files.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
     batch = checkpoint.next_batch()
     # the next batch may have run before, and have written what the one after it begins with
     known = [read_begin(checkpoint, one) for one in (batch, batch + 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,10 @@ from spark_pace.core.plan.places import RulePlace
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint import file_access
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import path_at
+from spark_pace.io.files.files import damaged, read_json, write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import damaged, read_json, write_json
 from spark_pace.spark.checkpoint.slot_keys import slot_keys
 
 if TYPE_CHECKING:
@@ -166,10 +168,14 @@ def id_of(checkpoint: Checkpoint) -> str:
 
 def checkpoint_in(place: str | Path) -> Checkpoint | None:
     """The checkpoint that is a folder or lies right in it, as in a sink; None unless there is one."""
-    if "://" in str(place):
+    folder = path_at(place)
+    if not isinstance(folder, Path):
         return None
-    known = [Checkpoint(path) for path in (Path(place), *file_access.folders(Path(place)))]
-    found = [one for one in known if file_access.written_at(one.layout_file) is not None]
+    inside: list[str] = []
+    with suppress(OSError):
+        inside = files.entries(folder)
+    known = [Checkpoint(path) for path in (folder, *(folder / name for name in inside))]
+    found = [one for one in known if files.stat(one.layout_file) is not None]
     return found[0] if len(found) == 1 else None
 
 

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import FullStoreError, SetupError
-from spark_pace.io.files import objects
-from spark_pace.io.files.objects import OtherObjectError
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.io.files.store_settings import AT_START_S, WHILE_RUNNING_S
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AT_START_S, WHILE_RUNNING_S, StorePath
+from spark_pace.io.files.contract import OtherFileError
 
 _LOG = logging.getLogger(__name__)
 LEASE_S, _RENEWED_S = 20.0, 5.0
@@ -92,7 +91,7 @@ class Lease:
             try:
                 self._write(patience_s)
                 self._renewed_s = began_s
-            except OtherObjectError:
+            except OtherFileError:
                 self._lost = self._taken()
 
     def keep(self) -> None:
@@ -114,24 +113,24 @@ class Lease:
             self._ended.set()
             if self._lost is None:
                 self.content |= {"renewed": self.content["renewed"] + 1, "processes": {}}
-                with suppress(OtherObjectError, SetupError):
+                with suppress(OtherFileError, SetupError):
                     self._write(AT_START_S)
 
     def _write(self, patience_s: int) -> None:
         """Write the object in place of the one that this process wrote last.
 
         Raises:
-            OtherObjectError: another process has written it.
+            OtherFileError: another process has written it.
         """
-        content = _bytes(self.content)
+        content, path = _bytes(self.content), self.path.within(patience_s)
         try:
-            self.tag = objects.replace(self.path, content, self.tag, patience_s)
-        except OtherObjectError:
+            self.tag = files.replace(path, content, self.tag)
+        except OtherFileError:
             there = _read(self.path)
             if there is None or there[0].get("owner") != self.content["owner"]:
                 raise
             # it was written by an earlier try, whose answer was lost
-            self.tag = objects.replace(self.path, content, there[1], patience_s)
+            self.tag = files.replace(path, content, there[1])
 
     def _taken(self) -> str:
         there = _read(self.path)
@@ -148,9 +147,12 @@ def leased(path: StorePath) -> Iterator[Lease]:
     Raises:
         SetupError: another process holds it.
     """
-    objects.reach(path.parent)  # what is wrong with the place is told first
+    files.reach(path.parent)  # what is wrong with the place is told first
     lease = _take(path)
-    objects.remove_unfinished(path.parent)
+    if path.is_on_hdfs:
+        from spark_pace.io.files.hdfs import remove_unfinished  # a store has no such files
+
+        remove_unfinished(path.parent)
     thread = threading.Thread(target=lease.keep, name="lease", daemon=True)
     thread.start()
     try:
@@ -165,10 +167,10 @@ def last_holder(path: StorePath) -> tuple[str, float, float] | None:
     The times are in seconds since 1970, the last one by the store's clock. None if nobody has the lock.
     """
     there = _read(path)
-    written_at = objects.written_at(path) if there is not None and there[0]["processes"] else None
-    if there is None or written_at is None:
+    written = files.stat(path) if there is not None and there[0]["processes"] else None
+    if there is None or written is None:
         return None
-    return f"{there[0]['pid']} on {there[0]['host']}", float(there[0]["since"]), written_at
+    return f"{there[0]['pid']} on {there[0]['host']}", float(there[0]["since"]), written.changed_ns / 1e9
 
 
 def _take(path: StorePath) -> Lease:
@@ -177,15 +179,15 @@ def _take(path: StorePath) -> Lease:
     while True:
         there = _read(path)
         mine = _content()
-        with suppress(OtherObjectError):  # another process was faster
+        with suppress(OtherFileError):  # another process was faster
             if there is None:
-                return Lease(path, mine, objects.write_first(path, _bytes(mine)))
+                return Lease(path, mine, files.replace(path, _bytes(mine), None))
             if _is_over(there[0]):
-                return Lease(path, mine, objects.replace(path, _bytes(mine), there[1]))
+                return Lease(path, mine, files.replace(path, _bytes(mine), there[1]))
             if seen is not None and seen != there[1]:
                 raise _refusal(path, there[0])
             if seen is not None and _now_s() >= until_s:
-                return Lease(path, mine, objects.replace(path, _bytes(mine), there[1]))
+                return Lease(path, mine, files.replace(path, _bytes(mine), there[1]))
         if seen is None and there is not None:
             seen, until_s = there[1], _now_s() + LEASE_S
         if not told and there is not None:
@@ -264,12 +266,12 @@ def _machine() -> str:
 
 
 def _read(path: StorePath) -> tuple[dict[str, Any], str] | None:
-    found = objects.read(path)
-    if found is None:
-        return None
     try:
+        found = files.tagged(path)
         there: dict[str, Any] = json.loads(found[0])
         return {"host": "?", "pid": "?", "machine": "", "processes": {}, **there}, found[1]
+    except FileNotFoundError:
+        return None
     except (ValueError, TypeError) as error:
         do = "Remove it if no job uses the checkpoint."
         raise SetupError(f"{path} — must say who uses the checkpoint; got other text. {do}") from error

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from spark_pace.core.levels import Levels
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint import file_access
+from spark_pace.io.files import files
+from spark_pace.io.files.files import RESTORE, damaged, digest
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE, damaged, digest
 
 
 @dataclass
@@ -45,7 +45,7 @@ class LevelStates:
         if not self.plan.levels:
             return None, 0
         snapshot = levels.snapshot()
-        file_access.write(self.checkpoint.level_state(batch_id), snapshot)
+        files.write(self.checkpoint.level_state(batch_id), snapshot)
         return digest(snapshot), len(snapshot)
 
 
@@ -63,7 +63,7 @@ def read_state(checkpoint: Checkpoint, batch_id: int, known: str | None) -> byte
     if known is None:
         return None
     path = checkpoint.level_state(batch_id)
-    content = file_access.read(path)
+    content = files.read(path)
     if content is None:
         must = f"must hold the state that the rules that read matches begin batch {batch_id} with"
         raise StateError(f"{path} — {must}; got no file. {RESTORE}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from spark_pace.errors import SetupError
-from spark_pace.io.files.store_path import StorePath
+from spark_pace.io.files.addresses import StorePath
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 if TYPE_CHECKING:  # only jobs whose checkpoint is in a store load what asks one

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import UnfitError
-from spark_pace.io.files.store_path import AnyPath, StorePath
+from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.spark.internals import (
     RENAMING_FILE_MANAGER,
     S3A_CLASS,

@@ -12,11 +12,10 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.event_files import EventsRead
-from spark_pace.io.files.tree import Tree, tree_of
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.files import read_json, remove, remove_appended
 from spark_pace.io.table_files import read_table_file, require_columns
-from spark_pace.spark.checkpoint.file_access import read_json, remove, remove_appended
 from spark_pace.spark.checkpoint.layout import id_of
-from spark_pace.spark.sources.file_names import STORE
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read
 from spark_pace.spark.sources.manifest import FINISH, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
@@ -58,7 +57,6 @@ class DeltaInput(FilesByName):
         metadata = log.metadata()
         require_columns(log.folder, metadata, plan.schema.own)
         options = {
-            STORE: self.settings(spark).as_text(),
             "table": metadata.table_id,
             "position": str(self.checkpoint.log_position_file),
         }
@@ -67,13 +65,13 @@ class DeltaInput(FilesByName):
         return self.events_of_files(spark, plan, end, options)
 
     def _log(self, spark: SparkSession) -> DeltaLog:
-        return DeltaLog(tree_of(self.source.path, self.settings(spark)))
+        return DeltaLog(self.path(spark))
 
     def reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
         """What reads a file by its entry of the manifest."""
-        return partial(_read, self._log(spark).folder, plan.schema.own, self.source.max_bad_records_per_file)
+        return partial(_read, self.path(spark), plan.schema.own, self.source.max_bad_records_per_file)
 
 
-def _read(folder: Tree, schema: EventSchema, most_bad: int, entry: str) -> EventsRead:
+def _read(folder: AnyPath, schema: EventSchema, most_bad: int, entry: str) -> EventsRead:
     """In a task: read the file of an entry of the manifest."""
     return read_table_file(folder, file_of(entry), schema, most_bad)

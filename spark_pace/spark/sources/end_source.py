@@ -13,8 +13,8 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_pace.io.files.store_path import AnyPath, path_of
-from spark_pace.spark.checkpoint.file_access import read_json
+from spark_pace.io.files.addresses import AnyPath, path_of
+from spark_pace.io.files.files import read_json
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
     ReadLimit,

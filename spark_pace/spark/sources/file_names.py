@@ -22,10 +22,8 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_pace.io.files.places import place_of
-from spark_pace.io.files.store_path import path_of
-from spark_pace.io.files.store_settings import StoreSettings
-from spark_pace.io.files.tree import tree_of
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import path_of
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
@@ -80,8 +78,9 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     If batches are bounded by bytes, the offset also has the weight of all these files (`READ_BYTES`).
 
-    Options: `root` (a path, or an address of a store), `STORE` (settings of that store), `manifest` (a path),
-    `CHECKPOINT` (settings of the store in which that path and `position` lie; empty: on a disk),
+    Options: `root` (a path, or an address of a store), `STORE` (settings of that store; empty: on a disk),
+    `manifest` (a path), `CHECKPOINT` (settings of the store in which that path and `position` lie; empty: on
+    a disk),
     `CHECKPOINT_ID` (the id of the checkpoint, whose files both are),
     `table` (the id of the Delta table there; absent: a folder of files),
     `position` (the path of the file that says how far its log was read), `from_version` (the first commit to
@@ -93,8 +92,8 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str]) -> None:
         """Open the manifest that the options name."""
-        settings = StoreSettings.of_text(options.get(STORE, "[]"))
-        self._place = place_of(options["root"], settings)
+        root = path_of(options["root"], options.get(STORE, ""))
+        self._listing = files.listing(root)
         secret = options.get(CHECKPOINT, "")
         self._checkpoint_id = options.get(CHECKPOINT_ID, "")
         self._manifest = Manifest(path_of(options["manifest"], secret), self._checkpoint_id)
@@ -104,8 +103,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._position_file = path_of(options["position"], secret)
             self._position = read_position(self._position_file, self._checkpoint_id)
             known = self._manifest.entries
-            folder = tree_of(options["root"], settings)
-            self._commits = TableCommits(folder, options["table"], first, known, self._position)
+            self._commits = TableCommits(root, options["table"], first, known, self._position)
         self._tasks = int(options["tasks"])
         self._finish = options.get("finish") == "true"
         self._max_files = int(options["max_files"]) if "max_files" in options else None
@@ -151,7 +149,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _note_new(self) -> None:
         if self._commits is None:
-            self._manifest.scan(self._place)
+            self._manifest.scan(self._listing)
             return
         self._manifest.add(self._commits.new())
         position = self._commits.position(len(self._manifest.entries))
@@ -174,7 +172,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The weight of a file: its bytes as text, and those for opening it; 0 for other entries."""
         if name == FINISH or tick_of(name) is not None:
             return 0
-        size = self._place.size(name if self._commits is None else file_of(name).path)
+        size = self._listing.size(name if self._commits is None else file_of(name).path)
         return _OPENING + (_UNPACKED * size if name.endswith(_PACKED) else size)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:

@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.event_files import EventsRead, read_source_file
-from spark_pace.io.files.place import Place
-from spark_pace.io.files.places import place_of
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.spark.checkpoint.layout import id_of
-from spark_pace.spark.sources.file_names import STORE
 from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read
 from spark_pace.spark.sources.manifest import require_readable
 
@@ -32,9 +31,8 @@ class FilesInput(FilesByName):
 
     def require_readable(self, spark: SparkSession) -> dict[str, Any]:
         """Refuse a place that cannot be listed, a manifest without what was read, files after the end."""
-        place = place_of(self.source.path, self.settings(spark))
-        place.require()
-        checkpoint = self.checkpoint
+        place, checkpoint = self.path(spark), self.checkpoint
+        files.require_source(place)
         require_readable(checkpoint.manifest_file, place, entries_read(checkpoint), id_of(checkpoint))
         return {}
 
@@ -42,20 +40,18 @@ class FilesInput(FilesByName):
         """True if no batch has read a file yet, and there is none."""
         if entries_read(self.checkpoint):
             return False
-        return next(iter(place_of(self.source.path, self.settings(spark)).look("")), None) is None
+        return next(files.listing(self.path(spark)).look(""), None) is None
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, from the files."""
-        store = {STORE: self.settings(spark).as_text()}
-        return self.events_of_files(spark, plan, end, store)
+        return self.events_of_files(spark, plan, end, {})
 
     def reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
         """What reads a file by its name."""
-        place = place_of(self.source.path, self.settings(spark))
         most_bad = self.source.max_bad_records_per_file
-        return partial(_read, place, self.source.format, plan.schema.own, most_bad)
+        return partial(_read, self.path(spark), self.source.format, plan.schema.own, most_bad)
 
 
-def _read(place: Place, format: Format, schema: EventSchema, most_bad: int, name: str) -> EventsRead:
+def _read(place: AnyPath, format: Format, schema: EventSchema, most_bad: int, name: str) -> EventsRead:
     """In a task: read the file of a name."""
     return read_source_file(place, name, format, schema, most_bad)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,12 +19,18 @@ from spark_pace.core.order.progress import Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
-from spark_pace.io.files.store_path import secret_of
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.addresses import AnyPath, path_at, secret_of
+from spark_pace.io.files.files import RESTORE
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.checkpoint.layout import id_of
-from spark_pace.spark.sources.file_names import CHECKPOINT, CHECKPOINT_ID, FILE_NAMES, READ_BYTES, FileNames
+from spark_pace.spark.sources.file_names import (
+    CHECKPOINT,
+    CHECKPOINT_ID,
+    FILE_NAMES,
+    READ_BYTES,
+    STORE,
+    FileNames,
+)
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH, tick_of
 from spark_pace.spark.sources.read_limits import begin_options
@@ -58,11 +63,10 @@ class FilesByName(Input):
         start, end = (sum(offset.get(READ_BYTES, 0) for offset in offsets) for offsets in (before, after))
         return int(max(0, end - start))
 
-    def settings(self, spark: SparkSession) -> StoreSettings:
-        """What reaches the store, from the settings of Spark and the environment; nothing for a folder."""
-        if "://" not in self.source.path:
-            return StoreSettings()
-        return StoreSettings.of(self.source.path, dict(spark.sparkContext.getConf().getAll()), os.environ)
+    def path(self, spark: SparkSession) -> AnyPath:
+        """Where the source lies; a store is reached by the settings of Spark, or by the environment."""
+        settings = dict(spark.sparkContext.getConf().getAll()) if "://" in self.source.path else {}
+        return path_at(self.source.path, settings)
 
     def events_of_files(
         self, spark: SparkSession, plan: Plan, end: bool, more: Mapping[str, str]
@@ -78,6 +82,7 @@ class FilesByName(Input):
         spark.dataSource.register(FileNames)
         options = {
             "root": self.source.path,
+            STORE: secret_of(self.path(spark)),
             "manifest": str(self.checkpoint.manifest_file),
             CHECKPOINT: secret_of(self.checkpoint.path),
             CHECKPOINT_ID: id_of(self.checkpoint),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spark_pace.core.order.progress import Tick
 from spark_pace.errors import SetupError
-from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.order.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
+from spark_pace.io.files.files import write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import write_json
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import Clock, JobSpec

@@ -22,9 +22,9 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
 from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead
-from spark_pace.io.files.store_path import secret_of
+from spark_pace.io.files.addresses import secret_of
+from spark_pace.io.files.files import digest, read_json
 from spark_pace.io.records import Records, read_records
-from spark_pace.spark.checkpoint.file_access import digest, read_json
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.end_source import CLOCK_STORE, END_SOURCE, ROWS, TICK, EndSource
 from spark_pace.spark.sources.input import Input, Look

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from spark_pace.errors import one_line
+from spark_pace.io.files.files import write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import write_json
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.internals import is_gone
 from spark_pace.spark.sources.end_source import TICK

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.files import RESTORE, damaged, read_json
 from spark_pace.job_file import DeltaSource, FilesSource, JobSpec, KafkaSource
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import RESTORE, damaged, read_json
 from spark_pace.spark.sources.delta import DeltaInput
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.input import Input

@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterable
 
 from spark_pace.errors import StateError, counted
-from spark_pace.io.files.place import Place
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.spark.checkpoint import file_access
-from spark_pace.spark.checkpoint.file_access import RESTORE, digest
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.contract import Listing
+from spark_pace.io.files.files import RESTORE, digest
 
 FINISH = ""  # no file has this name
 _TICK = "\0"  # begins the entry of a tick; no name of a file has this character
@@ -36,7 +36,7 @@ class Manifest:
             StateError: a line is damaged.
         """
         self._path = path
-        content = file_access.read_appended(path) or b""
+        content = files.read_appended(path) or b""
         whole = content[: content.rfind(b"\n") + 1]  # no offset can refer to a line without its end
         self._length, self._is_cut = len(whole), whole != content
         self.entries: list[str] = []
@@ -49,9 +49,9 @@ class Manifest:
         ticks = map(tick_of, reversed(self.entries))
         self._last_tick_us = next((tick for tick in ticks if tick is not None), None)
 
-    def scan(self, place: Place) -> None:
-        """Add the files of `place` that are not in it yet, in name order."""
-        self._append(sorted(set(place.look(self._greatest)) - self._known))
+    def scan(self, source: Listing) -> None:
+        """Add the files of a source that are not in it yet, in name order."""
+        self._append(sorted(set(source.look(self._greatest)) - self._known))
 
     def add(self, names: Iterable[str]) -> None:
         """Add those names that are not in it yet, in their order."""
@@ -91,7 +91,7 @@ class Manifest:
             checksum = digest(_bytes(name), checksum)
             lines.append(json.dumps([name, checksum]) + "\n")
         content = "".join(lines).encode()
-        file_access.append(self._path, content, self._length, self._is_cut)
+        files.append(self._path, content, self._length, self._is_cut)
         self._length, self._is_cut = self._length + len(content), False
         self.entries += names
         if known:
@@ -121,14 +121,14 @@ def _bytes(name: str) -> bytes:
     return f"{name}\n".encode("utf-8", "surrogatepass")
 
 
-def require_readable(path: AnyPath, place: Place, read: int = 0, checkpoint_id: str = "") -> None:
+def require_readable(path: AnyPath, source: AnyPath, read: int = 0, checkpoint_id: str = "") -> None:
     """Refuse a manifest that has lost entries, or is ended although there are new files. Writes nothing.
 
     Files of lost entries would be read again or never; files after the end would be late.
 
     Args:
         path: the manifest.
-        place: where the files are.
+        source: where the files are.
         read: the number of entries that the checkpoint's offsets refer to.
         checkpoint_id: the id of the checkpoint.
 
@@ -137,7 +137,7 @@ def require_readable(path: AnyPath, place: Place, read: int = 0, checkpoint_id: 
     """
     manifest = require_known(path, read, checkpoint_id)
     if FINISH in manifest.entries:
-        require_ended(manifest, str(place), place.look(""))
+        require_ended(manifest, str(source), files.listing(source).look(""))
 
 
 def require_known(path: AnyPath, read: int, checkpoint_id: str) -> Manifest:

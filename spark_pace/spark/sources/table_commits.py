@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from spark_pace.errors import StateError, counted
 from spark_pace.io.delta_log import Commit, DeltaLog, TableFile
-from spark_pace.io.files.store_path import AnyPath
-from spark_pace.io.files.tree import Stamp, Tree
-from spark_pace.spark.checkpoint.file_access import read_json, write_json
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.contract import Stat
+from spark_pace.io.files.files import read_json, write_json
 from spark_pace.spark.sources.manifest import FINISH, tick_of
 
 _FRESH = "Start a new checkpoint with a sink of its own"
@@ -47,7 +46,7 @@ class LogPosition:
 
     entries: int
     following: int
-    stamp: Stamp | None
+    stamp: Stat | None
 
 
 def read_position(path: AnyPath, checkpoint_id: str) -> LogPosition | None:
@@ -60,9 +59,7 @@ def read_position(path: AnyPath, checkpoint_id: str) -> LogPosition | None:
     if stored is None:
         return None
     stamp = stored["stamp"]
-    return LogPosition(
-        stored["entries"], stored["following"], None if stamp is None else (stamp[0], stamp[1])
-    )
+    return LogPosition(stored["entries"], stored["following"], None if stamp is None else Stat(*stamp))
 
 
 def write_position(path: AnyPath, position: LogPosition, checkpoint_id: str) -> None:
@@ -79,7 +76,7 @@ class TableCommits:
 
     def __init__(
         self,
-        folder: str | Path | Tree,
+        folder: AnyPath,
         table_id: str,
         from_version: int | None,
         entries: Sequence[str],
@@ -98,7 +95,7 @@ class TableCommits:
         self._table_id = table_id
         self._from = from_version
         self._next: int | None = _behind(entries)
-        self._last: Stamp | None = None  # of the commit that was read last
+        self._last: Stat | None = None  # of the commit that was read last
         if position and position.entries <= len(entries) and position.following >= (self._next or 0):
             self._next, self._last = position.following, position.stamp
         self._looked_ns = -1

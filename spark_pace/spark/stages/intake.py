@@ -20,7 +20,7 @@ from spark_pace.errors import EventError
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.files import requests
-from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.metrics import IGNORED
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch
 from spark_pace.spark.stages.memory import giving_back

@@ -46,9 +46,9 @@ from spark_pace.io.metrics import (
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.batch_begin import Begin, Begins
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.claims import require_states
 from spark_pace.spark.checkpoint.level_states import LevelStates
 from spark_pace.spark.checkpoint.spark_notes import began_at
-from spark_pace.spark.checkpoint.spark_states import require_states
 from spark_pace.spark.stages.earlier_batches import tell_earlier
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back

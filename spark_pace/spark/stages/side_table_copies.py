@@ -21,11 +21,11 @@ from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.rule import EventSchema, SideTable
 from spark_pace.errors import SparkPaceError
-from spark_pace.io.files.store_path import AnyPath
+from spark_pace.io.files import files
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.files.files import damaged, read_json, write_json
 from spark_pace.io.side_tables import read_side_table, stamp_of
-from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import damaged, read_json, write_json
 
 _LOG = logging.getLogger(__name__)
 _TOLD = "spark_pace.side_tables"  # a local property: JSON of {side table: the name of its copy}
@@ -91,7 +91,7 @@ class SideTables:
             raise damaged(noted, f"other tables, {', '.join(kept)}")
         for name, copy in kept.items():
             path = self.checkpoint.side_tables / copy
-            content = file_access.read(path)
+            content = files.read(path)
             if content is None or _name_of(name, content) != copy:
                 raise damaged(path, "no such file" if content is None else "another content")
 
@@ -104,8 +104,8 @@ class SideTables:
         for version in self._versions.values():
             path = self.checkpoint.side_tables / version.copy
             # one that an earlier run has made need not be as it was
-            if version.copy not in self._written or file_access.written_at(path) is None:
-                file_access.write(path, version.content)
+            if version.copy not in self._written or files.stat(path) is None:
+                files.write(path, version.content)
                 self._written.add(version.copy)
         return {name: version.copy for name, version in self._versions.items()}
 
@@ -137,9 +137,9 @@ class SideTables:
         """Remove copies that only batches before the last one have used; these are done."""
         last = read_json(self.checkpoint.side_tables_of(batch_id - 1)) or {}
         needed = {*kept.values(), *last.values(), f"{batch_id}.json", f"{batch_id - 1}.json"}
-        for name in file_access.names(self.checkpoint.side_tables):
+        for name in files.names(self.checkpoint.side_tables):
             if name not in needed:
-                file_access.remove(self.checkpoint.side_tables / name)
+                files.remove(self.checkpoint.side_tables / name)
 
 
 def _name_of(name: str, content: bytes) -> str:
@@ -172,6 +172,6 @@ def _tables(folder: AnyPath) -> Iterator[tuple[str, pa.Table]]:
 def _copied(path: AnyPath) -> pa.Table:
     """The content of a copy, mapped into memory; it never changes, because its name is its checksum."""
     try:
-        return pa.ipc.open_file(pa.py_buffer(file_access.mapped(path))).read_all()
+        return pa.ipc.open_file(pa.py_buffer(files.mapped(path))).read_all()
     except (FileNotFoundError, ValueError) as error:
         raise damaged(path, "no such file, or a damaged one") from error

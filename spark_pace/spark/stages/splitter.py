@@ -16,8 +16,8 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import StateError
 from spark_pace.io.files import requests
+from spark_pace.io.files.files import RESTORE
 from spark_pace.io.metrics import null_in_all
-from spark_pace.spark.checkpoint.file_access import RESTORE
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back

@@ -14,10 +14,9 @@ import psutil
 
 from spark_pace import job
 from spark_pace.io.delta_tables import DeltaTables
-from spark_pace.io.files import objects
-from spark_pace.io.files.store_path import AnyPath, StorePath
+from spark_pace.io.files import files, object_store
+from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.spark import session
-from spark_pace.spark.checkpoint import file_access
 from spark_pace.spark.stages.merger import MergerHost
 
 TABLES = ("matches", "late", "quarantine", "metrics")
@@ -101,7 +100,7 @@ def arm(whom: str, moment: str, skip: int, tell: Tell) -> None:
 
 
 def _wrap_files(kill: _Kill) -> None:
-    replace, write = os.replace, objects.write
+    replace, write = os.replace, object_store.write
 
     def named(path: AnyPath) -> str:
         folders = {"sequence": "numbers", "levels": "levels", "lookup": "lookup", "alerts": "cursor"}
@@ -120,15 +119,15 @@ def _wrap_files(kill: _Kill) -> None:
         write(path, content)
         kill.at(f"{thing} written")
 
-    remove = file_access.remove
+    remove = files.remove
 
-    def removed(path: AnyPath) -> None:
-        remove(path)
-        if path.parent.name == "waiting":
+    def removed(*paths: AnyPath) -> None:
+        remove(*paths)
+        if paths[0].parent.name == "waiting":
             kill.at("old chunk removed")
 
-    os.replace, file_access.remove = replaced, removed  # type: ignore[assignment]
-    objects.write = put
+    os.replace, files.remove = replaced, removed  # type: ignore[assignment]
+    object_store.write = put
 
 
 def _wrap_session(kill: _Kill) -> None:
@@ -151,9 +150,9 @@ def _wrap_session(kill: _Kill) -> None:
 
 def _watch(kill: _Kill, folder: AnyPath) -> None:
     """Tell the moments of the files that workers write."""
-    known: set[str] = set(file_access.names(folder))
+    known: set[str] = set(files.names(folder))
     while kill.moment:
-        there = set(file_access.names(folder))
+        there = set(files.names(folder))
         for name in there - known:
             kill.at("chunk half written" if name.startswith(".") else "chunk written")
         known = there

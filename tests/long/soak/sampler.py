@@ -17,8 +17,8 @@ from urllib.request import urlopen
 import psutil
 from kafka import KafkaConsumer, TopicPartition
 
+from spark_pace.io.files.files import stat
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import written_at
 from tests.long.soak.settings import TOPIC, Settings
 
 ANSWER_SECONDS = 60  # the first look at many batches reads them all
@@ -96,9 +96,9 @@ class Sampler:
         """When the batches began and ended: Spark writes one file before, and one after."""
         for batch in self._checkpoint.begun():
             began = self._checkpoint.begun_at(batch)
-            ended = written_at(self._checkpoint.commits / str(batch))
+            ended = stat(self._checkpoint.commits / str(batch))
             if batch not in self.batches and began and ended:
-                self.batches[batch] = (began, ended)
+                self.batches[batch] = (began, ended.changed_ns / 1e9)
 
 
 def _count(folder: Path, ending: str) -> int:

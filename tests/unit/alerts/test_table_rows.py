@@ -35,7 +35,7 @@ def numbers(pieces: list[Piece]) -> list[list[int]]:
 
 
 def matches_of(folder: Path, rules: tuple[str, ...] | None = None) -> TableRows:
-    return TableRows(f"{folder}/matches", "matches", rules)
+    return TableRows(folder / "matches", "matches", rules)
 
 
 def test_commits_come_in_order_in_pieces_of_the_wanted_rows(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_commit_that_joins_files_sends_nothing_again(tmp_path: Path) -> None:
 
 def test_rows_without_numbers_are_sent_again_where_nothing_tells_them(tmp_path: Path) -> None:
     job_tables(tmp_path)
-    late = TableRows(f"{tmp_path}/late", "late", None)
+    late = TableRows(tmp_path / "late", "late", None)
 
     def append(offset: int) -> None:
         row = {"event_time": TIME, "source": "s", "offset": offset, "reason": "r", "event": "{}"}

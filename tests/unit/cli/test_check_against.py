@@ -11,11 +11,11 @@ from deltalake import write_deltalake
 
 from spark_pace.errors import StateError
 from spark_pace.io.delta_tables import CHANGES_SCHEMA
+from spark_pace.io.files.files import write_json
 from spark_pace.job_file import read_job
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import write_json
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.checkpoint.rule_changes import change_of

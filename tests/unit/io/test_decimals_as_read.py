@@ -18,7 +18,6 @@ from spark_pace import read_table, replay
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.delta_log import TableFile
 from spark_pace.io.event_files import read_events
-from spark_pace.io.files.tree import FolderTree
 from spark_pace.io.records import Records, read_records
 from spark_pace.io.table_files import read_table_file
 from spark_pace.io.text.column_types import typed
@@ -114,7 +113,7 @@ def test_decimals_that_partition_a_table_are_read_if_no_digit_changes(
         for scale in (0, 2, 19, 38):
             number = Decimal(units).scaleb(-scale, _WIDE)
             file = TableFile(0, "part", {"d": f"{number:f}"})
-            read = read_table_file(FolderTree(str(tmp_path)), file, schema_of(digits))
+            read = read_table_file(tmp_path, file, schema_of(digits))
             kept = [number] if fits(number, digits) and rounded(number, digits) == number else []
             assert read.events["d"].to_pylist() == kept, number
 

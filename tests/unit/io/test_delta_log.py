@@ -17,7 +17,6 @@ from spark_pace.core.expr import TypeName
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog, TableFile
-from spark_pace.io.files.tree import FolderTree
 from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.sources.manifest import Manifest
 from spark_pace.spark.sources.table_commits import (
@@ -261,7 +260,7 @@ def test_columns_that_partition_a_table_are_attributes(tmp_path: Path) -> None:
     append(tmp_path, 1, 2)
     (file,) = DeltaLog(tmp_path).files(0)
     texts = {name: text for name, _, text, _ in PARTITIONED} | {"ignored": "x"}
-    read = read_table_file(FolderTree(str(tmp_path)), TableFile(12, file.path, texts), schema)
+    read = read_table_file(tmp_path, TableFile(12, file.path, texts), schema)
     expected = {name: value for name, _, _, value in PARTITIONED}
     assert read.events.select(list(expected)).to_pylist() == [expected, expected]
     assert read.events["@source"][0].as_py() == f"00000000000000000012/{file.path}"
@@ -274,22 +273,22 @@ def test_a_column_of_another_type_is_told_with_the_version(tmp_path: Path) -> No
     schema = EventSchema((*PLAIN.fields[:1], Field("x", "STRING")), "time", "s")
     words = "version 0: x — must be STRING; got: a column of int64. Declare the attribute as the table"
     with pytest.raises(EventError, match=words):
-        read_table_file(FolderTree(str(tmp_path)), file, schema)
+        read_table_file(tmp_path, file, schema)
     with pytest.raises(
         ConfigError, match=r"events.schema — must declare attributes as .*; got x — must be STRING"
     ):
-        require_columns(FolderTree(str(tmp_path)), DeltaLog(tmp_path).metadata(), schema)
+        require_columns(tmp_path, DeltaLog(tmp_path).metadata(), schema)
     missing = EventSchema((*PLAIN.fields, Field("y", "STRING")), "time", "s")
     with pytest.raises(ConfigError, match=r'must name columns of .*; got "y"\. It has: time, x\.'):
-        require_columns(FolderTree(str(tmp_path)), DeltaLog(tmp_path).metadata(), missing)
+        require_columns(tmp_path, DeltaLog(tmp_path).metadata(), missing)
 
 
 def test_integers_are_decimals_and_one_that_does_not_fit_is_a_bad_record(tmp_path: Path) -> None:
     append(tmp_path, 1, 1000)
     (file,) = DeltaLog(tmp_path).files(0)
     schema = EventSchema((*PLAIN.fields[:1], Field("x", "DECIMAL(5,2)")), "time", "s")
-    require_columns(FolderTree(str(tmp_path)), DeltaLog(tmp_path).metadata(), schema)
-    read = read_table_file(FolderTree(str(tmp_path)), file, schema)
+    require_columns(tmp_path, DeltaLog(tmp_path).metadata(), schema)
+    read = read_table_file(tmp_path, file, schema)
     assert read.events["x"].to_pylist() == [Decimal("1.00")]
     assert read.bad["reason"].to_pylist() == ["x — must be DECIMAL(5,2); got: 1000"]
 
@@ -298,7 +297,7 @@ def test_a_file_whose_texts_are_views_is_read(tmp_path: Path) -> None:
     """So the writer of tables in Rust stores what it has computed."""
     schema = EventSchema((*PLAIN.fields, Field("s", "STRING")), "time", "s")
     pq.write_table(pa.table({"time": [1], "s": pa.array(["a"], pa.string_view())}), tmp_path / "part")
-    read = read_table_file(FolderTree(str(tmp_path)), TableFile(0, "part"), schema)
+    read = read_table_file(tmp_path, TableFile(0, "part"), schema)
     assert read.events["s"].to_pylist() == ["a"]
 
 
@@ -306,5 +305,5 @@ def test_a_damaged_file_is_one_bad_record(tmp_path: Path) -> None:
     append(tmp_path, 1)
     (file,) = DeltaLog(tmp_path).files(0)
     (tmp_path / file.path).write_bytes(b"no Parquet")
-    read = read_table_file(FolderTree(str(tmp_path)), file, PLAIN)
+    read = read_table_file(tmp_path, file, PLAIN)
     assert (read.events.num_rows, read.bad_rows) == (0, 1)

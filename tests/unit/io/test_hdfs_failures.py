@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from spark_pace.errors import FullStoreError, SetupError, UnfitError
-from spark_pace.io.files import hdfs, hdfs_objects
-from spark_pace.io.files.hdfs import Hdfs
-from spark_pace.io.files.hdfs_failures import failure, passes, table_failure
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files import files, hdfs
+from spark_pace.io.files.addresses import StorePath, StoreSettings
+from spark_pace.io.files.failures import hdfs_failure, hdfs_may_answer, hdfs_table_failure
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 
@@ -105,10 +105,10 @@ NODE = "Start the name node, or correct the host and the port."
 def test_an_answer_is_told_in_one_line_with_what_to_do(
     error: Exception, kind: type[SetupError], may_pass: bool, told: str
 ) -> None:
-    found = failure("hdfs://host:8020/ck", error)
+    found = hdfs_failure("hdfs://host:8020/ck", error)
     must = "must be a place on HDFS that answers and that this job may use"
     assert (type(found), str(found)) == (kind, f"hdfs://host:8020/ck — {must}; got: {told}")
-    assert passes(error) == may_pass
+    assert hdfs_may_answer(error) == may_pass
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_answer_is_told_in_one_line_with_what_to_do(
     ],
 )
 def test_what_delta_rs_says_of_hdfs_is_told_in_the_same_way(text: str, told: str) -> None:
-    found = table_failure("hdfs://host:8020/out", f"Kernel error: Generic HdfsObjectStore error: {text}")
+    found = hdfs_table_failure("hdfs://host:8020/out", f"Kernel error: Generic HdfsObjectStore error: {text}")
     assert str(found).partition("got: ")[2] == told
 
 
@@ -151,11 +151,10 @@ def test_what_delta_rs_says_of_hdfs_is_told_in_the_same_way(text: str, told: str
 def test_an_address_without_a_name_node_is_told_in_one_line(
     address: str, got: str, kind: type[SetupError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (hdfs, hdfs_objects):
-        monkeypatch.setattr(module, "AT_START_S", 1)
-    checkpoint = Checkpoint(StorePath.of(address, StoreSettings()))
+    monkeypatch.setattr(hdfs, "AT_START_S", 1)
+    path = StorePath.of(address, StoreSettings())
     told = rf"^{address} — must be a place on HDFS that .* got: {got}"
-    for ask in (Hdfs(address).require, checkpoint_lock(checkpoint).__enter__):
+    for ask in (partial(files.require_source, path), checkpoint_lock(Checkpoint(path)).__enter__):
         with pytest.raises(SetupError, match=told) as caught:
             ask()
         assert type(caught.value) is kind

@@ -14,10 +14,10 @@ from deltalake import write_deltalake
 
 from spark_pace import why
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.delta_log import DeltaLog
-from spark_pace.io.files.regular_file import Objection, RegularFile
-from spark_pace.io.files.tree import FolderTree
+from spark_pace.io.files.files import read_json
+from spark_pace.io.files.local import Objection, RegularFile
 from spark_pace.io.side_tables import read_side_table
 from spark_pace.io.table_files import stored_rows
 from spark_pace.job_file import check_files
@@ -80,13 +80,13 @@ def of_a_commit(folder: Path, make: Callable[[Path], None]) -> str:
     write_deltalake(folder / "table", pa.table({"x": [1]}))
     make(folder / "table" / "_delta_log" / "00000000000000000001.json")
     with pytest.raises(Exception, match="version 1") as raised:
-        DeltaLog(FolderTree(str(folder / "table"))).commit(1)
+        DeltaLog(folder / "table").commit(1)
     return str(raised.value)
 
 
 def of_a_file_of_a_table(folder: Path, make: Callable[[Path], None]) -> str:
     write_deltalake(folder / "table", pa.table({"x": [1]}))
-    log = DeltaLog(FolderTree(str(folder / "table")))
+    log = DeltaLog(folder / "table")
     (file,) = log.files(0)
     (folder / "table" / file.path).unlink()
     make(folder / "table" / file.path)
@@ -95,10 +95,20 @@ def of_a_file_of_a_table(folder: Path, make: Callable[[Path], None]) -> str:
     return str(raised.value)
 
 
+def of_a_checkpoint(folder: Path, make: Callable[[Path], None]) -> str:
+    make(folder / "layout.json")
+    with pytest.raises(StateError, match=r"layout\.json — must be as it was written") as raised:
+        read_json(folder / "layout.json")
+    return str(raised.value)
+
+
 @pytest.mark.parametrize("make", [a_pipe, a_socket, a_device])
 @pytest.mark.parametrize(
     "told",
-    [of_rules, of_a_job, of_a_side_table, of_a_parquet_side_table, of_a_commit, of_a_file_of_a_table],
+    [
+        *(of_rules, of_a_job, of_a_side_table, of_a_parquet_side_table, of_a_commit, of_a_file_of_a_table),
+        of_a_checkpoint,
+    ],
 )
 def test_what_is_no_file_is_told(
     tmp_path: Path,
@@ -126,7 +136,7 @@ def test_a_file_is_read_whatever_takes_its_place(tmp_path: Path) -> None:
     with RegularFile(str(path), str(tmp_path)) as file:
         path.unlink()
         path.write_text("second")
-        with open(file.again, encoding="utf-8") as again:
+        with open(file.content, encoding="utf-8") as again:
             assert (again.read(), file.readall()) == ("first", b"first")
     with pytest.raises(IsADirectoryError):
         RegularFile(str(tmp_path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_pace.errors import FullStoreError, SetupError, UnfitError
-from spark_pace.io.files.store_failures import failure
+from spark_pace.io.files.failures import store_failure
 
 ASKED = "Generic S3 error: Error performing"
 BUSY = "in 60s, after 9 retries - Server returned non-2xx status code: 503 Slow Down"
@@ -29,7 +29,7 @@ BUSY = "in 60s, after 9 retries - Server returned non-2xx status code: 503 Slow 
 def test_a_folder_called_latest_is_not_taken_for_the_address_of_credentials(
     text: str, kind: type[SetupError], got: str
 ) -> None:
-    told = failure("s3a://bucket/latest", text)
+    told = store_failure("s3a://bucket/latest", text)
     assert type(told) is kind
     assert got in str(told)
 
@@ -40,7 +40,8 @@ def test_a_folder_called_latest_is_not_taken_for_the_address_of_credentials(
 def test_of_what_microsoft_s_store_says_the_number_of_the_request_is_left_out(between: str) -> None:
     said = f"There is none.{between}RequestId:1-2{between}Time:2026-11-28T11:05:21.415Z"
     body = f"<Error><Code>ContainerNotFound</Code><Message>{said}</Message></Error>"
-    told = failure("abfss://a@b/c", f"{ASKED} - Server returned non-2xx status code: 404 Not Found: {body}")
+    text = f"{ASKED} - Server returned non-2xx status code: 404 Not Found: {body}"
+    told = store_failure("abfss://a@b/c", text)
     assert "got: ContainerNotFound: There is none. Correct the address" in str(told)
 
 
@@ -53,6 +54,7 @@ def test_of_what_microsoft_s_store_says_the_number_of_the_request_is_left_out(be
     ],
 )
 def test_a_full_store_is_not_told_as_wrong_credentials(status: str, body: str, code: str) -> None:
-    told = failure("s3a://b/x", f"{ASKED} PUT x - Server returned non-2xx status code: {status}: {body}")
+    text = f"{ASKED} PUT x - Server returned non-2xx status code: {status}: {body}"
+    told = store_failure("s3a://b/x", text)
     assert isinstance(told, FullStoreError)
     assert f"; got one that is full, or over its quota ({code}). Make room there, or raise" in str(told)

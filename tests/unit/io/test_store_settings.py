@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spark_pace.errors import ConfigError
-from spark_pace.io.files.places import place_at
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.addresses import StoreSettings, path_at, require_address
+from spark_pace.job_file.paths import checkpoint_at
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "env", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_REGION": "eu-north-1"}
 
@@ -67,6 +67,11 @@ def test_settings_show_no_secret_and_come_back_from_their_text() -> None:
     assert StoreSettings.of_text(settings.as_text()) == settings
 
 
+def test_the_checkpoint_of_a_job_is_named_as_spark_knows_its_store() -> None:
+    named = [str(checkpoint_at(f"{scheme}://b/ck", {})) for scheme in ("s3", "s3a", "gs", "hdfs")]
+    assert named == ["s3a://b/ck", "s3a://b/ck", "gs://b/ck", "hdfs://b/ck"]
+
+
 OF_S3 = "BUCKET/FOLDER; credentials are in the environment or under `spark`."
 OF_GOOGLE = "BUCKET/FOLDER; credentials are in the environment."
 OF_MICROSOFT = "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER; credentials are in the environment."
@@ -90,7 +95,7 @@ def test_an_address_with_credentials_or_without_a_bucket_is_answered_in_its_own_
     must = "a container, its account" if form is OF_MICROSOFT else "a bucket"
     do = f"Write {address.partition('://')[0]}://{form}"
     with pytest.raises(ConfigError) as caught:
-        place_at(address, {})
+        require_address(path_at(address))
     assert str(caught.value) == f"the address — must name {must} and no credentials; got {got}. {do}"
 
 
@@ -98,11 +103,11 @@ def test_an_address_with_credentials_or_without_a_bucket_is_answered_in_its_own_
     "address", ["s3a://b/x", "gs://b.c-d", "abfss://box@account.of.azure/x", "/in", "in"]
 )
 def test_an_address_of_a_bucket_names_a_place(address: str) -> None:
-    assert str(place_at(address, {})) == address
+    assert str(require_address(path_at(address))) == address
 
 
 @pytest.mark.parametrize("address", ["s3n://user:s3cret@b/x", "https://user:s3cret@b/x"])
 def test_an_address_of_another_kind_shows_no_credentials(address: str) -> None:
     with pytest.raises(ConfigError, match="must be a path, or the address of a store") as caught:
-        place_at(address, {})
+        require_address(path_at(address))
     assert "s3cret" not in str(caught.value)

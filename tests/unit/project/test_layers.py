@@ -34,10 +34,10 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
     "spark_pace.rules.document.document": {
-        *("spark_pace.rules.document", "spark_pace.io.files.regular_file", "yaml"),
+        *("spark_pace.rules.document", "spark_pace.io.files.local", "yaml"),
     },
     "spark_pace.rules.document.addresses": {
-        *("spark_pace.rules.document", "spark_pace.io.files.store_settings"),
+        *("spark_pace.rules.document", "spark_pace.io.files.addresses"),
     },
     "spark_pace.core.match.row_patterns.compiled": {"spark_pace.core", "spark_pace.machine_code"},
     "spark_pace.core.match.row_patterns.match_so_far": {
@@ -49,30 +49,27 @@ ALLOWED = {
     },
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.files": {"spark_pace.errors"},
-    "spark_pace.io.files.client": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
-    "spark_pace.io.files.store": {"spark_pace.io.files", "obstore"},
-    "spark_pace.io.files.objects": {"spark_pace.io.files", "obstore"},
-    "spark_pace.io.files.store_tree": {"spark_pace.io.files", "obstore"},
-    "spark_pace.io.files.table_place": {"spark_pace.io.files", "deltalake", "pyarrow"},
+    "spark_pace.io.files.object_store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
+    "spark_pace.io.delta_rs": {"spark_pace.io.files", "deltalake", "pyarrow"},
     "spark_pace.io.text.compiled_reader": {"spark_pace.ways", "spark_pace.io.text"},
     "spark_pace.io.text.scan": {"spark_pace.io.text", "spark_pace.machine_code", "numpy"},
     "spark_pace.io.text.scan_values": {"spark_pace.machine_code", "numpy"},
     "spark_pace.io.delta_tables": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "delta", "pyarrow", "deltalake"),
     },
-    "spark_pace.io.delta_check": {
-        *("spark_pace.errors", "spark_pace.io.files", "spark_pace.io.sink_owner", "pyarrow", "deltalake"),
-    },
-    "spark_pace.io.sink_owner": {
-        *("spark_pace.errors", "spark_pace.io.delta_log", "spark_pace.io.files", "pyarrow", "deltalake"),
+    "spark_pace.io.own_tables": {
+        *("spark_pace.errors", "spark_pace.io.delta_log", "spark_pace.io.delta_rs", "spark_pace.io.files"),
+        *("pyarrow", "deltalake"),
     },
     "spark_pace.io.delta_file": {"spark_pace.io.files", "deltalake", "numpy", "pyarrow"},
     "spark_pace.io.html.match_frame": {"spark_pace.errors", "spark_pace.io", "pandas", "pyarrow"},
-    "spark_pace.io.query": {"spark_pace.errors", "spark_pace.io.files", "pyarrow", "deltalake"},
+    "spark_pace.io.query": {
+        *("spark_pace.errors", "spark_pace.io.delta_rs", "spark_pace.io.files", "pyarrow", "deltalake"),
+    },
     "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
     "spark_pace.job_file": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.rules"),
-        *("spark_pace.io.files.store_path", "spark_pace.io.files.store_settings"),
+        "spark_pace.io.files.addresses",
     },
     "spark_pace.spark": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
@@ -87,14 +84,10 @@ ALLOWED = {
         "spark_pace.spark.internals",
         *PACKAGES_OF_SPARK,
     },
-    "spark_pace.spark.streamed_rows": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
-        *("spark_pace.rules.match_recognize", "spark_pace.spark.detect", *PACKAGES_OF_SPARK),
-    },
     "spark_pace.spark.row_patterns": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
         *("spark_pace.spark.frame_columns", "spark_pace.spark.packed_rows"),
-        *("spark_pace.spark.streamed_rows", *PACKAGES_OF_SPARK),
+        *("spark_pace.spark.detect", *PACKAGES_OF_SPARK),
         "spark_pace.spark.shuffle_partitions",
     },
     "spark_pace.spark.packed_rows": {"spark_pace.core", "numpy", "pyarrow"},
@@ -113,7 +106,7 @@ ALLOWED = {
     "spark_pace.degree": {"numpy"},
     "spark_pace.alerts": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
-        *("spark_pace.spark.checkpoint.file_access", "pyarrow", "deltalake", "urllib3"),
+        *("pyarrow", "deltalake", "urllib3"),
     },
     "spark_pace.alerts.kafka_topic": {
         *("spark_pace.errors", "spark_pace.alerts", "spark_pace.job_file", "confluent_kafka"),
@@ -121,7 +114,7 @@ ALLOWED = {
     "spark_pace.prometheus": {"spark_pace.errors", "spark_pace.io", "prometheus_client"},
     "spark_pace.watching": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
-        *("spark_pace.alerts", "spark_pace.prometheus", "spark_pace.spark.checkpoint", "numpy", "pyarrow"),
+        *("spark_pace.alerts", "spark_pace.prometheus", "spark_pace.spark.running", "numpy", "pyarrow"),
     },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},
@@ -154,9 +147,6 @@ KNOWN_IN_CIRCLES = {
     *("spark_pace.core.match.search.limits", "spark_pace.core.match.search.optional_last"),
     *("spark_pace.core.match.search.row_tables", "spark_pace.core.match.search.search"),
     "spark_pace.core.match.search.step",
-    *("spark_pace.io.files.hdfs_objects", "spark_pace.io.files.objects"),
-    *("spark_pace.io.files.hdfs_tree", "spark_pace.io.files.store_tree", "spark_pace.io.files.tree"),
-    *("spark_pace.watching.subject", "spark_pace.watching.waiting_alerts"),
 }
 
 

@@ -16,7 +16,7 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta_tables import view_sql
 from spark_pace.io.event_files import read_events, read_source_file
-from spark_pace.io.files.folder import Folder
+from spark_pace.io.files import files
 from spark_pace.io.replay import read_all, replay_table
 from spark_pace.io.text.lines import MOST_RECORD_BYTES
 from spark_pace.io.text.parsers import CsvParser
@@ -264,7 +264,7 @@ def test_a_link_that_comes_and_goes_is_read_or_refused_as_it_is_opened(tmp_path:
     try:
         while swaps.poll() is None and min(outcomes["inside"], outcomes["refused"]) < 200:
             if (source / "x.json").exists():
-                read = read_source_file(Folder(source), "x.json", "json", EVENTS)
+                read = read_source_file(source, "x.json", "json", EVENTS)
                 outcomes.update(read.events["s"].to_pylist())
                 outcomes["refused"] += read.bad.num_rows
     finally:
@@ -282,7 +282,7 @@ def test_a_link_to_a_folder_that_comes_and_goes_is_not_followed(tmp_path: Path) 
     looks = Counter[str]()
     try:
         while swaps.poll() is None and (looks["nothing"] < 2_000 or not looks["sub/inside"]):
-            looks.update(list(Folder(tmp_path / "in").look("")) or ["nothing"])
+            looks.update(list(files.listing(tmp_path / "in").look("")) or ["nothing"])
     finally:
         swaps.kill()
         swaps.wait()
@@ -293,14 +293,14 @@ def test_a_link_to_a_folder_that_comes_and_goes_is_not_followed(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["a'b\"c\nd.json", "..json", "é`.json"])
 def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"t":"2024-05-01"}\n{}\n', encoding="utf-8")
-    read = read_source_file(Folder(tmp_path), name, "json", EVENTS)
+    read = read_source_file(tmp_path, name, "json", EVENTS)
     assert (read.events["@source"].to_pylist(), read.bad["source"].to_pylist()) == ([name], [name])
 
 
 def test_a_file_whose_name_is_no_text_is_a_bad_record(tmp_path: Path) -> None:
     name = os.fsdecode(b"\xff.json")
     (tmp_path / name).write_text('{"t":"2024-05-01"}\n', encoding="utf-8")
-    read = read_source_file(Folder(tmp_path), name, "json", EVENTS)
+    read = read_source_file(tmp_path, name, "json", EVENTS)
     assert read.bad.select(["source", "reason"]).to_pylist() == [
         {"source": "\\udcff.json", "reason": "the file — must have a name in UTF-8; got other bytes"}
     ]

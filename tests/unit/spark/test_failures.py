@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from spark_pace.errors import FullStoreError, SetupError, StateError, UnfitError
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.addresses import StorePath, StoreSettings
 from spark_pace.spark.failures import as_our_error
 
 

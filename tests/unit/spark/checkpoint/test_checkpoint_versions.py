@@ -7,8 +7,8 @@ import re
 import pytest
 
 from spark_pace.core.split.snapshot import FORMAT_VERSION
+from spark_pace.io.files.files import read_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import read_json
 from spark_pace.spark.checkpoint.layout import read_layout
 from tests.support.checkpoints import FOLDER, RULES_OF, VERSION
 

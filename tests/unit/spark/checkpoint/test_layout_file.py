@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.files import read_json, write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import read_json, write_json
 from spark_pace.spark.checkpoint.layout import FORMAT_VERSION, Layout, read_layout, write_layout
 
 EMPTY = Layout(2, 2, (0, 1), "app", {})

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.io.files.store_path import StorePath
-from spark_pace.io.files.store_settings import StoreSettings
+from spark_pace.io.files.addresses import StorePath, StoreSettings
 from spark_pace.spark.java.settings import MANAGER, settings_here
 from spark_pace.spark.java.store_settings import store_settings
 

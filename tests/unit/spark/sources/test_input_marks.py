@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from spark_pace.errors import StateError
+from spark_pace.io.files.files import read_json
 from spark_pace.job_file import FilesSource, KafkaSource
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import read_json
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.input import tie
 from spark_pace.spark.sources.kafka import KafkaInput

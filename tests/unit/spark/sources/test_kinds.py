@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
+from spark_pace.io.files.files import digest
 from spark_pace.io.text.name_endings import ARCHIVES
 from spark_pace.job_file import FilesSource
 from spark_pace.job_file import source as reader
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.file_access import digest
 from spark_pace.spark.sources import file_names, kinds
 from spark_pace.spark.sources.files import FilesInput
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 from spark_pace.errors import StateError
-from spark_pace.io.files.folder import Folder
+from spark_pace.io.files.files import listing
 from spark_pace.spark.sources.file_names import READ_BYTES, FileNamesPartition, FileNamesReader
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable, tick_of
 
@@ -33,19 +33,19 @@ def reader(root: Path, **options: str) -> FileNamesReader:
 
 def test_files_stand_in_name_order_and_hidden_ones_not_at_all(root: Path) -> None:
     manifest = Manifest(root.parent / "manifest")
-    manifest.scan(Folder(root))
+    manifest.scan(listing(root))
     (root / "0").write_text("")
-    manifest.scan(Folder(root))
+    manifest.scan(listing(root))
     assert Manifest(root.parent / "manifest").entries == ["a", "b", "sub/c", "0"]
 
 
 def test_a_line_that_a_crash_cut_short_is_dropped(root: Path) -> None:
     path = root.parent / "manifest"
-    Manifest(path).scan(Folder(root))
+    Manifest(path).scan(listing(root))
     lines = path.read_text()
     first, second, _ = lines.splitlines()
     path.write_text(f"{first}\n{second[:-3]}")
-    Manifest(path).scan(Folder(root))
+    Manifest(path).scan(listing(root))
     assert Manifest(path).entries == ["a", "b", "sub/c"]
     assert path.read_text() == lines
 
@@ -87,7 +87,7 @@ def test_a_manifest_with_one_other_digit_is_refused(root: Path, line: int) -> No
 
 def test_a_manifest_of_another_checkpoint_is_refused(root: Path) -> None:
     path = root.parent / "manifest"
-    Manifest(path, "one").scan(Folder(root))
+    Manifest(path, "one").scan(listing(root))
     assert Manifest(path, "one").entries == ["a", "b", "sub/c"]
     with pytest.raises(StateError, match=r"manifest:1 — must have the checksum of the names up to it; got"):
         Manifest(path, "two")
@@ -107,7 +107,7 @@ def test_a_link_that_leads_nowhere_hides_no_other_file(root: Path) -> None:
         (root / f"file-{number}").write_text("")
     (root / "circle").symlink_to("circle")
     (root / "nowhere").symlink_to("gone")
-    assert sorted(Folder(root).look("")) == sorted(
+    assert sorted(listing(root).look("")) == sorted(
         ["a", "b", "circle", "nowhere", "sub/c", *(f"file-{number}" for number in range(30))]
     )
 
@@ -128,13 +128,13 @@ def stale(path: Path) -> None:
 
 
 def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -> None:
-    folder = Folder(root)
+    folder = listing(root)
     assert sorted(folder.look("")) == ["a", "b", "sub/c"]
     # it changed just now: perhaps once more, unseen
     assert sorted(folder.look("")) == ["a", "b", "sub/c"]
     for folder in (root, root / "sub"):
         os.utime(folder, ns=(0, 10**18))
-    folder = Folder(root)
+    folder = listing(root)
     assert [sorted(folder.look("")) for _ in range(2)] == [["a", "b", "sub/c"], []]
     (root / "sub" / "d").write_text("")
     assert sorted(folder.look("")) == ["sub/c", "sub/d"]
@@ -246,21 +246,21 @@ def test_neighbours_are_dealt_out_by_their_weight(
 
 def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
     path = root.parent / "manifest"
-    require_readable(path, Folder(root))
+    require_readable(path, root)
     reader(root, finish="true").prepareForTriggerAvailableNow()
-    require_readable(path, Folder(root))
+    require_readable(path, root)
     (root / "late").write_text("")
     with pytest.raises(
         StateError,
         match=r"must not go on after its end, .*; got 1 new file, first late\. Start a new checkpoint",
     ):
-        require_readable(path, Folder(root))
+        require_readable(path, root)
 
 
 def test_a_tick_is_noted_once_and_counts_as_no_file(root: Path) -> None:
     manifest = Manifest(root.parent / "manifest")
     manifest.tick(5)
-    manifest.scan(Folder(root))
+    manifest.scan(listing(root))
     for time_us in (4, 5, 6):
         manifest.tick(time_us)
     again = Manifest(root.parent / "manifest")

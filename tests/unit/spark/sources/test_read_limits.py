@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import DataSourceStreamReader
 
-from spark_pace.spark.checkpoint.file_access import write_json
+from spark_pace.io.files.files import write_json
 from spark_pace.spark.sources import read_limits
 from spark_pace.spark.sources.end_source import ROWS, TICK, EndReader
 from spark_pace.spark.sources.file_names import FileNamesReader

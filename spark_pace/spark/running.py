@@ -1,21 +1,17 @@
-"""What a checkpoint tells of the job: whether it runs, which batch is under way, how far its sources are."""
+"""What a checkpoint tells those who watch its job: whether it runs, what is under way, how far it is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Literal
 
-from spark_pace.io.files.store_path import AnyPath, StorePath
+from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.files_note import FilesNote, read_note
-from spark_pace.spark.checkpoint.layout import read_layout
+from spark_pace.spark.checkpoint.layout import checkpoint_in, id_of, read_layout
 from spark_pace.spark.checkpoint.lock import Holder, holder
-from spark_pace.watching.seen import Seen
-from spark_pace.watching.words import shown_time
-
-Word = Literal["runs", "finished", "stopped", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,27 @@ def running(folder: AnyPath) -> Running:
     return replace(state, absent=_without_lease(found))
 
 
+def checkpoint_of_tables(sink: str) -> AnyPath | None:
+    """The place of the checkpoint that lies among the tables of a job; None unless one does."""
+    found = checkpoint_in(sink)
+    return None if found is None else found.path
+
+
+def cursors(folder: AnyPath, targets: Sequence[str]) -> tuple[str, list[AnyPath]]:
+    """(the id of the checkpoint in a folder, the files that say how far these targets of alerts have come).
+
+    Raises:
+        StateError: as in `running`.
+    """
+    checkpoint = Checkpoint(folder)
+    return id_of(checkpoint), [checkpoint.alert_cursor(target) for target in targets]
+
+
 def _without_lease(last: Holder | None) -> str:
     """What a lease tells that nobody holds: a process that has lost its one may be cut off and live."""
     if last is None or last.renewed is None:
         return "does not run: nobody holds the lease of its checkpoint"
-    at = shown_time(_time(last.renewed))
+    at = f"{_time(last.renewed):%Y-%m-%d %H:%M:%SZ}"
     return f"is not known to run: process {last.process} has not renewed its lease since {at}"
 
 
@@ -83,15 +95,6 @@ def under_way(checkpoint: Checkpoint) -> tuple[int | None, datetime | None]:
     begun = max(checkpoint.begun(), default=-1)
     at = checkpoint.begun_at(begun) if begun > done else None
     return (None, None) if at is None else (begun, _time(at))
-
-
-def state_word(seen: Seen, state: Running | None) -> Word:
-    """`runs`, has `finished` its input, or is `stopped`; `unknown` without its checkpoint."""
-    if state is not None and state.process is not None:
-        return "runs"
-    if seen.last is not None and seen.last["finished"]:
-        return "finished"
-    return "unknown" if state is None else "stopped"
 
 
 def _time(seconds: float) -> datetime:

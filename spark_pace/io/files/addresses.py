@@ -1,13 +1,15 @@
-"""What is needed to reach an object store: endpoint, region and credentials."""
+"""Where files lie: paths of this machine, and addresses in a store or on HDFS with what reaches them."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from spark_pace.errors import one_line
+from spark_pace.errors import ConfigError, one_line
 
 AT_START_S, WHILE_RUNNING_S = 5, 60  # how long requests are tried again where a store does not answer
 # S3 and what speaks like it, Google's and Microsoft's
@@ -119,3 +121,112 @@ class StoreSettings:
         """
         is_s3 = address.partition("://")[0] in _S3
         return not is_s3 or dict(self.given).get("endpoint", "").startswith("http://")
+
+
+@dataclass(frozen=True)
+class StorePath:
+    """An address, to be used where a `Path` names a file or a folder of this machine.
+
+    Its text is the address alone, so it shows no secret.
+
+    Attributes:
+        bucket: the address of the bucket or container, such as ``s3a://bucket``, or of a name node of HDFS.
+        key: the name in it; its parts stand between ``/``.
+        settings: endpoint, region and credentials.
+        patience_s: for how many seconds a request is made again where nobody answers.
+    """
+
+    bucket: str
+    key: str
+    settings: StoreSettings
+    patience_s: float = WHILE_RUNNING_S
+
+    @classmethod
+    def of(cls, address: str, settings: StoreSettings, patience_s: float = WHILE_RUNNING_S) -> StorePath:
+        """The path of an address."""
+        scheme, _, rest = address.partition("://")
+        bucket, _, key = rest.partition("/")
+        return cls(f"{scheme}://{bucket}", key.strip("/"), settings, patience_s)
+
+    def __str__(self) -> str:
+        """The address."""
+        return f"{self.bucket}/{self.key}" if self.key else self.bucket
+
+    def __truediv__(self, name: str) -> StorePath:
+        """What lies under a name below this prefix."""
+        return replace(self, key=f"{self.key}/{name}" if self.key else name)
+
+    @property
+    def is_in_s3(self) -> bool:
+        """True for a path in S3, or in what speaks like it."""
+        return self.bucket.startswith(("s3://", "s3a://"))
+
+    @property
+    def is_on_hdfs(self) -> bool:
+        """True for a path of HDFS, whose bucket is a name node."""
+        return self.bucket.startswith(HDFS)
+
+    @property
+    def is_in_store(self) -> bool:
+        """True for an object store."""
+        return not self.bucket.startswith((HDFS, "viewfs://"))
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> StorePath:
+        """The prefix in which it lies."""
+        return replace(self, key=self.key.rpartition("/")[0])
+
+    def absolute(self) -> StorePath:
+        """This address: every one is absolute."""
+        return self
+
+    def within(self, patience_s: float) -> StorePath:
+        """The same, asked for so many seconds."""
+        return replace(self, patience_s=patience_s)
+
+
+AnyPath = Path | StorePath  # a file or folder, on a disk, in a store or on HDFS
+
+
+def path_at(
+    place: str | AnyPath, spark: Mapping[str, str] | None = None, patience_s: float = WHILE_RUNNING_S
+) -> AnyPath:
+    """The path that a text names; a path stays what it is.
+
+    Args:
+        place: ``file://`` may stand before a path; an address has ``://`` in it, and none else.
+        spark: settings of Spark by which a store is reached, before the variables of the environment.
+        patience_s: as of `StorePath`.
+    """
+    if isinstance(place, StorePath):
+        return place
+    address = str(place).removeprefix("file://")
+    if "://" not in address:
+        return Path(address)
+    return StorePath.of(address, StoreSettings.of(address, spark or {}, os.environ), patience_s)
+
+
+def require_address(path: AnyPath) -> AnyPath:
+    """The path, unless it is an address that leads nowhere.
+
+    Raises:
+        ConfigError: it is none of a store, or has credentials in it.
+    """
+    if isinstance(path, StorePath) and (wrong := objection(str(path))):
+        raise ConfigError.of("the address", *wrong)
+    return path
+
+
+def path_of(text: str, secret: str) -> AnyPath:
+    """The path that a text names, with the settings of its store as `secret_of` gives them."""
+    return StorePath.of(text, StoreSettings.of_text(secret)) if secret else Path(text)
+
+
+def secret_of(path: AnyPath) -> str:
+    """What `path_of` needs beside the text of a path; nobody must be shown it. Empty for a path on a disk."""
+    return path.settings.as_text() if isinstance(path, StorePath) else ""
