@@ -162,8 +162,8 @@ class Forwarder:
                 refused = self._target.sender.send(alerts)
             except SendError as error:
                 is_repeat |= error.may_have_arrived
-                self._failed(str(error), error.pause_seconds)
                 self._count()
+                self._failed(str(error), error.pause_seconds)
             else:
                 return self._settled(len(alerts), refused)
         if not is_repeat:  # nobody has got it, so the next run need not call it a repeat
