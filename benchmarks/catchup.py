@@ -32,7 +32,7 @@ from benchmarks.processes import peak_mb, resident, watched
 from benchmarks.rows import NO_RESULT, Row, Sizes, ratio_in_turns, require, wall
 from examples.kafka.broker import Broker
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.event_files import read_events
 from spark_pace.io.metrics import BatchReport

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.rows import processor, require
 from spark_pace.core.local_run import LocalRun, LocalStep, run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.rules import load_rules

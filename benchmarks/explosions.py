@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from benchmarks.processes import alone as alone_in
 from benchmarks.rows import Row, Sizes
-from spark_pace.core.columns import Ints
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.tables import Ints
 from spark_pace.io.event_files import table_events
 from spark_pace.rules import load_rules
 

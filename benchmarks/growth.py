@@ -35,8 +35,8 @@ from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import decode_result
 from spark_pace.core.plan.plan import Plan
-from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.core.split.task import decode_lane
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.event_files import read_events
 from spark_pace.spark.checkpoint.chunks import ChunkFiles

@@ -20,7 +20,7 @@ from benchmarks.core_runs import records, timed_batches
 from benchmarks.processes import alone as alone_in
 from benchmarks.rows import Row, Sizes
 from benchmarks.waits import FILLING, TIMED, WARM, job_over, run_job_over
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.rules import load_rules
 

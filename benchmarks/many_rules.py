@@ -20,7 +20,7 @@ from benchmarks.jobs import DATA, job, require_equal, run_anew
 from benchmarks.patterns import FILES
 from benchmarks.rows import Row, Sizes, processor, require
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.io.replay import read_all

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from benchmarks.jobs import ORDER, ROOT, job, matches
 from spark_pace.core.local_run import LocalRun, run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.tables import concat
 from spark_pace.io.event_files import read_events
@@ -51,7 +51,7 @@ class Outcome:
 
     Attributes:
         matches: sorted by (rule, out_seq).
-        late: columns of `spark_pace.core.intake.late_table.LATE_SCHEMA`.
+        late: columns of `spark_pace.core.intake.sift.LATE_SCHEMA`.
         batches: of each batch the greatest event time so far, and the matches of each rule in it.
     """
 

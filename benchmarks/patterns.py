@@ -31,11 +31,11 @@ from benchmarks.peer_runs import DEFAULT_INTERVAL, Found, PeerRun, peer_runs
 from benchmarks.processes import alone as alone_in
 from benchmarks.processes import peak_mb
 from benchmarks.rows import NO_RESULT, Row, Sizes, processor, ratio_in_turns, wall
-from spark_pace.core.columns import Ints
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.tables import Ints
 from spark_pace.io.replay import read_all
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.session import build_session

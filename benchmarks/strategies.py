@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.rows import Row, Sizes, processor, require
-from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.compiled import sets
@@ -29,8 +28,8 @@ from spark_pace.core.match.contexts.earliest_selected import earliest_selected
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Context, Pattern, Strategy, Within
+from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
+from spark_pace.core.tables import MASK, SEQ, TIME, Ints
 
 TYPES = 10
 ROUNDS = 5

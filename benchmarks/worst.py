@@ -31,7 +31,7 @@ from benchmarks.core_runs import plan_of
 from benchmarks.rows import Row, Sizes, processor, require
 from benchmarks.worst_rules import EVENT_TIME, FIXED, LEAST, SCHEMA, Trial, random_trials
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import RuleError, counted

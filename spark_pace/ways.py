@@ -33,7 +33,7 @@ WORTH_COMPILING_BYTES = 512 << 20
 
 
 def is_much_carried(carried: int, new: int) -> bool:
-    """True if the splitter finds new matches itself (`split/new_matches.py`); else operators search all.
+    """True if the splitter finds new matches itself (`split/splitter_matches.py`); else operators search all.
 
     Asked only of rules that use nothing up.
     """

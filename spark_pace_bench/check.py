@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_pace.core.intake.late_table import without_late
+from spark_pace.core.intake.sift import without_late
 from spark_pace.core.local_run import run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.query import read_table

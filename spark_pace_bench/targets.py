@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET
+from spark_pace.core.tables import OFFSET
 from spark_pace.errors import SetupError, one_line
 from spark_pace.io.event_files import read_events
 from spark_pace.io.replay import read_all

@@ -28,7 +28,7 @@ from examples.flights.producer import PARTITIONS, YEAR_IN_40_SECONDS, timetable
 from examples.kafka.broker import FOLDER, Broker
 from spark_pace.cli.run import run_shown
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError, counted
 from spark_pace.io.query import read_table

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from spark_pace.alerts.sender import Refusal
-from spark_pace.core.columns import UTC_TIME
+from spark_pace.core.tables import UTC_TIME
 from spark_pace.io import delta_rs
 from spark_pace.io.files.addresses import AnyPath
 

@@ -13,9 +13,9 @@ import click
 import pyarrow as pa
 
 from spark_pace.cli.show.matches import WRITERS, show
-from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.python_functions import load_operator
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import at_position
 from spark_pace.io.html.match_frame import counts_told

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from spark_pace.cli.show.log import say
 from spark_pace.cli.standstill import Standstill, no_files_yet
-from spark_pace.core.expr.moments import time_of
+from spark_pace.core.expr.time_functions import time_of
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import ENOUGH_RECORDS, BatchReport
 from spark_pace.job import run_job

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-from spark_pace.core.expr.moments import time_of
+from spark_pace.core.expr.time_functions import time_of
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec

@@ -14,15 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.panes import EVENTS, Panes, held_column
 from spark_pace.core.ranges import folded, running
-from spark_pace.core.summaries.column_sums import squares_of, sums_of
-from spark_pace.core.summaries.distribution import extremes
-from spark_pace.core.summaries.sketches import Registers, of_stored, registers_of, stored
-from spark_pace.core.summaries.sums import Sums, sums_of_stored
-from spark_pace.core.tables import bools, numbers
+from spark_pace.core.summaries.distribution import Registers, extremes, of_stored, registers_of, stored
+from spark_pace.core.summaries.sums import Sums, squares_of, sums_of, sums_of_stored
+from spark_pace.core.tables import Ints, bools, numbers
 
 
 class Contents(Protocol):

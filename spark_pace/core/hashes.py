@@ -13,9 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import Ints
 from spark_pace.core.ranks import float_orders
-from spark_pace.core.tables import bools
+from spark_pace.core.tables import Ints, bools
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 

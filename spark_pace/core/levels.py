@@ -17,23 +17,22 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import TableStore, encode_parcel, frames_of
-from spark_pace.core.functions.python_fold import FoldRuns, fold_here
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.match.delay import is_awaited, out_before, surely_out_before
-from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
+from spark_pace.core.match.release import NOTHING_WAITS, Waiting
 from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import Result
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.order import Progress
 from spark_pace.core.plan.lower_rules import EVENTS, NUMBER, PLACE, column_given, given_by
 from spark_pace.core.plan.meaning import fingerprint, rule_parts
 from spark_pace.core.plan.plan import Level, Plan, RulePlan
 from spark_pace.core.plan.rule import EventSchema, Rule
+from spark_pace.core.python_functions import FoldRuns, fold_here
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
-from spark_pace.core.tables import array, concat, numbers
+from spark_pace.core.tables import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, array, concat, numbers
 from spark_pace.errors import StateError
 
 STANDING = ("pending", "carry", "open")  # of matches that wait or are carried, and of open selections

@@ -9,18 +9,16 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from spark_pace.core.functions.python_fold import FoldRuns, fold_here
-from spark_pace.core.intake.late_table import LATE_SCHEMA
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
+from spark_pace.core.intake.sift import LATE_SCHEMA, Past, Sifted, sift, sift_next
 from spark_pace.core.levels import Levels
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
-from spark_pace.core.order.order import LateFile, Order
-from spark_pace.core.order.progress import Tick, together
+from spark_pace.core.order import LateFile, Order, Tick, together
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.python_functions import FoldRuns, fold_here
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
 from spark_pace.core.tables import concat, joined
 
@@ -52,7 +50,7 @@ class LocalResult:
 
     Attributes:
         matches: columns of `spark_pace.core.merger.matches_schema`.
-        late: columns of `spark_pace.core.intake.late_table.LATE_SCHEMA`.
+        late: columns of `spark_pace.core.intake.sift.LATE_SCHEMA`.
         failed: the selections on which a Python operator failed; columns of `FAILED_SCHEMA`.
         stats: the counts of `COUNTED` over all batches, where records = events + late + heartbeats + repeats;
             and the counts of `STANDING` at the end, which are sums over slots and levels, but for

@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import MOST_COMPONENTS, NOTHING_US, UTC_TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.method import method_of
-from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting, come_to_wait
+from spark_pace.core.match.release import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS, matched_us
 from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.plan.members import names_of
@@ -25,7 +24,16 @@ from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.ranks import in_order, sorted_rows, value_codes
-from spark_pace.core.tables import all_filled, array, boolean, numbers
+from spark_pace.core.tables import (
+    MOST_COMPONENTS,
+    NOTHING_US,
+    UTC_TIME,
+    Ints,
+    all_filled,
+    array,
+    boolean,
+    numbers,
+)
 
 _FILLED_HERE = {"rule", "out_seq"}  # fixed columns that the merger fills; operators fill the others
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace import ways
-from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.tables import Bools, Ints
 
 
 def even_ranges(weights: Ints, most: int, least_weight: int) -> list[tuple[int, int]]:

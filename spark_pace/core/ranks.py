@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import GREATEST, NULL_ORDER, Bools, Ints
-from spark_pace.core.tables import bools
+from spark_pace.core.tables import GREATEST, NULL_ORDER, Bools, Ints, bools
 
 
 def in_order(columns: Iterable[pa.Array], *, strictly: bool = False) -> bool:

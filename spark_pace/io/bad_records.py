@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
+from spark_pace.core.tables import Ints
 from spark_pace.errors import one_line
 
 BAD_SCHEMA = pa.schema(

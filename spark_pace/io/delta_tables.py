@@ -22,7 +22,7 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from spark_pace.core.intake.late_table import LATE_SCHEMA
+from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name

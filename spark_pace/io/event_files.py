@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from spark_pace.core.columns import Bools
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.plan.structs import json_rows, nested, shown_values
+from spark_pace.core.tables import Bools
 from spark_pace.errors import EventError, one_line
 from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
 from spark_pace.io.event_times import END_US, timely, with_places

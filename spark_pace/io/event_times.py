@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.expr import array_element
 from spark_pace.core.expr.time_functions import RANGES, out_of_range
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import shown_values
+from spark_pace.core.tables import Ints
 from spark_pace.io.bad_records import BadRecords, Raws
 
 EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01

@@ -18,7 +18,7 @@ from typing import Annotated, get_args, get_type_hints
 
 import pyarrow as pa
 
-from spark_pace.core.columns import UTC_TIME
+from spark_pace.core.tables import UTC_TIME
 from spark_pace.errors import counted, one_line
 
 ENOUGH_RECORDS = 1_000  # of fewer it is not told that none has an attribute

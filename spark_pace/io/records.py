@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.plan.record_form import RecordForm
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
 from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.event_times import timely

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import TIME
-from spark_pace.core.functions.error_texts import last_line
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls, LocalResult, run
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.order import OrderSpec, Tick
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
+from spark_pace.core.python_functions import last_line
+from spark_pace.core.tables import TIME
 from spark_pace.errors import ConfigError, counted
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.data_frames import absent_columns, require_times, table_of
@@ -92,7 +91,7 @@ class Replay:
 
     @property
     def late(self) -> pa.Table:
-        """The late events, with the columns of `spark_pace.core.intake.late_table.LATE_SCHEMA`."""
+        """The late events, with the columns of `spark_pace.core.intake.sift.LATE_SCHEMA`."""
         return self.result.late
 
     @property

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.expr.time_functions import RANGES, out_of_range
-from spark_pace.core.intake.side_table_joins import joined, key_rows
+from spark_pace.core.intake.sift import joined, key_rows
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.core.plan.structs import shown_values
-from spark_pace.core.tables import array
+from spark_pace.core.tables import Ints, array
 from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_checkpoint import LOG
 from spark_pace.io.delta_log import DeltaLog
@@ -41,7 +40,7 @@ MOST_BYTES = 512 * 1024 * 1024  # of a table in memory, and of the text of one
 
 
 def read_side_tables(schema: EventSchema, spark: Access = None) -> dict[str, pa.Table]:
-    """The side tables of a schema by name, as `spark_pace.core.intake.side_table_joins.joined` takes them.
+    """The side tables of a schema by name, as `spark_pace.core.intake.sift.joined` takes them.
 
     Args:
         schema: the schema.

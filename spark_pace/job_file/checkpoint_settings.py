@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
-from spark_pace.core.expr.stored_form import from_stored, to_stored
+from spark_pace.core.expr.canonical_text import from_stored, to_stored
 from spark_pace.core.plan.lower_rules import over_input
-from spark_pace.core.plan.record_form import ORDINARY, RecordForm
-from spark_pace.core.plan.rule import EventSchema, Field, SideTable
+from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm, SideTable
 from spark_pace.job_file.source import ISOLATION, FilesSource, KafkaSource, Source
 from spark_pace.job_file.spec import JobSpec
 

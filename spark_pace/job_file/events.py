@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from spark_pace.core.expr import Expr, is_single
-from spark_pace.core.order.order import Before, OrderSpec
+from spark_pace.core.order import Before, OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.keys import Key, duration, filled, key, one_of, read_keys, section_of, text, texts

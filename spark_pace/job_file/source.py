@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from spark_pace.core.expr import is_single
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import SetupError

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.rule import Rule
 from spark_pace.reasons.answer import Why
 from spark_pace.reasons.explanation import explained

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spark_pace.core.columns import UNKNOWN_TIME
-from spark_pace.core.expr.moments import time_of
+from spark_pace.core.expr.time_functions import time_of
+from spark_pace.core.tables import UNKNOWN_TIME
 from spark_pace.errors import counted, one_line
 
 ROWS_UNTOLD = "where the search for a row pattern went from here, and why it went back"

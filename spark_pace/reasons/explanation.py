@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NOTHING_US, OFFSET, SOURCE, TIME, Ints
 from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import (
     Column,
@@ -28,16 +27,15 @@ from spark_pace.core.expr.canonical_text import canonical_duration, canonical_te
 from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
-from spark_pace.core.operate.aggregates import SpanAggregates
+from spark_pace.core.operate.lane_matches import SpanAggregates
 from spark_pace.core.operate.span_patterns import Inside, SpanColumns
 from spark_pace.core.plan.conditions import conjuncts, earlier_columns, of_other_events
-from spark_pace.core.plan.fold import PythonFold, StateMachine
+from spark_pace.core.plan.earlier_tests import filters_back
 from spark_pace.core.plan.members import names_of
-from spark_pace.core.plan.previous_tests import filters_back
 from spark_pace.core.plan.row_pattern import Computed, MatchNumber, Navigation, RowPattern, Slot
-from spark_pace.core.plan.rule import Absence, CountSpan, PredicateSpan, Rule
+from spark_pace.core.plan.rule import Absence, CountSpan, PredicateSpan, PythonFold, Rule, StateMachine
 from spark_pace.core.split import folds
-from spark_pace.core.tables import with_column
+from spark_pace.core.tables import NOTHING_US, OFFSET, SOURCE, TIME, Ints, with_column
 from spark_pace.reasons.answer import (
     ROWS_UNTOLD,
     Candidate,

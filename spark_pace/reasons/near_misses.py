@@ -15,20 +15,17 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spark_pace.core.columns import MASK
 from spark_pace.core.expr import Aggregate, Call, Literal
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Forwards, ParameterContext, UsingUp, walks
-from spark_pace.core.match.contexts.each_zero import EACH_ZERO
-from spark_pace.core.match.contexts.next_zero import NEXT_ZERO
-from spark_pace.core.match.found_matches import Found, whole
+from spark_pace.core.match.contexts.zero import EACH_ZERO, NEXT_ZERO
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Found, Stream, whole
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Close, Conjunct, Pattern, Within
 from spark_pace.core.plan.shape import alternative, optional_last_of, shape_of
-from spark_pace.core.tables import with_column
+from spark_pace.core.tables import MASK, with_column
 from spark_pace.reasons.answer import Candidate, Member, Reason
 from spark_pace.reasons.relaxations import NearMiss, Relaxation, relaxations
 from spark_pace.reasons.rule_stream import Stretch

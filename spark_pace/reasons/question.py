@@ -12,16 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import OFFSET, SOURCE
 from spark_pace.core.expr import Expr
-from spark_pace.core.intake.late_table import without_late
+from spark_pace.core.intake.sift import without_late
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.lower_rules import every_rule, input_schema
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.core.split.task import SplitTask
-from spark_pace.core.tables import array
+from spark_pace.core.tables import OFFSET, SOURCE, array
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import EventsRead, table_events
 from spark_pace.io.files.files import files_at
@@ -64,7 +63,7 @@ class Input:
     Attributes:
         read: all records.
         on_time: the records of `read` that are not late, heartbeats included.
-        late: the late events, as a table of `spark_pace.core.intake.late_table.LATE_SCHEMA`.
+        late: the late events, as a table of `spark_pace.core.intake.sift.LATE_SCHEMA`.
         ties: what orders events of the same time if the rules have no `tie_break`.
         settings: those of the job.
         path: the path or the address of the events; None for a table.

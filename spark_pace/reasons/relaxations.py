@@ -13,18 +13,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.expr import Expr, Literal, evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.search.further_events import FurtherEvents
+from spark_pace.core.match.search.groups import FurtherEvents
 from spark_pace.core.match.search.members import in_roles, roles_by_name
+from spark_pace.core.match.stream import Found
 from spark_pace.core.match.window import window_end
-from spark_pace.core.operate.emit_fields import MatchColumns
-from spark_pace.core.plan.component import Component
+from spark_pace.core.operate.match_table import MatchColumns
+from spark_pace.core.plan.meaning import length_in_words
 from spark_pace.core.plan.members import as_stated, separate
-from spark_pace.core.plan.rule import Conjunct, Pattern
-from spark_pace.core.plan.time_units import length_in_words
+from spark_pace.core.plan.rule import Component, Conjunct, Pattern
+from spark_pace.core.tables import Ints
 from spark_pace.errors import counted
 from spark_pace.reasons.answer import Member, Reason, length
 from spark_pace.reasons.rule_stream import Stretch, columns_of, in_values

@@ -15,17 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import (
-    NO_FRONTIER,
-    OFFSET,
-    OPENING,
-    SOURCE,
-    TIME,
-    UNKNOWN_TIME,
-    Bools,
-    Ints,
-    has_bit,
-)
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Columns, Expr, Previous, evaluate, walk
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.expr.nodes import Column
@@ -35,24 +24,33 @@ from spark_pace.core.levels import matches_as_events
 from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import match_bounded
-from spark_pace.core.match.found_matches import Found
 from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.match.search.members import with_members
 from spark_pace.core.match.spans import session_ends_us, spans_of
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Found, Stream
 from spark_pace.core.match.window import Horizon, end_times, window_end
-from spark_pace.core.operate.emit_fields import MatchColumns
-from spark_pace.core.operate.match_table import matched_us
-from spark_pace.core.order.order import Order
+from spark_pace.core.operate.match_table import MatchColumns, matched_us
+from spark_pace.core.order import Order
 from spark_pace.core.plan.conditions import with_opening_columns
 from spark_pace.core.plan.lower_rules import every_rule, handing_on
 from spark_pace.core.plan.plan import Level, Plan
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import alternative
-from spark_pace.core.split.batch import Batch
-from spark_pace.core.split.task import SplitTask
+from spark_pace.core.split.task import Batch, SplitTask
 from spark_pace.core.split.unit import whole_task
-from spark_pace.core.tables import array, numbers
+from spark_pace.core.tables import (
+    NO_FRONTIER,
+    OFFSET,
+    OPENING,
+    SOURCE,
+    TIME,
+    UNKNOWN_TIME,
+    Bools,
+    Ints,
+    array,
+    has_bit,
+    numbers,
+)
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.reasons.answer import (
     EventRef,

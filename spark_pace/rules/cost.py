@@ -11,23 +11,31 @@ from typing import Any, TypeAlias
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp, technique_of
-from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
-from spark_pace.core.match.contexts.each_zero import EACH_ZERO
-from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
+from spark_pace.core.match.contexts.selected import EACH_SELECTED
+from spark_pace.core.match.contexts.zero import EACH_ZERO, LATEST_ZERO
 from spark_pace.core.match.method import method_of
-from spark_pace.core.match.row_patterns.match_tests import tests_of
+from spark_pace.core.match.row_patterns.match_programs import tests_of
 from spark_pace.core.match.search.comparison import implied, is_comparison, is_equality
-from spark_pace.core.match.search.optional_last import for_one_event
+from spark_pace.core.match.search.limits import for_one_event
 from spark_pace.core.match.search.technique import choose
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.fold import PythonFold, StateMachine
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.panes import holistic, panes_of
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.row_pattern import RowPattern
-from spark_pace.core.plan.rule import Conjunct, CountSpan, GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
+from spark_pace.core.plan.rule import (
+    Conjunct,
+    CountSpan,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    PythonFold,
+    Rule,
+    SessionSpan,
+    StateMachine,
+)
 from spark_pace.core.plan.shape import alternative, alternatives_of, places_of, shape_of
-from spark_pace.core.split.carry.wake_conditions import always_looks
+from spark_pace.core.split.carry.examined_keys import always_looks
 
 Told: TypeAlias = dict[str, Any]  # what is told, in values that JSON has
 

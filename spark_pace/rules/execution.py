@@ -10,25 +10,38 @@ from collections.abc import Iterator
 
 from spark_pace.core.expr import Expr, Literal, conjunction
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
-from spark_pace.core.functions.python_fold import MOST_STATE_BYTES
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, waits_for_its_window, walks
 from spark_pace.core.match.delay import delay_us
 from spark_pace.core.match.method import method_of
-from spark_pace.core.match.row_patterns.match_tests import tests_of
-from spark_pace.core.plan.absence_tests import AbsenceTest, absence_tests
-from spark_pace.core.plan.component import Component
+from spark_pace.core.match.row_patterns.match_programs import tests_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
-from spark_pace.core.plan.fold import PythonFold, StateMachine
+from spark_pace.core.plan.earlier_tests import (
+    AbsenceTest,
+    absence_tests,
+    filtering,
+    filters_back,
+    looking_back,
+)
 from spark_pace.core.plan.lower_rules import EVENTS, levels_of, name_in_from
+from spark_pace.core.plan.meaning import length_in_words, show_events
 from spark_pace.core.plan.members import as_stated
 from spark_pace.core.plan.panes import holistic, panes_of
-from spark_pace.core.plan.previous_tests import filtering, filters_back, looking_back
 from spark_pace.core.plan.row_pattern import RowPattern
-from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
+from spark_pace.core.plan.rule import (
+    Component,
+    CountSpan,
+    GridSpan,
+    Pattern,
+    PredicateSpan,
+    PythonFold,
+    Rule,
+    SessionSpan,
+    StateMachine,
+)
 from spark_pace.core.plan.shape import optional_last_of, shape_of
-from spark_pace.core.plan.time_units import length_in_words, show_events
-from spark_pace.core.summaries.sketches import SIZE
+from spark_pace.core.python_functions import MOST_STATE_BYTES
+from spark_pace.core.summaries.distribution import SIZE
 from spark_pace.errors import counted
 from spark_pace.rules.cost import METHODS, Told, cost_of
 from spark_pace.rules.match_recognize import longest

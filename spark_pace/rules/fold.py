@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Expr
-from spark_pace.core.functions.operator_rows import ROW
-from spark_pace.core.plan.fold import Fold, Move, PythonFold, StateMachine
-from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.rule import EventSchema, Fold, Move, PythonFold, StateMachine
+from spark_pace.core.python_functions import ROW
+from spark_pace.core.tables import MOST_COMPONENTS
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.document.section import Section, as_mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from spark_pace.core.plan.meaning import UNITS_US
 from spark_pace.core.plan.rule import Within
-from spark_pace.core.plan.time_units import UNITS_US
 from spark_pace.rules.document.document import Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report
 from spark_pace.rules.document.section import Section

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import STRUCT, TypeName, is_single
-from spark_pace.core.expr.time_formats import DIRECTIVES, wrong_format
-from spark_pace.core.plan.record_form import ORDINARY, RecordForm
-from spark_pace.core.plan.rule import EventSchema, Field, SideTable
+from spark_pace.core.expr.time_functions import DIRECTIVES, wrong_format
+from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm, SideTable
 from spark_pace.rules.document.addresses import check_address
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote

@@ -11,17 +11,16 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_pace.core.columns import OFFSET, SOURCE, TIME
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element, is_single
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import EVENTS_TYPE
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
-from spark_pace.core.tables import array, chosen
+from spark_pace.core.tables import OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US

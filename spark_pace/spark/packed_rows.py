@@ -17,12 +17,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.frames import decode, encode
 from spark_pace.core.hashes import hash_nullable
 from spark_pace.core.match.row_patterns.rows import sorted_table, typed
 from spark_pace.core.plan.row_pattern import RowPattern
-from spark_pace.core.tables import concat
+from spark_pace.core.tables import Ints, concat
 
 _ENOUGH_BUCKETS = 512  # more would make frames small where rows are few
 _BUCKETS_OF_TASK = 8

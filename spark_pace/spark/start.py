@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_pace.core.functions.python_function import load_operator
+from spark_pace.core.python_functions import load_operator
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.files.addresses import AnyPath, path_at

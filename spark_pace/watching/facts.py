@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr.moments import time_of
+from spark_pace.core.expr.time_functions import time_of
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import REFUSED

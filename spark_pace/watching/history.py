@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import UTC_TIME
+from spark_pace.core.tables import UTC_TIME
 from spark_pace.io.metrics import Counts, null_in_all
 
 MOST_POINTS = 512  # stretches of the history

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from spark_pace.core.expr.moments import time_of
-from spark_pace.core.order.order import MOST_NAMED
+from spark_pace.core.expr.time_functions import time_of
+from spark_pace.core.order import MOST_NAMED
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import ENOUGH_RECORDS, null_in_every_record
 from spark_pace.job_file import JobSpec

@@ -12,9 +12,8 @@ import pytest
 from kafka import KafkaProducer
 
 from examples.kafka.broker import Broker
-from spark_pace.core.columns import OFFSET, SOURCE, TIME
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.core.tables import array, numbers
+from spark_pace.core.tables import OFFSET, SOURCE, TIME, array, numbers
 from spark_pace.errors import SetupError
 from spark_pace.job_file import KafkaSource
 from spark_pace.rules import load_rules

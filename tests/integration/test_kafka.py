@@ -13,7 +13,7 @@ import pytest
 
 from examples.kafka.broker import Broker
 from spark_pace.core import local_run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
 from spark_pace.io.event_files import read_events

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_pace.cli.status import status_command
-from spark_pace.core.columns import UTC_TIME
+from spark_pace.core.tables import UTC_TIME
 from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files import files, object_store
 from spark_pace.io.files.addresses import StorePath

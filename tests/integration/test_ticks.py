@@ -14,7 +14,7 @@ import pytest
 
 from examples.kafka.broker import Broker
 from spark_pace.core import local_run
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.order import Tick
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError
 from spark_pace.io.event_files import read_events, table_events

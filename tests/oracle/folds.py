@@ -6,8 +6,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from spark_pace.core.plan.fold import StateMachine
-from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.rule import Rule, StateMachine
 from tests.oracle.expressions import Bindings, holds, value_of
 from tests.oracle.stream import Placed, Stream
 

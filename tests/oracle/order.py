@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.order import OrderSpec, Tick
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
 from tests.oracle.rules_stream import in_stream_order

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
+from spark_pace.core.plan.rule import Component, CountSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from tests.oracle.expressions import Bindings, Row, conjuncts_of, has_open, has_previous, holds
 from tests.oracle.stream import END, Event, Placed, Position, Stream
 

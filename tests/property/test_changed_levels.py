@@ -6,10 +6,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.lower_rules import every_rule, readers_of
-from spark_pace.core.plan.places import RulePlace, dealt_out
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan, RulePlace, build_plan, dealt_out
 from spark_pace.core.plan.rule import Rule
 from tests.property.test_levels_at_random import MANY, assert_all_equal, expected_of, rules_input
 from tests.support.drive import drive

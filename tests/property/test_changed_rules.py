@@ -8,9 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.places import RulePlace, dealt_out
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.order import OrderSpec
+from spark_pace.core.plan.plan import Plan, RulePlace, build_plan, dealt_out
 from spark_pace.core.plan.rule import Rule
 from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows

@@ -10,7 +10,7 @@ import pytest
 
 from spark_pace import load_rules
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.matches import evaluate

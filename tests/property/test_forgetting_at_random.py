@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span, Within
 from spark_pace.core.split.carry.carry import Wanted
-from spark_pace.core.split.carry.forgotten_keys import Forgetting
+from spark_pace.core.split.carry.examined_keys import Forgetting
 from spark_pace.core.split.snapshot import load
+from spark_pace.core.tables import NO_FRONTIER
 from tests.oracle.contexts import Event
 from tests.oracle.rules_stream import end_of, in_stream_order, keyed_streams
 from tests.support.any_rule import any_forgetful_rule

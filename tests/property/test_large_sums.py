@@ -8,7 +8,7 @@ import pytest
 
 from spark_pace import load_rules
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from tests.oracle.matches import evaluate
 from tests.oracle.stream import Event

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Expr
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.order import OrderSpec, Tick
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.core_runs import rules_of
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.matches import Event, evaluate

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace import ways
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge, Within
 from tests.oracle.matches import evaluate

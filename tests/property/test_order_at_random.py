@@ -10,12 +10,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.expr import Expr
 from spark_pace.core.local_run import LocalRun, run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, read

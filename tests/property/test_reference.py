@@ -8,8 +8,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.plan.component import Component, Times
-from spark_pace.core.plan.rule import Context, Pattern, Rule, Within
+from spark_pace.core.plan.rule import Component, Context, Pattern, Rule, Times, Within
 from tests.oracle.candidates import candidates, forwards, survives
 from tests.oracle.contexts import CONTEXTS as PICKED_BY
 from tests.oracle.contexts import Event, Picked

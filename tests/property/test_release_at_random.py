@@ -11,7 +11,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Column, Literal
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Span
 from tests.oracle.contexts import Event

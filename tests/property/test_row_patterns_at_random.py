@@ -16,13 +16,10 @@ import pytest
 from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, evaluate, walk
 from spark_pace.core.match.row_patterns import search as search_module
-from spark_pace.core.match.row_patterns.match_programs import so_far_of
-from spark_pace.core.match.row_patterns.measures import summary_of
-from spark_pace.core.match.row_patterns.plain_conditions import plain
-from spark_pace.core.match.row_patterns.result import find
+from spark_pace.core.match.row_patterns.backtracking import result_of, scalar_function, step_of
+from spark_pace.core.match.row_patterns.match_programs import plain, so_far_of
+from spark_pace.core.match.row_patterns.result import find, summary_of
 from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns
-from spark_pace.core.match.row_patterns.running import result_of, step_of
-from spark_pace.core.match.row_patterns.scalars import scalar_function
 from spark_pace.core.plan.row_pattern import RowPattern, Summary, slot_name
 from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.meaning import plan_of

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import EmitField, GridSpan, Rule
 from spark_pace.core.split.shares import shares_of

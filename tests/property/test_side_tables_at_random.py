@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import ARROW_TYPES, TypeName
-from spark_pace.core.intake.side_table_joins import joined
+from spark_pace.core.intake.sift import joined
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 
 VALUES: dict[TypeName, list[object]] = {

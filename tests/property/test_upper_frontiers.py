@@ -17,13 +17,12 @@ import pytest
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.expr import Aggregate, conjunction
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.match.delay import delay_us
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.lower_rules import match_schema
-from spark_pace.core.plan.rule import Context, EmitField, GridSpan, Pattern, Rule
+from spark_pace.core.plan.rule import Component, Context, EmitField, GridSpan, Pattern, Rule
+from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.rules import load_rules
 from tests.long.differential.choices import drawn, taken_with
 from tests.oracle.levels import over_matches

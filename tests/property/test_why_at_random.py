@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import conjunction
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.plan.fold import PythonFold, StateMachine
-from spark_pace.core.plan.rule import PredicateSpan, Rule
+from spark_pace.core.plan.rule import PredicateSpan, PythonFold, Rule, StateMachine
 from spark_pace.reasons import Why, near_misses
 from spark_pace.reasons.answer import ComponentTest
 from spark_pace.reasons.explanation import MOST_SPANS

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import EventColumns, Expr, evaluate
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.operate.aggregates import SpanAggregates
+from spark_pace.core.operate.lane_matches import SpanAggregates
 from spark_pace.core.plan.meaning import computed_of
 from spark_pace.core.tables import with_column
 from spark_pace.rules.document.document import Scalar

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace import load_rules, replay
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import read_events

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core import local_run
-from spark_pace.core.intake.side_table_joins import joined
+from spark_pace.core.intake.sift import joined
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError, StateError
 from spark_pace.io.event_files import read_events

@@ -8,10 +8,9 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import MOST_COMPONENTS
 from spark_pace.core.expr import Call, Expr
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Absence, Context, Pattern, Rule
+from spark_pace.core.plan.rule import Absence, Component, Context, Pattern, Rule
+from spark_pace.core.tables import MOST_COMPONENTS
 from spark_pace.rules.pattern.components import with_bits
 from tests.support.draws import built_once, chosen, composite, shuffled
 from tests.support.form_strategies import Spans, changed, previous_conditions, rules_of

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Rule
+from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Rule
 from spark_pace.core.plan.shape import in_turn
 from tests.support.draws import chosen, composite
 from tests.support.form_strategies import (

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import note, settings
 
 from spark_pace.core.local_run import LocalRun, run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event

@@ -8,12 +8,11 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous
-from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.members import asked, disjunction, names_in, united
-from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule
+from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Member, Pattern, Rule
 from spark_pace.core.plan.shape import in_turn, sequences_of
+from spark_pace.core.tables import MOST_IN_OPENED_SPANS
 from tests.support.draws import chosen, composite, some
 from tests.support.form_strategies import (
     Spans,

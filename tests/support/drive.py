@@ -11,7 +11,6 @@ from itertools import cycle
 
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.frames import Sink
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
@@ -20,11 +19,12 @@ from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.progress import Progress, Tick, together
+from spark_pace.core.order import Progress, Tick, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
-from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
+from spark_pace.core.split.task import decode_lane
+from spark_pace.core.tables import NO_FRONTIER
 
 Plans = Plan | Sequence[Plan]
 Batch = pa.Table | Sequence[pa.Table | Tick]

@@ -8,10 +8,9 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from spark_pace.core.columns import MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.component import Ending
-from spark_pace.core.plan.rule import Context, Pattern, Rule
+from spark_pace.core.plan.rule import Context, Ending, Pattern, Rule
+from spark_pace.core.tables import MOST_IN_OPENED_SPANS
 from spark_pace.rules.pattern.components import with_bits
 from tests.support.disjunction_strategies import with_disjunctions
 from tests.support.draws import built_once, chosen, composite, some

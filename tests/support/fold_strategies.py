@@ -7,8 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Column, Expr, Previous
-from spark_pace.core.plan.fold import Move, PythonFold, StateMachine
-from spark_pace.core.plan.rule import EmitField, Rule
+from spark_pace.core.plan.rule import EmitField, Move, PythonFold, Rule, StateMachine
 from tests.support.draws import built_once, chosen, composite, shuffled, some
 from tests.support.strategies import column, condition, number, predicates, schemas, varied
 

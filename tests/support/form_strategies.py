@@ -12,8 +12,7 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Previous
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule, Span
+from spark_pace.core.plan.rule import Component, Conjunct, Context, EmitField, Pattern, Rule, Span
 from spark_pace.core.plan.shape import in_turn
 from tests.support.draws import chosen, composite, shuffled, some
 from tests.support.grouped_strategies import grouped_emits, grouped_patterns

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Column, Expr
 from spark_pace.core.match.delay import delay_us
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.lower_rules import handing_on, match_schema, with_what_is_used
-from spark_pace.core.plan.rule import Context, CountSpan, EmitField, GridSpan, Pattern, Rule, Within
+from spark_pace.core.plan.rule import (
+    Component,
+    Context,
+    CountSpan,
+    EmitField,
+    GridSpan,
+    Pattern,
+    Rule,
+    Within,
+)
 from tests.oracle.levels import TooManyCandidates, evaluate_levels
 from tests.oracle.matches import Match
 from tests.oracle.stream import Event

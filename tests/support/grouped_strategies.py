@@ -9,8 +9,17 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Expr, TypeName
-from spark_pace.core.plan.component import Component, Times
-from spark_pace.core.plan.rule import Conjunct, Context, EmitField, Pattern, Rule, Span, Within
+from spark_pace.core.plan.rule import (
+    Component,
+    Conjunct,
+    Context,
+    EmitField,
+    Pattern,
+    Rule,
+    Span,
+    Times,
+    Within,
+)
 from tests.support.draws import built_once, chosen, composite, shuffled, some
 from tests.support.strategies import (
     ATTRIBUTES,

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_pace.core import local_run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.event_files import table_events
 from spark_pace.job_file import JobSpec, read_job

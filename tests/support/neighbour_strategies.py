@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from spark_pace.core.plan.component import Component, Ending
-from spark_pace.core.plan.rule import Context, Pattern, Rule
+from spark_pace.core.plan.rule import Component, Context, Ending, Pattern, Rule
 from spark_pace.rules.pattern.components import with_bits
 from tests.support.draws import chosen, composite
 from tests.support.ending_strategies import ends_of_groups

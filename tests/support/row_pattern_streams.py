@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import RuleError

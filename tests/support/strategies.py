@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal, Previous, conjunction, walk
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import (
+    Component,
     Conjunct,
     Context,
     CountSpan,

@@ -12,8 +12,7 @@ from itertools import combinations
 
 from spark_pace.core.expr import Call, Expr, Literal
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Conjunct, Pattern, Within
+from spark_pace.core.plan.rule import Component, Conjunct, Pattern, Within
 from spark_pace.reasons.answer import Member, Reason
 from tests.oracle.alternatives import alternatives, is_of_alternative, walk_of
 from tests.oracle.candidates import candidates, survives

@@ -6,11 +6,12 @@ from dataclasses import replace
 from random import Random
 
 from spark_pace.core.expr import Aggregate
-from spark_pace.core.plan.component import Component, Ending, Times
 from spark_pace.core.plan.rule import (
+    Component,
     Conjunct,
     Context,
     EmitField,
+    Ending,
     EventSchema,
     GridSpan,
     Merge,
@@ -18,6 +19,7 @@ from spark_pace.core.plan.rule import (
     PredicateSpan,
     Rule,
     SessionSpan,
+    Times,
     Within,
 )
 from spark_pace.rules.pattern.components import with_bits

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace import load_rules
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.spark.stages.operator_process import OperatorProcess

@@ -1,14 +1,16 @@
-"""Expressions and durations as text, for comparison: each has one text, the same in every release.
+"""Expressions as text, to compare them, and as plain lists, to store them as JSON and read them back.
 
-Checkpoints keep these texts, and refuse a rule whose text differs from the kept one. So what this file gives
-may never change, whatever would look better. People read the same texts (in `explain`, `why` and messages);
-where they should read others, that needs a function of its own.
+Each expression and each duration has one text, the same in every release. Checkpoints keep these texts, and
+refuse a rule whose text differs from the kept one. So what this file gives may never change, whatever would
+look better. People read the same texts (in `explain`, `why` and messages); where they should read others,
+that needs a function of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, timedelta
+from typing import Any
 
 from spark_pace.core.expr import (
     Aggregate,
@@ -20,12 +22,12 @@ from spark_pace.core.expr import (
     decimal_digits,
     of_component,
 )
-from spark_pace.core.expr.moments import time_of
+from spark_pace.core.expr.time_functions import time_of
 
 _INFIX = {"=", "<>", "<", ">", "<=", ">=", "<=>", "+", "-", "*", "/", "%", "and", "or", "like", "rlike"}
 _CONNECTIVES = ("and", "or")
 _OPERATORS = _INFIX | {"not", "negate", "is_null", "in"}
-# These units never change; those of `spark_pace.core.plan.time_units` may.
+# These units never change; those of `spark_pace.core.plan.meaning` may.
 _UNITS_US = {
     "d": 86_400_000_000,
     "h": 3_600_000_000,
@@ -117,3 +119,33 @@ def _literal(literal: Literal) -> str:
     if literal.type == "DATE":
         return f"date '{date(1970, 1, 1) + timedelta(days=int(value))}'"
     return repr(value)
+
+
+_NODES: dict[str, type[Expr]] = {
+    "literal": Literal,
+    "column": Column,
+    "previous": Previous,
+    "call": Call,
+    "aggregate": Aggregate,
+}
+_NAMES = {node: name for name, node in _NODES.items()}
+
+
+def to_stored(expr: Expr) -> list[Any]:
+    """The expression as a list: the kind of node, then its fields; arguments are such lists too."""
+    if isinstance(expr, Call):
+        return ["call", expr.function, [to_stored(argument) for argument in expr.arguments], expr.type]
+    return [_NAMES[type(expr)], *vars(expr).values()]
+
+
+def from_stored(stored: list[Any]) -> Expr:
+    """Convert a list from `to_stored` back to the expression.
+
+    Raises:
+        KeyError, TypeError: `to_stored` makes no such list.
+    """
+    name, *fields = stored
+    if name == "call":
+        function, arguments, kind = fields
+        return Call(function, tuple(map(from_stored, arguments)), kind)
+    return _NODES[name](*fields)

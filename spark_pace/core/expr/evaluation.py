@@ -18,8 +18,6 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import (
     arithmetic,
-    array_functions,
-    casts,
     comparison,
     decimals,
     text_functions,
@@ -104,7 +102,7 @@ def _value(expr: Expr, columns: Columns) -> Any:
     if decimal_digits(expr.type) and expr.function in decimals.NAMES:
         return decimals.compute(expr.function, values, ARROW_TYPES[expr.type])
     if expr.function == "cast":
-        return casts.cast_value(values[0], expr.type)
+        return arithmetic.cast_value(values[0], expr.type)
     return KERNELS[expr.function](values)
 
 
@@ -151,7 +149,7 @@ KERNELS: dict[str, Kernel] = {
     "is_null": _is_null,
     "case": _case,
     "coalesce": _coalesce,
-    **array_functions.KERNELS,
+    **text_functions.ARRAY_KERNELS,
     **comparison.KERNELS,
     **arithmetic.KERNELS,
     **text_functions.KERNELS,

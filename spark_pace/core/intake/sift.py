@@ -1,4 +1,4 @@
-"""Puts heartbeats and late events aside, and finds out how far the sources have come.
+"""Puts heartbeats and late events aside, finds out how far the sources have come, and joins side tables.
 
 This happens before events are divided among slots. So an event that no rule uses can be late too, and a late
 event keeps all its attributes.
@@ -6,7 +6,7 @@ event keeps all its attributes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -14,14 +14,160 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, Bools, Ints
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.intake.late_table import LATE_SCHEMA, late_table
-from spark_pace.core.intake.reached_times import reached_before
-from spark_pace.core.order.order import IN
-from spark_pace.core.order.progress import Progress, file_progress
+from spark_pace.core.order import IN, Progress, file_progress
 from spark_pace.core.plan.plan import Plan
-from spark_pace.core.tables import array, chosen, numbers, paired
+from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.structs import json_rows, nested
+from spark_pace.core.tables import (
+    NO_FRONTIER,
+    OFFSET,
+    SOURCE,
+    TIME,
+    UNKNOWN_TIME,
+    UTC_TIME,
+    Bools,
+    Ints,
+    array,
+    chosen,
+    numbers,
+    paired,
+)
+
+LATE_SCHEMA = pa.schema([
+    ("event_time", UTC_TIME), ("lateness_us", pa.int64()), ("source", pa.string()), ("offset", pa.int64()),
+    ("reason", pa.string()), ("event", pa.string()),
+])  # fmt: skip
+
+
+def late_table(
+    events: pa.Table, limits: Ints | int, by_source: Bools | bool, schema: EventSchema
+) -> pa.Table:
+    """Make the table of late events, with position, reason, and attributes as JSON.
+
+    Args:
+        events: n late events: ``@time, @source, @offset`` and attributes.
+        limits: int64[n], the time before which each was late; or one for all.
+        by_source: bool[n], True if the event's source has set its limit, False if the frontier has; or one
+            for all.
+        schema: the attributes.
+
+    Returns:
+        A table of `LATE_SCHEMA`. `lateness_us` is null for events that came after the end of the input.
+    """
+    time = numbers(events, TIME)
+    rows = json_rows(nested(events, schema))
+    limits = np.broadcast_to(limits, len(time))
+    ended = limits == UNKNOWN_TIME
+    lateness = pa.array(np.where(ended, 0, limits) - time, mask=ended)
+    sources = array(events, SOURCE).cast(pa.string())
+    columns = [pa.array(time).view(UTC_TIME), lateness, sources, array(events, OFFSET)]
+    reasons = _reasons(limits, np.broadcast_to(by_source, len(time)))
+    return pa.table([*columns, reasons, pa.array(rows, pa.string())], schema=LATE_SCHEMA)
+
+
+def _reasons(limits: Ints, by_source: Bools) -> pa.Array:
+    """string[n]: the reason why each event is late, with its limit."""
+    times = pc.replace_substring_regex(
+        pc.strftime(pa.array(limits).view(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%SZ"), r"\.000000Z$", "Z"
+    )
+    who = pc.if_else(pa.array(by_source), "its source", "the frontier")
+    told = pc.binary_join_element_wise(who, times, " had passed ")
+    return pc.if_else(pa.array(limits == UNKNOWN_TIME), "the input had ended", told)
+
+
+def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
+    """The events without those at a position (`source`, `offset`) of `late`."""
+    aside = late.select(["source", "offset"]).rename_columns([SOURCE, OFFSET])
+    aside = aside.cast(pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())]))
+    keys = pa.table({
+        SOURCE: events[SOURCE].cast(pa.string()),
+        OFFSET: events[OFFSET],
+        "row": pa.array(np.arange(events.num_rows)),
+    })  # fmt: skip
+    kept = keys.join(aside, [SOURCE, OFFSET], join_type="left anti")["row"]
+    return events.take(kept.take(pc.sort_indices(kept)))
+
+
+def reached_before(time: Ints, names: pa.DictionaryArray, before: Callable[[str], int]) -> Ints:
+    """For each record, the greatest event time of earlier records of its source.
+
+    Args:
+        time: int64[n], event times in the order of the records.
+        names: the n sources; null for a record without source.
+        before: gives the greatest time of a source before the first record.
+
+    Returns:
+        int64[n]; `NO_FRONTIER` where there is no earlier record. O(n log n) with several sources.
+    """
+    texts = names.dictionary.cast(pa.string()).to_pylist()
+    known = np.array([*map(before, texts), NO_FRONTIER], np.int64)
+    source = names.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy()
+    if len(source) and (source == source[0]).all():
+        found = _earlier_greatest(time, known[source[0]])
+    else:
+        found = _of_each(time, source, known)
+    found[source == len(texts)] = NO_FRONTIER
+    return found
+
+
+def _of_each(time: Ints, source: Ints, known: Ints) -> Ints:
+    """The reached times of several sources, by one running maximum of ranks, source by source."""
+    rows = np.argsort(source, kind="stable")
+    values, ranks = np.unique(np.append(time, known), return_inverse=True)
+    size, of_row = len(values), source[rows]
+    is_first = np.append(True, of_row[1:] != of_row[:-1])
+    own, beginning = ranks[: len(time)][rows], ranks[len(time) :][of_row]
+    # before each record: the record before it, or the time that its source had reached
+    code = np.where(is_first, beginning, np.maximum(np.roll(own, 1), beginning)) + of_row * size
+    found = np.empty(len(time), np.int64)
+    found[rows] = values[np.maximum.accumulate(code) - of_row * size]
+    return found
+
+
+def _earlier_greatest(time: Ints, known_us: int) -> Ints:
+    """int64[n]: the greatest of `known_us` and the times before each."""
+    return np.maximum.accumulate(np.append(known_us, time[:-1]))
+
+
+def joined(events: pa.Table, schema: EventSchema, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Add the attributes of the schema's side tables; null where a table has no row for an event.
+
+    The time is linear in events and tables.
+
+    Args:
+        events: a table with the columns of `schema.own`, and others.
+        schema: the attributes.
+        tables: the side tables by name. Each has a column for each attribute of its key, which is unique, and
+            one for each attribute that it gives.
+    """
+    for side in schema.side_tables:
+        table = tables[side.name]
+        keys = [attribute for attribute, _ in side.on]
+        rows = key_rows(table, keys, events)
+        there, *fields = side.fields
+        events = events.append_column(there.name, pc.if_else(pc.is_valid(rows), True, None))
+        for each in fields:
+            events = events.append_column(each.name, array(table, each.name).take(rows))
+    return events
+
+
+def key_rows(table: pa.Table, keys: Sequence[str], events: pa.Table) -> pa.Array:
+    """int64[n]: for each event the first row of a table with the same key; null if there is none."""
+    first, *others = keys
+    known, asked = array(table, first), array(events, first)
+    for key in others:
+        values, more = pc.unique(known), pc.unique(table[key])
+        known, asked = (
+            pc.add(pc.multiply(_places(before, values), len(more)), _places(array(rows, key), more))
+            for before, rows in ((known, table), (asked, events))
+        )
+    return _places(asked, known)
+
+
+def _places(values: pa.Array, among: pa.Array) -> pa.Array:
+    """int64[n]: the index of each value in `among`; null for null and for values that are not in it."""
+    return pc.index_in(values, value_set=among, skip_nulls=True).cast(pa.int64())
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import LEAST, MASK, SEQ, TIME, Bools, Ints, has_bit
 from spark_pace.core.expr import EventColumns, evaluate
 from spark_pace.core.match.first import greatest
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
-from spark_pace.core.plan.absence_tests import AbsenceTest, AbsenceTests
+from spark_pace.core.plan.earlier_tests import AbsenceTest, AbsenceTests
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.ranks import distinct, segments_of
-from spark_pace.core.tables import numbers, with_column
+from spark_pace.core.tables import LEAST, MASK, SEQ, TIME, Bools, Ints, has_bit, numbers, with_column
 
 
 @dataclass(frozen=True)

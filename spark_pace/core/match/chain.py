@@ -14,13 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.match.completions import completions
-from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.search.optional_last import deciding_rows
+from spark_pace.core.match.first import completions
+from spark_pace.core.match.search.limits import deciding_rows
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Found, Stream
 from spark_pace.core.match.window import Horizon, window_end
+from spark_pace.core.tables import Bools, Ints
 
 # Takes the rows of s initiators, and for each the row after the last one of its window. Returns int64[s], the
 # row that would close the selection of each initiator, -1 where none would; and int64[s, n], the match that

@@ -5,15 +5,15 @@ Sources: semantics, section 5.
 
 from __future__ import annotations
 
-from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import OneOpen
 from spark_pace.core.match.method import method_of
+from spark_pace.core.match.release import Waiting
 from spark_pace.core.match.spans import next_end
-from spark_pace.core.match.waiting import Waiting
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import shape_of
+from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 
 
 def delay_us(rule: Rule) -> int | None:

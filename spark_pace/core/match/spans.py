@@ -11,16 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spark_pace.core.columns import (
-    CLOSE_BIT,
-    NO_FRONTIER,
-    OPEN_BIT,
-    OPENING,
-    UNKNOWN_CODE,
-    UNKNOWN_TIME,
-    Bools,
-    Ints,
-)
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.candidates import Ranges
 from spark_pace.core.match.first import walk
@@ -28,8 +18,8 @@ from spark_pace.core.match.release import earlier_resolved
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon, window_end, window_ends
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.rule import (
+    Component,
     Conjunct,
     Context,
     CountSpan,
@@ -41,7 +31,17 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 from spark_pace.core.ranges import expand, reached
-from spark_pace.core.tables import numbers
+from spark_pace.core.tables import (
+    CLOSE_BIT,
+    NO_FRONTIER,
+    OPEN_BIT,
+    OPENING,
+    UNKNOWN_CODE,
+    UNKNOWN_TIME,
+    Bools,
+    Ints,
+    numbers,
+)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spark_pace.core.columns import END_OF_INPUT, UNKNOWN_CODE, UNKNOWN_TIME, Bools, Ints
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.plan.rule import Within
+from spark_pace.core.tables import END_OF_INPUT, UNKNOWN_CODE, UNKNOWN_TIME, Bools, Ints
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Makes the table of matches that operators give to the merger.
+"""Makes the table of matches that operators give to the merger, with the fields of `emit`.
 
 The merger orders matches by the columns with "@", which no user sees: ``@release_us``; ``@phase``, 0 at an
 event and 1 directly after all events of that time; ``@tie0…``, which order the releasing event among those of
@@ -9,20 +9,100 @@ sources) are dictionaries here, and texts after the merger.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import OFFSET, SOURCE, UTC_TIME, Ints
-from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.search.members import role_names
-from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.operate.emit_fields import emit_fields
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, Previous, evaluate
+from spark_pace.core.match.release import at_rows
+from spark_pace.core.match.search.groups import aggregated
+from spark_pace.core.match.search.members import role_names, roles_by_name
+from spark_pace.core.match.stream import Found, Positions, Stream
+from spark_pace.core.plan.conditions import OPENING_EVENT
+from spark_pace.core.plan.meaning import previous_of
 from spark_pace.core.plan.plan import Plan, RulePlan
-from spark_pace.core.plan.rule import column_name
-from spark_pace.core.tables import array, compacted
+from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine, column_name
+from spark_pace.core.split.folds import ROW, SELECTION
+from spark_pace.core.split.row_patterns import FIRST, LAST, MATCHED, MEMBERS, ROLES, positions_of
+from spark_pace.core.split.task import Lane
+from spark_pace.core.tables import NOTHING_US, OFFSET, SOURCE, UTC_TIME, Bools, Ints, array, compacted
+
+
+@dataclass(frozen=True)
+class MatchColumns:
+    """The columns of matches that the expressions of `emit` read.
+
+    Attributes:
+        stream: the stream.
+        found: the matches in it, with the roles of `roles_by_name`.
+        roles: the roles of each component and of each member of a disjunction.
+        previous: in spans the attributes of earlier events that expressions read, by the names of columns.
+    """
+
+    stream: Stream
+    found: Found
+    roles: Mapping[str | None, tuple[int, ...]]
+    previous: Mapping[str, Previous]
+
+    @property
+    def rows(self) -> int:
+        """The number of matches."""
+        return self.found.matches
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """An attribute of each match's event of a component; for None, of its first event.
+
+        The component ``open`` is the event that opened the match's span. Null where a match has no event of
+        the component, because the event in its place stands for another member of the disjunction.
+        """
+        absent = None
+        if component is None:
+            rows = self.found.first
+        elif component == OPENING_EVENT and component not in self.roles:
+            rows = self.found.openings[self.found.selection]
+        else:  # a component with at most one event in each match
+            mine = self._standing(component)
+            rows = self.found.members[mine]
+            if len(rows) < self.rows:
+                owner = np.searchsorted(self.found.offsets, np.flatnonzero(mine), "right") - 1
+                absent, present = np.ones(self.rows, np.bool_), rows
+                absent[owner], rows = False, np.zeros(self.rows, np.int64)
+                rows[owner] = present
+        if attribute in self.previous:
+            node = self.previous[attribute]
+            rows, attribute = rows - node.back, node.attribute
+            before = rows < self.found.openings[self.found.selection]  # there the span begins
+            absent = before if absent is None else before | absent
+            rows = np.maximum(rows, 0)
+        return self.stream.attribute(attribute).take(pa.array(rows, mask=absent))
+
+    def _standing(self, component: str) -> Bools:
+        """bool[], which of the matches' events stand for a component or member."""
+        roles = self.roles[component]
+        found: Bools = self.found.roles == roles[0] if len(roles) == 1 else np.isin(self.found.roles, roles)
+        return found
+
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """An aggregate over each match's events of a component; see `aggregated`."""
+        assert one.component is not None
+        owner = np.repeat(np.arange(self.rows), np.diff(self.found.offsets))
+        mine = self._standing(one.component)
+        owner, rows = owner[mine], self.found.members[mine]
+        values = None if one.attribute is None else self.stream.attribute(one.attribute).take(pa.array(rows))
+        return aggregated(one, values, owner, self.rows)
+
+
+def emit_fields(rule: Rule, stream: Stream, found: Found) -> dict[str, pa.Array]:
+    """The fields of all matches of a rule with a pattern, as columns by name."""
+    assert rule.pattern is not None
+    exprs = [field.expr for field in rule.emit if field.expr is not None]
+    previous = {} if rule.span is None else previous_of(exprs)
+    columns = MatchColumns(stream, found, roles_by_name(rule.pattern), previous)
+    return {field.name: evaluate(field.expr, columns) for field in rule.emit if field.expr is not None}
+
 
 EVENTS_TYPE = pa.list_(
     pa.struct([
@@ -205,3 +285,65 @@ def _events(components: list[str], stream: Stream, found: Found) -> pa.Array:
         names=[field.name for field in EVENTS_TYPE.value_type],
     )
     return pa.ListArray.from_arrays(pa.array(found.offsets, pa.int32()), events)
+
+
+def fold_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> pa.Table:
+    """The matches of a lane whose rule has a fold, as a table."""
+    rows, rule = lane.column(ROW), planned.rule
+    labels = Labels(lane.column(SELECTION), stream.time[rows], stream.time[rows], at_rows(stream, rows))
+    assert lane.selections is not None
+    if isinstance(rule.fold, StateMachine):
+        columns = MoveColumns(stream, rows, rule.fold, lane)
+        found = {field.name: evaluate(field.expr, columns) for field in rule.emit if field.expr is not None}
+        fields = pa.table(found)
+    else:
+        fields = lane.selections.select([field.name for field in rule.emit])
+    return event_matches(plan, planned, stream, labels, rows, fields)
+
+
+@dataclass(frozen=True)
+class MoveColumns:
+    """The columns that expressions read of moves with matches: attributes of the event, and the states.
+
+    Attributes:
+        stream: the lane's stream.
+        events: int64[m], the row of each move's event.
+        machine: the rule's fold.
+        lane: the lane.
+    """
+
+    stream: Stream
+    events: Ints
+    machine: StateMachine
+    lane: Lane
+
+    @property
+    def rows(self) -> int:
+        """The number of moves."""
+        return len(self.events)
+
+    def column(self, component: str | None, attribute: str) -> pa.Array:
+        """An attribute of each move's event, or a fact about its states."""
+        if attribute in (STATE_BEFORE, STATE_AFTER):
+            return pa.array(self.machine.states, pa.string()).take(pa.array(self.lane.column(attribute)))
+        if attribute == STATE_SINCE:
+            since = self.lane.column(attribute)
+            return pa.array(since, mask=np.equal(since, NOTHING_US)).cast(ARROW_TYPES["TIMESTAMP"])
+        return self.stream.attribute(attribute).take(pa.array(self.events))
+
+    def aggregate(self, one: Aggregate) -> pa.Array:
+        """A single event has no groups."""
+        raise AssertionError(f"{one} over a single event")
+
+
+def rows_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> pa.Table:
+    """The matches of a lane whose rule has a row pattern, as a table."""
+    assert lane.selections is not None
+    first, members = lane.column(FIRST), array(lane.selections, MEMBERS)
+    roles = array(lane.selections, ROLES).values.to_numpy().astype(np.int8)
+    offsets, rows = members.offsets.to_numpy().astype(np.int64), members.values.to_numpy()
+    found = Found(first, first, np.arange(len(first)), offsets, rows, roles)
+    times = stream.time[first], lane.column(MATCHED)
+    labels = Labels(lane.column(SELECTION), *times, positions_of(lane))
+    fields = lane.selections.select([field.name for field in planned.rule.emit])
+    return row_matches(plan, planned, stream, found, labels, (first, lane.column(LAST)), fields)

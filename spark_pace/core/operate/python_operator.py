@@ -9,11 +9,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.functions.error_texts import traceback_text
-from spark_pace.core.functions.operator_rows import as_table, emit_schema
-from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.python_functions import ATTEMPTS, as_table, emit_schema, load_operator, traceback_text
+from spark_pace.core.tables import Bools, Ints
 
 
 @dataclass(frozen=True)

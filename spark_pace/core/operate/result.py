@@ -15,11 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import UTC_TIME
 from spark_pace.core.frames import decode_parcel, encode, encode_parcel
-from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
-from spark_pace.core.split.lanes import LaneHeader
-from spark_pace.core.tables import array, with_column
+from spark_pace.core.match.release import NOTHING_WAITS, Waiting
+from spark_pace.core.split.task import LaneHeader
+from spark_pace.core.tables import UTC_TIME, array, with_column
 
 FAILED_SCHEMA = pa.schema([
     ("rule", pa.string()), ("key", pa.string()), ("selection_id", pa.int64()), ("reason", pa.string()),

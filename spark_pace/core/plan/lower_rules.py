@@ -21,11 +21,11 @@ from spark_pace.core.expr import (
     conjunction,
     evaluate_mask,
 )
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import conjuncts, mentions_previous, of_its_event, others_count
+from spark_pace.core.plan.earlier_tests import filters_back, looks_back
 from spark_pace.core.plan.meaning import attributes_of, used_attributes
-from spark_pace.core.plan.previous_tests import filters_back, looks_back
 from spark_pace.core.plan.rule import (
+    Component,
     Context,
     EmitField,
     EventSchema,

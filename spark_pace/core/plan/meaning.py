@@ -2,22 +2,20 @@
 
 The parts depend on the rule and the attributes that it uses, not on its description, on whether it is paused,
 on other rules, or on attributes that only other rules use. Checkpoints keep the parts, so no release may
-change their text.
+change their text; nor that of the length of a window: ``30 min``, ``1000 events``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
 from spark_pace.core.expr import Aggregate, Column, Expr, Previous, conjunction, walk
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import of_other_events
-from spark_pace.core.plan.fold import Fold, PythonFold
 from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.row_pattern import (
     Alternatives,
@@ -36,17 +34,52 @@ from spark_pace.core.plan.row_pattern import (
 )
 from spark_pace.core.plan.rule import (
     Absence,
+    Component,
     EmitField,
     EventSchema,
+    Fold,
     GridSpan,
     Pattern,
     PredicateSpan,
+    PythonFold,
     Rule,
     SessionSpan,
     Span,
+    Within,
 )
 from spark_pace.core.plan.shape import sequences_of
-from spark_pace.core.plan.time_units import show_length
+
+# Rule files may use every unit of this table. Checkpoints keep lengths in the units of
+# `spark_pace.core.expr.canonical_text`, which never change.
+UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+
+
+def show_length(within: Within) -> str:
+    """The text of a window's length, such as ``30 min``. Checkpoints keep this text, so it never changes."""
+    return ", ".join(_lengths(within, lambda events: f"{events} events"))
+
+
+def length_in_words(within: Within) -> str:
+    """The text of a window's length for people, such as ``30 min``, ``1 event`` or ``30 min and 1 event``."""
+    return " and ".join(_lengths(within, show_events))
+
+
+def _lengths(within: Within, show: Callable[[int], str]) -> list[str]:
+    """The texts of a window's time and of its number of events, as far as it has them."""
+    times = [] if within.time_us is None else [canonical_duration(within.time_us)]
+    return times if within.events is None else [*times, show(within.events)]
+
+
+def show_events(count: int) -> str:
+    """A number of events, as a rule file would have it."""
+    return "1 event" if count == 1 else f"{count} events"
 
 
 def rule_parts(rule: Rule) -> dict[str, str]:

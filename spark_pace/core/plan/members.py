@@ -20,11 +20,9 @@ from spark_pace.core.expr import (
     renamed,
     walk,
 )
-from spark_pace.core.plan.component import Component, Member
 from spark_pace.core.plan.conditions import conjuncts as conjuncts_of
 from spark_pace.core.plan.conditions import of_its_event, of_other_events
-from spark_pace.core.plan.fold import StateMachine
-from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
+from spark_pace.core.plan.rule import Component, Conjunct, Member, Pattern, Rule, StateMachine
 
 _TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 

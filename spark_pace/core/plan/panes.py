@@ -50,7 +50,7 @@ class Panes:
     """What a rule keeps of its panes.
 
     A row has ``@time`` and ``@seq``, those of its first event; `EVENTS`; `held`; and `shared`. Which events
-    it stands for is said in `spark_pace.core.split.pane_rows`.
+    it stands for is said in `spark_pace.core.split.panes`.
 
     Attributes:
         width_us: the length of a pane.

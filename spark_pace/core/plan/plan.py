@@ -1,32 +1,30 @@
 """The plan: a job's rules ready to run, with numbered predicates, the columns they need, and their slots.
 
-A plan is made once and never changes. All steps read it, also in other processes, so it can be pickled.
+A plan is made once and never changes. All steps read it, also in other processes, so it can be pickled. Each
+rule's buckets of partition keys are dealt out to slots: these are its places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
 
-from spark_pace.core.columns import (
-    BITS,
-    CLOSE_BIT,
-    KEYS,
-    MOST_COMPONENTS,
-    MOST_IN_OPENED_SPANS,
-    OFFSET,
-    OPEN_BIT,
-    SOURCE,
-)
 from spark_pace.core.expr import Expr, array_element
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.absence_tests import AbsenceTests, absence_tests
-from spark_pace.core.plan.conditions import of_its_event, others_count
-from spark_pace.core.plan.lookups import Lookups, lookups_of
+from spark_pace.core.order import OrderSpec
+from spark_pace.core.plan.conditions import Lookups, lookups_of, of_its_event, others_count
+from spark_pace.core.plan.earlier_tests import (
+    AbsenceTests,
+    LookingBack,
+    absence_tests,
+    filtering,
+    filters_back,
+    looking_back,
+    looks_back,
+)
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, with_place
 from spark_pace.core.plan.meaning import (
     attributes_of,
@@ -38,11 +36,79 @@ from spark_pace.core.plan.meaning import (
     rule_parts,
 )
 from spark_pace.core.plan.members import conditions_by_bit
-from spark_pace.core.plan.panes import Panes, panes_of
-from spark_pace.core.plan.places import RulePlace, dealt_out
-from spark_pace.core.plan.previous_tests import LookingBack, filtering, filters_back, looking_back, looks_back
+from spark_pace.core.plan.panes import Panes, panes_of, sharing
 from spark_pace.core.plan.rule import EventSchema, PredicateSpan, Rule
+from spark_pace.core.tables import (
+    BITS,
+    CLOSE_BIT,
+    KEYS,
+    MOST_COMPONENTS,
+    MOST_IN_OPENED_SPANS,
+    OFFSET,
+    OPEN_BIT,
+    SOURCE,
+)
 from spark_pace.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class RulePlace:
+    """The slots that run a rule.
+
+    Attributes:
+        slots: the slot of each of its buckets of partition keys; empty if the rule reads matches, because the
+            merger runs such rules.
+        since: the first batch whose events belong to the rule's stream.
+    """
+
+    slots: tuple[int, ...]
+    since: int = 0
+
+
+def dealt_out(
+    rules: Sequence[Rule],
+    slots: int,
+    buckets: int,
+    kept: Mapping[str, RulePlace] | None = None,
+    since: int = 0,
+) -> dict[str, RulePlace]:
+    """Deal all rules, lower rules included, out to slots; rules that share panes get the same place.
+
+    Args:
+        rules: the rules.
+        slots: the number of slots.
+        buckets: the number of buckets of each rule with `partition_by`.
+        kept: the places of rules that stay where they are.
+        since: the first batch whose events belong to the streams of the other rules.
+    """
+    rules = every_rule(rules)
+    places = {rule.name: kept[rule.name] for rule in rules if rule.name in kept} if kept else {}
+    load = [0] * slots
+    for place in places.values():
+        for slot in place.slots:
+            load[slot] += 1
+    shared: dict[Hashable, RulePlace] = {}
+    for rule in rules:
+        if rule.name in places:
+            continue
+        if rule.reads:
+            places[rule.name] = RulePlace((), since)
+            continue
+        stream = sharing(rule)
+        if stream is not None and stream in shared:
+            places[rule.name] = shared[stream]
+            continue
+        taken = tuple(_least(load) for _ in range(buckets if rule.partition_by else 1))
+        places[rule.name] = shared[stream] = RulePlace(taken, since)
+    return places
+
+
+def _least(load: list[int]) -> int:
+    """The slot with the fewest units, to which one more goes."""
+    slot = load.index(min(load))
+    load[slot] += 1
+    return slot
+
 
 TieBreak = Literal["position", "columns"]
 OnBad = Literal["quarantine", "fail"]  # set bad records or failed selections aside, or stop the job

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.tables import Ints
 
 Floats = npt.NDArray[np.float64]
 

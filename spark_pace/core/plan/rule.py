@@ -1,4 +1,4 @@
-"""A checked rule as frozen values, which all steps read.
+"""A checked rule as frozen values, which all steps read: its components, its fold, the form of its records.
 
 `spark_pace.rules` makes a `Rule` from YAML. The terms are defined in `docs/semantics.md`.
 """
@@ -8,12 +8,188 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from spark_pace.core.columns import SEQ
 from spark_pace.core.expr import STRUCT, Call, Column, Expr, TypeName
-from spark_pace.core.plan.component import Component, Contiguity, Ending
-from spark_pace.core.plan.fold import Fold, PythonFold, StateMachine
-from spark_pace.core.plan.record_form import ORDINARY, RecordForm
+from spark_pace.core.expr.time_functions import has_year
 from spark_pace.core.plan.row_pattern import RowPattern
+from spark_pace.core.tables import SEQ
+
+Contiguity = Literal["relaxed", "strict"]
+
+
+@dataclass(frozen=True)
+class Times:
+    """The number of events in a group: from `least` to `most`; no upper bound if `most` is None."""
+
+    least: int
+    most: int | None
+
+    def __str__(self) -> str:
+        """The text that a rule file has for it. Checkpoints keep this text, so it never changes."""
+        if self.most is None:
+            return f"{self.least}+"
+        return f"{self.least}" if self.least == self.most else f"{self.least}..{self.most}"
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a disjunction lists: an event stands for the first whose `predicate` holds; its `bit` says so."""
+
+    name: str
+    predicate: Expr
+    bit: int
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What ends a group: the first event whose `predicate` holds; its `bit` says so."""
+
+    predicate: Expr
+    bit: int
+
+
+@dataclass(frozen=True)
+class Component:
+    """One named step of a pattern.
+
+    `predicate` is over a single event, so its columns name no component. It includes every conjunct of
+    `where` that names this component only, unless the component stands for a group.
+
+    Attributes:
+        name: the name.
+        predicate: holds for events that may stand for it, or, if it is negated, that forbid a match.
+        times: the number of events in the group of a repeated or optional component; None: the component
+            stands for one event.
+        negated: True if the component's events forbid a match.
+        follows: "strict" if no event of the rule's stream stands between its event and the one before it in a
+            match; of a group, if none stands before any of its events but its first in first place. The group
+            ends before the first other event.
+        members: what a disjunction lists; `predicate` holds where that of any member does.
+        until: what ends the group: the first such event behind the component before is not in the group, and
+            none behind it is; in first place the first one behind the initiator.
+        further: what must hold of each event of the group behind its first one, or it is not in the group.
+            Columns name this component and are of the event; aggregates are over the events of the group
+            before it.
+    """
+
+    name: str
+    predicate: Expr
+    times: Times | None = None
+    negated: bool = False
+    follows: Contiguity = "relaxed"
+    members: tuple[Member, ...] = ()
+    until: Ending | None = None
+    further: Expr | None = None
+
+    @property
+    def runs(self) -> bool:
+        """True for a group whose events directly follow each other."""
+        return self.times is not None and self.follows == "strict"
+
+
+@dataclass(frozen=True)
+class Move:
+    """An event moves its key from one of some states to another.
+
+    Attributes:
+        sources: the numbers of the states that it may leave.
+        condition: the number of the condition that the event must satisfy; None: any event moves the key.
+        target: the number of the state that it leads to.
+        emits: True if the move gives a match.
+    """
+
+    sources: tuple[int, ...]
+    condition: int | None
+    target: int
+    emits: bool
+
+
+@dataclass(frozen=True)
+class StateMachine:
+    """A fold with a table of states and moves. An event takes the first move that fits.
+
+    Attributes:
+        states: the names of the states; a key begins in the first one.
+        conditions: the distinct conditions of the moves, each over an event and perhaps the events before it.
+        moves: the moves, in the order of the rule file.
+    """
+
+    states: tuple[str, ...]
+    conditions: tuple[Expr, ...]
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class PythonFold:
+    """A fold by a Python function.
+
+    Attributes:
+        function: "module:function".
+        version: the version of the function's states, from the rule; states of another version are useless.
+    """
+
+    function: str
+    version: int = 1
+
+
+Fold = StateMachine | PythonFold
+# columns that ``emit`` of a state machine reads beside the attributes of the event
+STATE_BEFORE, STATE_AFTER = "@from", "@to"
+STATE_SINCE = "@since"  # the event time at which the state before was entered; null where a key begins in it
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """How to read an event from text, where that differs from the default of the format.
+
+    Attributes:
+        regex: for ``format: text``: an RE2 expression that must match the whole line; its named groups are
+            the attributes. None: no source may have this format, unless `has_json`.
+        further: more of these; the first that matches a line says what it holds.
+        has_json: True if a line of ``format: text`` is JSON from its first brace on.
+        ignores_unmatched: True if a line that does not match is skipped instead of reported as bad.
+        time_formats: the formats of a TIMESTAMP, tried in this order; empty: ISO 8601.
+        year: the year of times whose format has none; None: it follows from `newest_us`.
+        newest_us: a time without a year is in the last year that puts it at most a day after this time, in
+            microseconds since 1970.
+        zone: the time zone of times whose format has none; None: UTC.
+        empty_is_null: True if an empty text is null.
+        preset: the name of the preset that says what lines are; None: the regex is the user's own.
+    """
+
+    regex: str | None = None
+    has_json: bool = False
+    ignores_unmatched: bool = False
+    time_formats: tuple[str, ...] = ()
+    year: int | None = None
+    newest_us: int | None = None
+    zone: str | None = None
+    empty_is_null: bool = False
+    preset: str | None = None
+    further: tuple[str, ...] = ()
+
+    @property
+    def regexes(self) -> tuple[str, ...]:
+        """`regex`, if there is one, and `further`."""
+        return () if self.regex is None else (self.regex, *self.further)
+
+    @property
+    def reads_text(self) -> bool:
+        """True if a source may be text."""
+        return self.regex is not None or self.has_json
+
+    @property
+    def omits_year(self) -> bool:
+        """True if a time may be written without its year."""
+        return not all(map(has_year, self.time_formats))
+
+    @property
+    def lacks_year(self) -> bool:
+        """True if the year of a time can only be told from the time of its file."""
+        return self.year is None and self.omits_year
+
+
+ORDINARY = RecordForm()
+
 
 Merge = Literal["selection", "detection"]
 Close = Literal["completion", "window"]

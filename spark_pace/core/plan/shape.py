@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from spark_pace.core.columns import SEQ
 from spark_pace.core.expr import Call, Column
-from spark_pace.core.plan.component import Component, Times
-from spark_pace.core.plan.rule import Conjunct, Pattern
+from spark_pace.core.plan.rule import Component, Conjunct, Pattern, Times
+from spark_pace.core.tables import SEQ
 
 _ANY = Times(0, None)
 

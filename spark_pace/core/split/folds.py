@@ -12,17 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import NOTHING_US, Ints
-from spark_pace.core.functions.python_fold import Runs
 from spark_pace.core.match.compiled.state_machine import Moves, Walk, walk_states
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.fold import STATE_AFTER, STATE_BEFORE, STATE_SINCE, StateMachine
-from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine
 from spark_pace.core.plan.structs import nested
+from spark_pace.core.python_functions import Runs
 from spark_pace.core.split.lane_sizes import lanes_by_rows
-from spark_pace.core.split.lanes import Lane, numbered
-from spark_pace.core.split.task import Split, SplitTask
-from spark_pace.core.tables import array
+from spark_pace.core.split.task import Lane, Split, SplitTask, numbered
+from spark_pace.core.tables import NOTHING_US, Ints, array
 
 STATE = "@state"  # large_string, of a key: the name of its state, or the state of a Python function as JSON
 NEXT = "@next"  # int64, of a key of a row pattern: the number of the row from which matches are sought

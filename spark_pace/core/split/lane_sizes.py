@@ -14,11 +14,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.plan.price import Floats
 from spark_pace.core.ranges import even_ranges
-from spark_pace.core.split.lanes import Piece
-from spark_pace.core.split.task import SplitTask
+from spark_pace.core.split.task import Piece, SplitTask
+from spark_pace.core.tables import Ints
 
 _HALVINGS = 20  # halvings of the interval that has the weight to find
 _ROUNDING = 1 + 1e-9

@@ -10,17 +10,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.expr import ARROW_TYPES
-from spark_pace.core.match.row_patterns.measures import Frames
+from spark_pace.core.match.row_patterns.result import Frames
 from spark_pace.core.match.row_patterns.streams import Decided, decided
 from spark_pace.core.match.stream import Positions, Stream, rows_before
 from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.folds import NEXT, SELECTION
 from spark_pace.core.split.lane_sizes import lanes_by_rows
-from spark_pace.core.split.lanes import Lane, numbered
-from spark_pace.core.split.task import Split, SplitTask
+from spark_pace.core.split.task import Lane, Split, SplitTask, numbered
+from spark_pace.core.tables import Ints
 
 # columns of matches in a lane, beside their fields; members and roles are lists, rows are rows of the lane
 FIRST, LAST, MEMBERS, ROLES = "@first", "@last", "@members", "@roles"

@@ -11,21 +11,18 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from spark_pace.core.columns import HOME, UNKNOWN_TIME
 from spark_pace.core.frames import TableStore
-from spark_pace.core.functions.python_fold import FoldRuns, fold_here
-from spark_pace.core.intake.late_table import late_table
-from spark_pace.core.match.waiting import Waiting
-from spark_pace.core.order.order import MOST_NAMED, Advance, LateFile, Order, Standing
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.intake.sift import late_table
+from spark_pace.core.match.release import Waiting
+from spark_pace.core.order import MOST_NAMED, Advance, LateFile, Order, Progress, Standing
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
-from spark_pace.core.split.batch import Batch
-from spark_pace.core.split.lanes import Lane
+from spark_pace.core.python_functions import FoldRuns, fold_here
 from spark_pace.core.split.shares import shares_of
 from spark_pace.core.split.snapshot import carry_of, load, save
+from spark_pace.core.split.task import Batch, Lane
 from spark_pace.core.split.unit import advance_unit
-from spark_pace.core.tables import array, numbers
+from spark_pace.core.tables import HOME, UNKNOWN_TIME, array, numbers
 
 Work = TypeVar("Work")
 

@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import BITS, KEYS, has_bit
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import (
     TableStore,
@@ -29,23 +28,21 @@ from spark_pace.core.frames import (
     write_mappable,
 )
 from spark_pace.core.intake.pack import slot_columns
-from spark_pace.core.order.order import Order
-from spark_pace.core.order.pending_events import Pending, Run
+from spark_pace.core.order import Order, Pending, Run
 from spark_pace.core.plan.plan import Plan, RulePlan, Unit, bits_column
 from spark_pace.core.plan.rule import GridSpan
-from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.chunk import Chunk
-from spark_pace.core.split.carry.chunk_storage import (
+from spark_pace.core.split.carry.carry import Carry, whole_of
+from spark_pace.core.split.carry.chunk import (
+    Chunk,
     described,
     inline_chunk,
     put_beside,
     stored_chunk,
     stored_tables,
 )
-from spark_pace.core.split.carry.whole_stream import whole_of
-from spark_pace.core.split.pane_rows import put_together, with_needed_columns
+from spark_pace.core.split.panes import put_together, with_needed_columns
 from spark_pace.core.split.shares import Share, shares_of
-from spark_pace.core.tables import array, compacted, numbers
+from spark_pace.core.tables import BITS, KEYS, array, compacted, has_bit, numbers
 from spark_pace.errors import StateError
 
 FORMAT_VERSION = 9  # the version of states and all else in a checkpoint (`checkpoint/layout.py`)

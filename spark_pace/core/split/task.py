@@ -1,25 +1,205 @@
-"""The arguments and the result of every way to split a unit's stream."""
+"""A batch as units get it, lanes, and the arguments and the result of every way to split a stream.
+
+A lane has neighbouring selections for one operator, with each of their events once. It is complete: any
+operator process can work on it, repeatedly, with the same result.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Bools, Ints
-from spark_pace.core.functions.python_fold import FoldRuns, fold_here
+from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.method import Method
-from spark_pace.core.match.release import Resolution
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
+from spark_pace.core.match.release import NOTHING_WAITS, Resolution, Waiting
+from spark_pace.core.match.stream import Positions, Stream, starts_of_streams
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.split.lanes import Lane, LaneHeader, Work
+from spark_pace.core.python_functions import FoldRuns, fold_here
 from spark_pace.core.split.shares import Share
+from spark_pace.core.tables import JOIN, SEQ, UNKNOWN_CODE, UNKNOWN_TIME, Bools, Ints, array, numbers
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The events that a batch has released, with the frontier, the prices and the caller of folds.
+
+    Attributes:
+        released: events in stream order; None if there are none.
+        passed_us: the frontier before the batch.
+        frontier_us: the frontier now.
+        seen_us: the greatest event time seen so far.
+        prices: the predicted prices of operators, by the rule's place in the plan.
+        fold: calls a fold's Python function.
+    """
+
+    released: pa.Table | None
+    passed_us: int
+    frontier_us: int
+    seen_us: int
+    prices: Mapping[int, Price] = field(default_factory=dict)
+    fold: FoldRuns = fold_here
+
+    @property
+    def ends(self) -> bool:
+        """True if the input has ended."""
+        return self.frontier_us == UNKNOWN_TIME
+
+
+Work = Literal["free", "closed", "matched", "spans", "folded", "rows"]
+
+
+@dataclass(frozen=True)
+class LaneHeader:
+    """The description of a lane for operators.
+
+    Attributes:
+        rule_index: place of the rule in the plan.
+        bucket: the bucket of partition keys; 0 without `partition_by`.
+        number: place among the lanes of this unit and batch.
+        work: "free": match the initiators or terminators in `owned`; "closed": find the matches of closed
+            selections; "matched": compute the fields of matches that are found; "spans": work on spans;
+            "folded": compute the fields of a fold's matches; "rows": put together the matches of a row
+            pattern.
+        owned: the range of rows of the lane whose matches it finds; matches may also include other rows.
+        passed_us: the frontier before the batch; matches that were releasable then have been sent.
+        frontier_us: the frontier now.
+        exact: True if the lane has every selection that its matches wait for; if not, the merger has them.
+        resolved: the `before` and `first` of the rule's `Resolution`, if the lane has only some join values
+            of the rule's stream and matches wait; else None.
+        weight: the number of events, summed over the lane's own selections (`Piece.rows`).
+        predicted_seconds: the time that an operator is predicted to take for it; None without a bound or a
+            price.
+        sharers: for each of several rules that share panes its place in the plan and the place of its grid.
+            Its selections have the latter in the column ``grid``, which ascends. Else empty.
+    """
+
+    rule_index: int
+    bucket: int
+    number: int
+    work: Work
+    owned: tuple[int, int]
+    passed_us: int
+    frontier_us: int
+    exact: bool = True
+    resolved: tuple[int, int] | None = None
+    weight: int = 0
+    predicted_seconds: float | None = None
+    sharers: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A lane: a header, events and selections.
+
+    Attributes:
+        header: the description of the lane.
+        events: the events.
+        selections: int64 columns with rows of `events`. For "free" work the selections are not known; then
+            the column ``ends_us`` has the `Horizon.ends_us` of each stream, if streams end before the input.
+        held: the rows of the split stream that `events` are; None in an operator.
+        new_rows: the number of these rows that no earlier lane holds; 0 in an operator.
+    """
+
+    header: LaneHeader
+    events: pa.Table
+    selections: pa.Table | None = None
+    held: slice | Ints | None = None
+    new_rows: int = 0
+
+    def encode(self) -> bytes:
+        """The lane as bytes."""
+        tables = [self.events] if self.selections is None else [self.events, self.selections]
+        return encode_parcel(vars(self.header), tables)
+
+    def in_one_chunk(self) -> Lane:
+        """The lane with columns of one chunk each, like the lanes of `decode_lane`."""
+        return replace(self, events=self.events.combine_chunks())
+
+    @property
+    def by_join_value(self) -> bool:
+        """True if the lane's events are grouped by join value."""
+        return JOIN in self.events.column_names
+
+    def stream(self, key_column: str | None) -> Stream:
+        """The lane's events as a stream with a segment for each partition key or join value."""
+        column = JOIN if self.by_join_value else key_column
+        if column is None:
+            return Stream(self.events, np.zeros(min(1, self.events.num_rows), np.int64))
+        codes = array(self.events, column).indices.to_numpy()
+        return Stream(self.events, starts_of_streams(codes, numbers(self.events, SEQ)))
+
+    def column(self, name: str) -> Ints:
+        """int64[selections], a column of the selections."""
+        assert self.selections is not None
+        return numbers(self.selections, name)
+
+    def positions(self, name: str) -> Positions:
+        """The positions in the two columns of `position_columns`."""
+        return Positions(self.column(f"{name}_code"), self.column(f"{name}_us"))
+
+
+def decode_lane(parcel: bytes | memoryview) -> Lane:
+    """The reverse of `Lane.encode`."""
+    header, tables = decode_parcel(parcel)
+    header.pop("frame_bytes")
+    return Lane(header_of(header), tables[0], tables[1] if len(tables) > 1 else None)
+
+
+def header_of(fields: dict[str, Any]) -> LaneHeader:
+    """A header from the dictionary of its fields, after a way through JSON."""
+    sharers = tuple((index, span) for index, span in fields["sharers"])
+    return LaneHeader(**{**fields, "owned": tuple(fields["owned"]), "sharers": sharers})
+
+
+class Piece(NamedTuple):
+    """The things of one lane (rows, streams of keys or selections): those from `first` to `last` - 1.
+
+    Attributes:
+        first: the first thing.
+        last: the first thing of the next lane.
+        rows: the number of rows, summed over the things.
+        seconds: the predicted time; None without a price or a bound.
+    """
+
+    first: int
+    last: int
+    rows: int
+    seconds: float | None
+
+
+def position_columns(name: str, positions: Positions, shift: int) -> dict[str, Ints]:
+    """Convert positions to two columns, relative to a lane that begins at row `shift`."""
+    code = np.where(positions.code == UNKNOWN_CODE, UNKNOWN_CODE, np.maximum(positions.code - 2 * shift, -1))
+    return {f"{name}_code": code, f"{name}_us": positions.time}
+
+
+def numbered(header: LaneHeader, number: int, owned: tuple[int, int], piece: Piece) -> LaneHeader:
+    """The header of a lane of the same unit and batch, with what differs between lanes."""
+    return replace(header, number=number, owned=owned, weight=piece.rows, predicted_seconds=piece.seconds)
+
+
+def with_new_rows(lanes: list[Lane], rows: int) -> list[Lane]:
+    """Set in each lane of a split the number of its rows that no earlier lane holds.
+
+    Args:
+        lanes: all lanes of the split.
+        rows: the number of rows of the stream.
+    """
+    if len(lanes) < 2:
+        return [replace(lane, new_rows=lane.events.num_rows) for lane in lanes]
+    held, counted = np.zeros(rows, np.bool_), []
+    for lane in lanes:
+        assert lane.held is not None
+        counted.append(replace(lane, new_rows=lane.events.num_rows - int(held[lane.held].sum())))
+        held[lane.held] = True
+    return counted
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import (
+from spark_pace.core.expr import EventColumns, evaluate
+from spark_pace.core.hashes import buckets_of
+from spark_pace.core.match.contexts.context import OneOpen, UsingUp
+from spark_pace.core.match.method import Method, method_of
+from spark_pace.core.match.release import NOTHING_WAITS, Resolution, Waiting
+from spark_pace.core.match.window import Horizon
+from spark_pace.core.plan.meaning import attributes_of
+from spark_pace.core.plan.panes import Panes
+from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
+from spark_pace.core.plan.shape import initiator_bits
+from spark_pace.core.split.carry.carried_panes import CarriedPanes
+from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, Whole, distinct_texts
+from spark_pace.core.split.carry.earlier_events import earlier_events, kept_of_keys
+from spark_pace.core.split.carry.event_numbers import count_on, next_selections, number, opens
+from spark_pace.core.split.carry.examined_keys import Forgetting, Wake, opening_bit, wakes
+from spark_pace.core.split.carry.key_streams import (
+    Fresh,
+    Left,
+    Segments,
+    join_values,
+    keep,
+    last_values_of,
+    looked_at,
+    mask_of,
+    pass_by,
+    segments_of_keys,
+    segments_with,
+    without_candidates,
+)
+from spark_pace.core.split.folds import columns_of_states, split_fold
+from spark_pace.core.split.panes import in_panes, keep_panes, split_panes
+from spark_pace.core.split.row_patterns import split_rows
+from spark_pace.core.split.selections import split_one_open, split_parallel, split_spans
+from spark_pace.core.split.shares import Share
+from spark_pace.core.split.splitter_matches import is_much_carried, split_much_carried, split_using_up
+from spark_pace.core.split.task import Batch, Lane, Split, SplitTask, with_new_rows, without_ended
+from spark_pace.core.tables import (
     JOIN,
     MASK,
     NO_FRONTIER,
@@ -19,54 +55,12 @@ from spark_pace.core.columns import (
     SOURCE,
     TIME,
     Bools,
+    array,
+    chosen,
     has_bit,
+    numbers,
+    with_column,
 )
-from spark_pace.core.expr import EventColumns, evaluate
-from spark_pace.core.hashes import buckets_of
-from spark_pace.core.match.contexts.context import OneOpen, UsingUp
-from spark_pace.core.match.method import Method, method_of
-from spark_pace.core.match.release import Resolution
-from spark_pace.core.match.waiting import NOTHING_WAITS, Waiting
-from spark_pace.core.match.window import Horizon
-from spark_pace.core.plan.meaning import attributes_of
-from spark_pace.core.plan.panes import Panes
-from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
-from spark_pace.core.plan.shape import initiator_bits
-from spark_pace.core.split.batch import Batch
-from spark_pace.core.split.carry.carried_panes import CarriedPanes
-from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
-from spark_pace.core.split.carry.event_numbers import number, opens
-from spark_pace.core.split.carry.forbidding_events import earlier_events, kept_of_keys
-from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.join_values import join_values, without_candidates
-from spark_pace.core.split.carry.key_streams import (
-    Fresh,
-    Left,
-    Segments,
-    keep,
-    last_values_of,
-    looked_at,
-    mask_of,
-    pass_by,
-    segments_of_keys,
-    segments_with,
-)
-from spark_pace.core.split.carry.wake_conditions import Wake, opening_bit, wakes
-from spark_pace.core.split.carry.whole_stream import Whole
-from spark_pace.core.split.carry.window_numbers import count_on, next_selections
-from spark_pace.core.split.folds import columns_of_states, split_fold
-from spark_pace.core.split.lanes import Lane, with_new_rows
-from spark_pace.core.split.new_matches import is_much_carried, split_much_carried
-from spark_pace.core.split.one_selection import split_one_open
-from spark_pace.core.split.pane_rows import in_panes
-from spark_pace.core.split.pane_windows import keep_panes, split_panes
-from spark_pace.core.split.parallel_selections import split_parallel
-from spark_pace.core.split.row_patterns import split_rows
-from spark_pace.core.split.shares import Share
-from spark_pace.core.split.span_selections import split_spans
-from spark_pace.core.split.task import Split, SplitTask, without_ended
-from spark_pace.core.split.used_events import split_using_up
-from spark_pace.core.tables import array, chosen, numbers, with_column
 
 
 @dataclass(frozen=True)

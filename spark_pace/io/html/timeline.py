@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr.moments import us_of
+from spark_pace.core.expr.time_functions import us_of
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import one_line
 from spark_pace.io.html.template import filled, json_in_script, plotly, write_page

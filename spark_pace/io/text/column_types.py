@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
 from spark_pace.core.expr.decimals import to_decimal
-from spark_pace.core.expr.time_formats import times_of
-from spark_pace.core.plan.record_form import ORDINARY, RecordForm
-from spark_pace.core.plan.rule import Field
+from spark_pace.core.expr.time_functions import times_of
+from spark_pace.core.plan.rule import ORDINARY, Field, RecordForm
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # a time with more than six digits of a second

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.expr.moments import time_of
+from spark_pace.core.expr.time_functions import time_of
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.io.text.name_endings import position
 

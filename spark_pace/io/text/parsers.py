@@ -17,8 +17,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from spark_pace.core.expr import array_element, decimal_digits
-from spark_pace.core.plan.record_form import RecordForm
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
 from spark_pace.io.text.blocks import Bytes, Ints
 from spark_pace.io.text.column_types import (
     csv_type,

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.columns import Bools
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element, decimal_digits
 from spark_pace.core.expr.decimals import to_decimal
 from spark_pace.core.plan.rule import Field
-from spark_pace.core.tables import bools
+from spark_pace.core.tables import Bools, bools
 from spark_pace.io.event_times import FAR_US, UNIT_US
 from spark_pace.io.text.column_types import typed, with_elements
 

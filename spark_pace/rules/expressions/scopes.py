@@ -11,11 +11,9 @@ from functools import cached_property, partial
 from typing import TypeAlias
 
 from spark_pace.core.expr import Aggregate, Column, Expr
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT
-from spark_pace.core.plan.fold import STATE_AFTER, STATE_BEFORE, STATE_SINCE
 from spark_pace.core.plan.members import nameable
-from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Component, EventSchema
 from spark_pace.rules.document.report import meant_by, nearest, quote
 from spark_pace.rules.expressions.types import (
     AGGREGATES,

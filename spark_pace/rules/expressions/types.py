@@ -12,9 +12,8 @@ from typing import get_args
 
 from spark_pace.core.expr import Aggregate, Call, Expr, ExprType, Literal, decimal_digits, is_single
 from spark_pace.core.expr.decimals import WIDEST
-from spark_pace.core.expr.moments import us_of
 from spark_pace.core.expr.nodes import AggregateName
-from spark_pace.core.expr.time_functions import FIRST_US, LAST_US, RANGES
+from spark_pace.core.expr.time_functions import FIRST_US, LAST_US, RANGES, us_of
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.summaries.sums import total_digits
 from spark_pace.rules.document.report import nearest, quote

@@ -10,12 +10,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from spark_pace.core.columns import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
 from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
-from spark_pace.core.plan.component import Component, Contiguity, Ending, Member, Times
 from spark_pace.core.plan.conditions import OPENING_EVENT, conjuncts, named
 from spark_pace.core.plan.members import disjunction, names_of
-from spark_pace.core.plan.rule import EventSchema, Order
+from spark_pace.core.plan.rule import Component, Contiguity, Ending, EventSchema, Member, Order, Times
+from spark_pace.core.tables import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, in_quotes
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section, as_mapping

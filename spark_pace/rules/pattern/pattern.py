@@ -10,13 +10,21 @@ from sqlglot import exp
 
 from spark_pace.core.match.contexts import CONTEXTS, MISNAMED
 from spark_pace.core.match.contexts.context import ParameterContext, takes_optional_last, walks
-from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.match.contexts.earliest_selected import EARLIEST_SELECTED
-from spark_pace.core.match.contexts.next_selected import NEXT_SELECTED
-from spark_pace.core.plan.component import Component, Contiguity
+from spark_pace.core.match.contexts.selected import NEXT_SELECTED
+from spark_pace.core.match.contexts.zero import EACH_ZERO
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable, names_of
-from spark_pace.core.plan.rule import Close, EventSchema, Order, Pattern, Strategy, Within
+from spark_pace.core.plan.rule import (
+    Close,
+    Component,
+    Contiguity,
+    EventSchema,
+    Order,
+    Pattern,
+    Strategy,
+    Within,
+)
 from spark_pace.core.plan.shape import in_turn
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, meant_by, nearest, quote

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Order
+from spark_pace.core.plan.rule import Component, Order
 from spark_pace.core.plan.shape import alternatives_among
 from spark_pace.rules.document.report import Place, Report, quote
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spark_pace.core.expr import Aggregate, Expr, conjunction, renamed, walk
-from spark_pace.core.plan.absence_tests import equality_of
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import OPENING_EVENT, mentions_previous
+from spark_pace.core.plan.earlier_tests import equality_of
 from spark_pace.core.plan.members import (
     asked,
     asked_where_it_stands,
@@ -18,7 +17,7 @@ from spark_pace.core.plan.members import (
     names_in,
     united,
 )
-from spark_pace.core.plan.rule import Absence, Conjunct, EventSchema
+from spark_pace.core.plan.rule import Absence, Component, Conjunct, EventSchema
 from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_parts

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.sift import Past
+from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.errors import StateError
 from spark_pace.io.files.files import RESTORE, read_json, write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.plan.lower_rules import every_rule
-from spark_pace.core.plan.places import RulePlace
+from spark_pace.core.plan.plan import RulePlace
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.snapshot import FORMAT_VERSION
 from spark_pace.errors import StateError

@@ -13,7 +13,7 @@ from typing import Any
 
 from spark_pace.core.plan.lower_rules import every_rule, readers_of
 from spark_pace.core.plan.meaning import rule_parts
-from spark_pace.core.plan.places import dealt_out
+from spark_pace.core.plan.plan import dealt_out
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint

@@ -12,10 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.frames import decode, encode
-from spark_pace.core.intake.late_table import LATE_SCHEMA
-from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.order.order import LateFile
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.intake.sift import LATE_SCHEMA, Past, sift
+from spark_pace.core.order import LateFile, Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.errors import StateError
 from spark_pace.io.event_files import EventsRead

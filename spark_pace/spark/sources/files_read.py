@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.order import Tick
 from spark_pace.errors import SetupError
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_pace.core.order.order import LateFile
+from spark_pace.core.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.io.files.files import write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint

@@ -14,9 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from spark_pace.core.intake.late_table import LATE_SCHEMA
-from spark_pace.core.order.order import LateFile
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.intake.sift import LATE_SCHEMA
+from spark_pace.core.order import LateFile, Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired

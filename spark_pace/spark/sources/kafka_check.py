@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from spark_pace.core.columns import OFFSET
+from spark_pace.core.tables import OFFSET
 from spark_pace.errors import SetupError, StateError, UnfitError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.internals import KAFKA_SOURCE, JavaError, has_class

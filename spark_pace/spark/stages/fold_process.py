@@ -17,9 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.frames import encode_parcel
-from spark_pace.core.functions.operator_rows import emit_schema
-from spark_pace.core.functions.python_fold import Folded, Runs, fold_runs
-from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
+from spark_pace.core.python_functions import ATTEMPTS, Folded, Runs, emit_schema, fold_runs, load_operator
 from spark_pace.errors import OperatorError
 from spark_pace.spark.stages.operator_child import Ended, KeptChild, Link
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.side_table_joins import joined
-from spark_pace.core.intake.sift import Past, sift_next
-from spark_pace.core.order.progress import Progress, Tick, together
+from spark_pace.core.intake.sift import Past, joined, sift_next
+from spark_pace.core.order import Progress, Tick, together
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import WHOLE_FILE

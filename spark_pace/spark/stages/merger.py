@@ -20,15 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_pace.core.columns import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.core.frames import decode
-from spark_pace.core.intake.late_table import LATE_SCHEMA
+from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.levels import Levels
-from spark_pace.core.match.waiting import Waiting
+from spark_pace.core.match.release import Waiting
 from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import LateFile
+from spark_pace.core.order import LateFile
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables

@@ -28,9 +28,8 @@ from typing import Any
 import pyarrow as pa
 
 from spark_pace.core.frames import encode_parcel
-from spark_pace.core.functions.operator_rows import emit_schema
-from spark_pace.core.functions.python_function import ATTEMPTS, load_operator
 from spark_pace.core.operate.python_operator import Answer, Answers, Spans, call_operator, gathered
+from spark_pace.core.python_functions import ATTEMPTS, emit_schema, load_operator
 from spark_pace.errors import OperatorError
 from spark_pace.spark.stages.operator_child import Child, Ended, KeptChild, Link
 

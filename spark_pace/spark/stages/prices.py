@@ -17,10 +17,10 @@ import numpy as np
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Floats, Price, price_of, sums_of_calls, sums_of_lane
+from spark_pace.core.tables import Ints
 from spark_pace.errors import counted
 
 _PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selection, event]}

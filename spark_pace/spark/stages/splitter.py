@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.frames import TableStore, decode, encode
-from spark_pace.core.order.progress import Progress, together
-from spark_pace.core.plan.fold import PythonFold
+from spark_pace.core.order import Progress, together
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.rule import PythonFold
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import StateError
 from spark_pace.io.files import requests

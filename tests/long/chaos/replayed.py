@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from kafka import KafkaConsumer, TopicPartition
 
 from examples.kafka.broker import Broker
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.local_run import LocalResult, LocalRun, LocalStep
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.order import Tick
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka_client import offsets_noted

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spark_pace.core.expr import Call, Expr, Literal, Previous, walk
-from spark_pace.core.plan.component import Component
 from spark_pace.core.plan.conditions import mentions_open
 from spark_pace.core.plan.members import as_stated, asked
 from spark_pace.core.plan.rule import (
+    Component,
     Conjunct,
     Context,
     CountSpan,

@@ -9,7 +9,7 @@ from random import Random
 
 import pyarrow as pa
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.meaning import rule_parts
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.price import Price

@@ -13,8 +13,7 @@ from random import Random
 from typing import Any
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Conjunct, GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
+from spark_pace.core.plan.rule import Component, Conjunct, GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import alternatives_of, sequences_of
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds

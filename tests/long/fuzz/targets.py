@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, evaluate
 from spark_pace.core.expr.time_functions import out_of_range
-from spark_pace.core.intake.key_texts import key_texts
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.intake.pack import key_texts
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.record_form import RecordForm
-from spark_pace.core.plan.rule import EventSchema, Field, Rule
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm, Rule
 from spark_pace.core.plan.structs import json_rows
 from spark_pace.errors import ConfigError, Problem, counted
 from spark_pace.io.bad_records import WHOLE_FILE

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import read_table
-from spark_pace.core.columns import OFFSET
-from spark_pace.core.intake.late_table import without_late
-from spark_pace.core.tables import numbers
+from spark_pace.core.intake.sift import without_late
+from spark_pace.core.tables import OFFSET, numbers
 from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.job_file import read_job
 from spark_pace_bench.check import differing_matches, unequal

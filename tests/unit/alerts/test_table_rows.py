@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_pace.alerts.cursor import Cursor, Failure, Place, Sending, read_cursor, write_cursor
 from spark_pace.alerts.table_rows import Piece, TableRows
-from spark_pace.core.intake.late_table import LATE_SCHEMA
+from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.errors import StateError
 from tests.support.alerts import TIME, job_tables, match_rows
 

@@ -25,7 +25,7 @@ from benchmarks.compared import (
     tidy,
 )
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from tests.support.golden_cases import GoldenCase, parse_events
 from tests.support.results import from_core, table_of

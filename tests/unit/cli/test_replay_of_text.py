@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.order.progress import Tick
+from spark_pace.core.order import Tick
 from spark_pace.io.replay import replay_files
 from spark_pace.io.text.name_endings import position
 from spark_pace.reasons import why

@@ -15,7 +15,7 @@ import pytest
 from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import Aggregate
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.operate.aggregates import SpanAggregates
+from spark_pace.core.operate.lane_matches import SpanAggregates
 
 
 def aggregated(function: Any, values: list[Any], *spans: tuple[int, int]) -> list[Any]:

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from spark_pace.core.columns import SOURCE, TIME
 from spark_pace.core.expr.comparison import KERNELS
 from spark_pace.core.match.chain import _reached
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.ranks import in_order, ranks
-from spark_pace.core.tables import boolean, bools, compacted, paired
+from spark_pace.core.tables import SOURCE, TIME, boolean, bools, compacted, paired
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 15, 31, 32, 33])

@@ -13,7 +13,7 @@ import pytest
 from spark_pace import load_rules
 from spark_pace.core.levels import Levels
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule

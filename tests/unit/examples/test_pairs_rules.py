@@ -9,7 +9,7 @@ import pytest
 
 from examples.pairs.validation import produced, validate
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.replay import read_all

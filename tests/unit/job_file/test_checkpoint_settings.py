@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.expr.stored_form import from_stored, to_stored
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.expr.canonical_text import from_stored, to_stored
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file import (
     DeltaSource,

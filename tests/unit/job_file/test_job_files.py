@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
 from spark_pace.job_file.checkpoint_settings import event_settings

@@ -193,14 +193,6 @@ def test_a_document_names_only_what_exists(document: Path):
     assert missing == []
 
 
-def test_the_architecture_names_every_folder_of_the_package():
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    packages = (ROOT / name for name in ("spark_pace", "spark_pace_bench"))
-    folders = [path.parent.relative_to(ROOT) for package in packages for path in package.rglob("__init__.py")]
-    assert len(folders) > 15
-    assert [str(folder) for folder in folders if f"`{folder}/`" not in text] == ["spark_pace"]
-
-
 def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     table = text.split("| to change | open first | then |")[1].split("\n\n")[0]

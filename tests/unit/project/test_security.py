@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.cli.show.matches import show
-from spark_pace.core.functions.python_function import load_operator
 from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.python_functions import load_operator
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line
 from spark_pace.io.delta_tables import view_sql
 from spark_pace.io.event_files import read_events, read_source_file

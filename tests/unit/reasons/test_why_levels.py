@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.errors import ConfigError
 from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer import lines_of

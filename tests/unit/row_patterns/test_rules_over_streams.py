@@ -11,7 +11,7 @@ import pytest
 
 from spark_pace import load_rules, replay, why
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.rules import explain, explain_as_json

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_pace import replay
-from spark_pace.core.intake.late_table import late_table
+from spark_pace.core.intake.sift import late_table
 from spark_pace.core.local_run import LocalRun, run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.slot_splitter import SlotSplitter

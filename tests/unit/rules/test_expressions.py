@@ -20,8 +20,7 @@ from spark_pace.core.expr import (
     walk,
 )
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.rule import Component, EventSchema
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts, compile_value

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.plan.component import Component, Times
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.meaning import rule_parts, used_attributes
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import Pattern, Rule, Within
+from spark_pace.core.plan.rule import Component, Pattern, Rule, Times, Within
 from spark_pace.errors import RuleError
 from spark_pace.rules import load_rules
 

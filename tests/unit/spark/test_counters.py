@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.python_operator import call_here
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.order import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.event_files import table_events

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_pace.core.columns import UTC_TIME
+from spark_pace.core.tables import UTC_TIME
 from spark_pace.io.query import Tables
 from spark_pace.watching.rows import MOST_MATCHES, latest_matches
 from tests.support.alerts import job_tables, match_rows

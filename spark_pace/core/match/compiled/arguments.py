@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import Bools, Ints
+from spark_pace.core.tables import Bools, Ints
 
 LEAST, GREATEST, COMPLETION = range(3)  # which candidate a search is for
 WHOLE, BEFORE, BEHIND = 0, 1, 2  # where in its gap a component forbids: all of it, before or behind the group

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from spark_pace.core.columns import Ints
-from spark_pace.core.match.compiled.aggregates import begun, ended, grown
 from spark_pace.core.match.compiled.arguments import BEFORE, BEHIND, WHOLE, Placement, Sequence
 from spark_pace.core.match.compiled.group_events import (
     begins_behind,
+    begun,
+    ended,
     events_between,
+    grown,
     limit_between,
     may_begin,
     next_between,
 )
 from spark_pace.core.match.compiled.interpreter import first_that_holds, is_active, is_tested
 from spark_pace.core.match.compiled.places import next_place, place_of, span_of
+from spark_pace.core.tables import Ints
 from spark_pace.machine_code.kernel import part
 
 FITS, DIFFERS, NO_FURTHER = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import LEAST, Bools, Ints
 from spark_pace.core.match.compiled import operations as do
 from spark_pace.core.match.compiled.arguments import Placement, Programs
+from spark_pace.core.tables import LEAST, Bools, Ints
 from spark_pace.machine_code.kernel import part
 
 Doubles = npt.NDArray[np.float64]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spark_pace.core.columns import NULL_ORDER, Ints
 from spark_pace.core.match.compiled.arguments import Placement, Rows, Searched
 from spark_pace.core.match.compiled.interpreter import first_that_holds, is_tested
 from spark_pace.core.match.compiled.operations import EQUAL, GREATER, LESS
+from spark_pace.core.tables import NULL_ORDER, Ints
 from spark_pace.machine_code.kernel import inlined, part
 
 _FIRST_ROWS = 16  # programs are first run for so many rows together, then for ever more

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.match.compiled.arguments import Answers, Placement, Searches, Sequence
 from spark_pace.core.match.compiled.between import (
     FITS,
@@ -19,6 +18,7 @@ from spark_pace.core.match.compiled.between import (
 )
 from spark_pace.core.match.compiled.group_events import begins_before, begins_behind, earliest_begin
 from spark_pace.core.match.compiled.places import next_place, span_of
+from spark_pace.core.tables import Ints
 from spark_pace.machine_code.kernel import Kernel, inlined, part
 
 TAKEN, BEST, AT, STOP, REASONS = range(5)  # the rows of the room to work in

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.match.compiled.places import place_of
+from spark_pace.core.tables import Bools, Ints
 from spark_pace.machine_code.kernel import Kernel, part
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.tables import Ints
 from spark_pace.machine_code.kernel import Kernel
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_pace.core.columns import NO_ROW, Ints
 from spark_pace.core.match.compiled_search.sequence_search import Turns
 from spark_pace.core.match.search.alternatives import Alternatives
 from spark_pace.core.ranks import segments_of
+from spark_pace.core.tables import NO_ROW, Ints
 
 
 def decided(search: Alternatives) -> Ints:

@@ -6,17 +6,16 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from spark_pace.core.columns import NO_ROW, Ints
 from spark_pace.core.match.candidates import candidates_at_most
 from spark_pace.core.match.compiled.arguments import COMPLETION, GREATEST, LEAST, Conjunction, Ends
-from spark_pace.core.match.compiled.conjunctions import search_conjunctions
-from spark_pace.core.match.compiled.placing import FIRST, HINT, ROOM
-from spark_pace.core.match.found_matches import Decided
+from spark_pace.core.match.compiled.conjunctions import FIRST, HINT, ROOM, search_conjunctions
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.row_tables import searched_of
+from spark_pace.core.match.stream import Decided
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import component_bits
+from spark_pace.core.tables import NO_ROW, Ints
 
 
 def completing(search: AnyOrder, starts: Ints, end: Ints) -> Ints:

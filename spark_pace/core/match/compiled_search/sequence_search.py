@@ -7,7 +7,6 @@ from itertools import takewhile
 
 import numpy as np
 
-from spark_pace.core.columns import NO_ROW, Ints
 from spark_pace.core.match.candidates import Ranges, bounds_of, candidates_at_most
 from spark_pace.core.match.compiled.arguments import (
     BEFORE,
@@ -21,13 +20,19 @@ from spark_pace.core.match.compiled.arguments import (
     Sequence,
 )
 from spark_pace.core.match.compiled.sequences import search_following, search_sequences
-from spark_pace.core.match.found_matches import Decided
-from spark_pace.core.match.search.further_programs import further_of
 from spark_pace.core.match.search.limits import stands_before_begin
-from spark_pace.core.match.search.row_tables import names_of, place_of_component, searched_of, sets_of
+from spark_pace.core.match.search.row_tables import (
+    further_of,
+    names_of,
+    place_of_component,
+    searched_of,
+    sets_of,
+)
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.match.stream import Decided
 from spark_pace.core.match.window import window_end, window_start
 from spark_pace.core.plan.shape import Shape
+from spark_pace.core.tables import NO_ROW, Ints
 
 _NOTHING = np.zeros(0, np.int64)
 

@@ -1,22 +1,21 @@
-"""The parameter contexts, one in each file, and the table of them (`docs/semantics.md`, section 4).
+"""The parameter contexts, and the table of them (`docs/semantics.md`, section 4).
 
-A new context is a file with its object, and a line in the table.
+A new context is an object, in a file or beside those that are like it, and a line in the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_pace.core.match.contexts.all_selected import ALL_SELECTED
 from spark_pace.core.match.contexts.context import ParameterContext
-from spark_pace.core.match.contexts.each_selected import EACH_SELECTED
-from spark_pace.core.match.contexts.each_zero import EACH_ZERO
 from spark_pace.core.match.contexts.earliest_selected import EARLIEST_SELECTED
-from spark_pace.core.match.contexts.earliest_zero import EARLIEST_ZERO
-from spark_pace.core.match.contexts.latest_selected import LATEST_SELECTED
-from spark_pace.core.match.contexts.latest_zero import LATEST_ZERO
-from spark_pace.core.match.contexts.next_selected import NEXT_SELECTED
-from spark_pace.core.match.contexts.next_zero import NEXT_ZERO
+from spark_pace.core.match.contexts.selected import (
+    ALL_SELECTED,
+    EACH_SELECTED,
+    LATEST_SELECTED,
+    NEXT_SELECTED,
+)
+from spark_pace.core.match.contexts.zero import EACH_ZERO, EARLIEST_ZERO, LATEST_ZERO, NEXT_ZERO
 from spark_pace.core.plan.rule import Pattern
 
 

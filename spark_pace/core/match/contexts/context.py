@@ -12,16 +12,15 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.match.chain import Closing, chain
-from spark_pace.core.match.found_matches import Found, whole
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.technique import Technique, Techniques
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Found, Stream, whole
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Context, Pattern
 from spark_pace.core.plan.shape import may_differ_behind
+from spark_pace.core.tables import Ints
 
 # The matches of the initiators (Forwards) or terminators (Backwards) in a range of rows.
 FreeKernel: TypeAlias = Callable[[Stream, Pattern, Search, tuple[int, int]], Found]

@@ -2,28 +2,314 @@
 
 What a condition computes of one row, of the name of a variable, or of constants is computed of all of them
 before, whatever functions it has, and is a column. A program joins such columns, each read at a row that only
-the search knows, and aggregates, which the search writes to cells of their own.
+the search knows, and aggregates, which the search writes to cells of their own, of numbers that are made here
+too.
+
+Conditions are first written in the operations that programs have, without ``case``, ``coalesce``, ``in`` and
+``<=>``: once for each of the values between which a part chooses. Several such parts in one comparison, or in
+each other, multiply, so what becomes too large stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import NULL_ORDER, Bools, Ints
-from spark_pace.core.expr import ARROW_TYPES, Expr, evaluate
+from spark_pace.core.expr import ARROW_TYPES, Call, Column, Expr, Literal, evaluate, transform, walk
 from spark_pace.core.match.row_patterns import match_so_far as kinds
-from spark_pace.core.match.row_patterns.match_tests import HERE, NAME, Source, Test, tests_of
+from spark_pace.core.match.row_patterns.compiled import SoFar
+from spark_pace.core.match.row_patterns.match_so_far import FARTHEST, MOST_DIGITS
 from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns
-from spark_pace.core.match.row_patterns.running_numbers import FarApartError, RunningNumbers
-from spark_pace.core.match.row_patterns.search_arrays import SoFar
-from spark_pace.core.match.search.program_lines import Line, Place, as_programs, numbers_of, write
-from spark_pace.core.plan.row_pattern import MatchNumber, RowPattern, Slot, Summary
+from spark_pace.core.match.search.programs import Line, Place, as_programs, is_writable, numbers_of, write
+from spark_pace.core.plan.row_pattern import Computed, MatchNumber, RowPattern, Slot, Summary
 from spark_pace.core.ranks import value_orders
+from spark_pace.core.summaries.sums import ODD, sums_of
+from spark_pace.core.tables import GREATEST, NULL_ORDER, Bools, Ints, bools
+
+MOST_NODES = 2_000
+_CHOOSING = ("case", "coalesce")
+
+
+class TooLargeError(Exception):
+    """A condition would have more than `MOST_NODES`."""
+
+
+def plain(expr: Expr) -> Expr:
+    """The same condition without these functions, where it is null for the same values.
+
+    Raises:
+        TooLargeError: it would be.
+    """
+    if not isinstance(expr, Call):
+        return expr
+    if expr.function == "<=>":
+        left, right = expr.arguments
+        known = _and(_not(_is_null(left)), _not(_is_null(right)))
+        return plain(_or(_and(known, _equal(left, right)), _and(_is_null(left), _is_null(right))))
+    if expr.function == "in":
+        sought, *items = expr.arguments
+        return plain(_any([_equal(sought, one) for one in items]))
+    one = replace(expr, arguments=tuple(map(plain, expr.arguments)))
+    return _lifted(one) if expr.type == "BOOLEAN" else one
+
+
+def _lifted(condition: Expr) -> Expr:
+    """The condition of each of the values between which a part of it chooses, where that one is chosen."""
+    part = _choosing(condition)
+    if part is None:
+        return condition
+    first, *rest = part.arguments
+    value = first
+    if part.function == "case":
+        value, *rest = rest
+        chosen: Expr = _and(_not(_is_null(first)), first)
+    else:
+        chosen = plain(_not(_is_null(first)))
+    other = rest[0] if len(rest) == 1 else replace(part, arguments=tuple(rest))
+    left, right = (_lifted(_with(condition, part, one)) for one in (value, other))
+    lifted = _or(_and(chosen, left), _and(_not(chosen), right))
+    _require_small(lifted)
+    return lifted
+
+
+def _require_small(condition: Expr) -> None:
+    for number, _ in enumerate(walk(condition)):
+        if number >= MOST_NODES:
+            raise TooLargeError
+
+
+def _choosing(expr: Expr) -> Call | None:
+    """The first part of a condition that chooses, but for those within conditions in it."""
+    if not isinstance(expr, Call):
+        return None
+    if expr.function in _CHOOSING and len(expr.arguments) > 1:
+        return expr
+    inner = (_choosing(one) for one in expr.arguments if one.type != "BOOLEAN")
+    return next(filter(None, inner), None)
+
+
+def _with(expr: Expr, part: Expr, value: Expr) -> Expr:
+    return transform(expr, lambda node: value if node is part else None)
+
+
+def _any(conditions: Sequence[Call]) -> Call:
+    """One of the conditions; it is as deep as the logarithm of their number."""
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2
+    return _or(_any(conditions[:middle]), _any(conditions[middle:]))
+
+
+def _equal(left: Expr, right: Expr) -> Call:
+    return Call("=", (left, right), "BOOLEAN")
+
+
+def _is_null(expr: Expr) -> Call:
+    return Call("is_null", (expr,), "BOOLEAN")
+
+
+def _not(condition: Expr) -> Call:
+    return Call("not", (condition,), "BOOLEAN")
+
+
+def _and(left: Expr, right: Expr) -> Call:
+    return Call("and", (left, right), "BOOLEAN")
+
+
+def _or(left: Expr, right: Expr) -> Call:
+    return Call("or", (left, right), "BOOLEAN")
+
+
+_NEAR = FARTHEST - 3  # digits at places nearer to 0 are rounded with those around them
+
+Variables: TypeAlias = tuple[int, ...] | None
+
+
+class FarApartError(Exception):
+    """The numbers of a column have digits at too many places, or too far from 0."""
+
+
+class Total(NamedTuple):
+    """Where a sum is found; see the last columns of `SoFar.slots`."""
+
+    first: int
+    digits: int
+    lowest: int
+    odd: bool
+
+
+def is_running(one: Summary) -> bool:
+    """Tell whether the compiled search can compute an aggregate."""
+    return one.function not in ("sum", "avg") or (one.of is not None and one.of.type in ("BIGINT", "DOUBLE"))
+
+
+@dataclass
+class RunningNumbers:
+    """Sets of variables, and columns of numbers that are added up over their rows; each is made once."""
+
+    rows: Rows
+    variables: int
+    _sets: list[int] = field(default_factory=list)
+    _adding: list[tuple[int, int]] = field(default_factory=list)
+    _numbers: list[Ints] = field(default_factory=list)
+    _known: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _totals: dict[tuple[object, ...], Total] = field(default_factory=dict)
+
+    @property
+    def sets(self) -> Ints:
+        """See `SoFar`, as of the next two."""
+        return np.array(self._sets, np.int64)
+
+    @property
+    def adding(self) -> Ints:
+        """See there."""
+        return np.array(self._adding, np.int64).reshape(len(self._adding), 2)
+
+    @property
+    def numbers(self) -> Ints:
+        """See there."""
+        return np.array(self._numbers, np.int64).reshape(len(self._numbers), self.rows.rows)
+
+    def set_of(self, variables: Variables) -> int:
+        """The number of the set of some variables; of all, if it is None."""
+        of = range(self.variables) if variables is None else variables
+        mask = sum(1 << one for one in of)
+        if mask not in self._sets:
+            self._sets.append(mask)
+        return self._sets.index(mask)
+
+    def known(self, one: Summary) -> int:
+        """The column that counts the values of an aggregate; -1 if all rows have one."""
+        of = self.set_of(one.variables)
+        if one.of is None or not self.rows.values(one.of).null_count:
+            return -1
+        key = ("known", of, one.of)
+        if key not in self._known:
+            self._known[key] = self._add(of, bools(pc.is_valid(self.rows.values(one.of))).astype(np.int64))
+        return self._known[key]
+
+    def extreme(self, one: Summary) -> int:
+        """The column of which the least number tells the row of an extreme value."""
+        assert one.of is not None
+        key = (one.function, of := self.set_of(one.variables), one.of)
+        if key not in self._known:
+            (orders,) = value_orders([self.rows.values(one.of)])
+            # of the greatest value the complement is least; no number is `GREATEST` but that of null
+            numbers = ~orders if one.function == "max" else orders - 1
+            numbers = np.where(orders == NULL_ORDER, GREATEST, numbers)
+            self._known[key] = self._add(of, numbers, least=True)
+        return self._known[key]
+
+    def total(self, one: Summary) -> Total:
+        """The columns of digits of the numbers of a sum.
+
+        Raises:
+            FarApartError: there are too many.
+        """
+        assert one.of is not None
+        key = (of := self.set_of(one.variables), one.of)
+        if key not in self._totals:
+            self._totals[key] = self._total(of, one)
+        return self._totals[key]
+
+    def _total(self, of: int, one: Summary) -> Total:
+        assert one.of is not None
+        sums = sums_of(self.rows.values(one.of))
+        odd = any(place in ODD for place in sums.places)
+        places = [place for place in sums.places if place not in ODD] or [0]
+        between = range(min(places), max(places) + 1)
+        if len(between) > MOST_DIGITS or max(map(abs, places)) > _NEAR:
+            raise FarApartError
+        none, first = np.zeros(self.rows.rows, np.int64), len(self._numbers)
+        for place in [*between, *(ODD if odd else ())]:
+            self._add(of, sums.at(place) if place in sums.places else none)
+        return Total(first, len(between), between[0], odd)
+
+    def _add(self, of: int, numbers: Ints, *, least: bool = False) -> int:
+        self._adding.append((of, int(least)))
+        self._numbers.append(numbers)
+        return len(self._numbers) - 1
+
+
+# how a row is found, whose values or name are read; or the aggregate that is the value of a row
+Source: TypeAlias = tuple[object, ...] | Summary
+HERE, NAME = "here", "name"  # the first part of the source of rows near the row at hand, and of names
+
+
+@dataclass(frozen=True)
+class Test:
+    """A part of the condition of a variable."""
+
+    variable: int
+    part: Computed
+
+    @property
+    def is_program(self) -> bool:
+        """Tell whether it can be a program."""
+        summaries = (slot for slot in self.part.slots if isinstance(slot, Summary))
+        return is_writable(self.part.expr, self) and all(map(is_running, summaries))
+
+    def slot(self, column: Column) -> Slot:
+        """The slot that a column of the expression stands for."""
+        return self.part.slots[int(column.attribute[1:])]
+
+    def source(self, slot: Slot) -> Source | None:
+        """How the row is found at which a slot is read; None if the search writes its value."""
+        if isinstance(slot, MatchNumber):
+            return None
+        if isinstance(slot, Summary):
+            return slot if slot.function in ("min", "max") else None
+        if slot.of is None:
+            return NAME, slot.variables, slot.back, slot.first
+        if not slot.first and not slot.back and (slot.variables is None or self.variable in slot.variables):
+            return HERE, slot.shift  # the row at hand is the last one of its variable
+        return "row", slot.variables, slot.back, slot.first, slot.shift
+
+    def slots(self, expr: Expr) -> list[Slot]:
+        """The slots of an expression."""
+        return [self.slot(node) for node in walk(expr) if isinstance(node, Column)]
+
+    def is_column(self, expr: Expr) -> bool:
+        """Tell whether all that an expression reads is read at one row."""
+        sources = {self.source(slot) for slot in self.slots(expr)}
+        return len(sources) < 2 and None not in sources
+
+    def is_cell(self, expr: Expr) -> bool:
+        """Tell whether an expression is a slot whose value the search writes."""
+        return isinstance(expr, Column) and self.source(self.slot(expr)) is None
+
+    def of_row(self, expr: Expr) -> Expr:
+        """What an expression, whose slots are all read at one row, computes of that row."""
+        return transform(expr, self._at_row)
+
+    def _at_row(self, node: Expr) -> Expr | None:
+        if not isinstance(node, Column):
+            return None
+        slot = self.slot(node)
+        assert not isinstance(slot, MatchNumber) and slot.of is not None, slot
+        if isinstance(slot, Summary) and slot.of.type == "DOUBLE":
+            return Call("+", (slot.of, Literal(0.0, "DOUBLE")), "DOUBLE")  # which makes 0.0 of -0.0
+        return slot.of
+
+
+def tests_of(plan: RowPattern) -> Iterator[Test]:
+    """All parts that read the match, variable by variable."""
+    for variable, condition in enumerate(plan.conditions):
+        for part in condition.of_match:
+            one = Test(variable, part)
+            yield one if one.is_program else _in_plain_words(one)
+
+
+def _in_plain_words(one: Test) -> Test:
+    try:
+        return replace(one, part=replace(one.part, expr=plain(one.part.expr)))
+    except TooLargeError:
+        return one
 
 
 class _Slot(NamedTuple):

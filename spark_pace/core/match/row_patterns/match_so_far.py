@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import GREATEST, Ints
-from spark_pace.core.match.compiled.aggregates import BITS, HALF, LOW, WHOLE, write_whole
+from spark_pace.core.match.compiled.group_events import BITS, HALF, LOW, WHOLE, write_whole
 from spark_pace.core.match.compiled.interpreter import holds
-from spark_pace.core.match.row_patterns.search_arrays import (
+from spark_pace.core.match.row_patterns.compiled import (
     FAILED,
     FULL,
     LABELS,
@@ -23,6 +22,7 @@ from spark_pace.core.match.row_patterns.search_arrays import (
     SoFar,
     is_known,
 )
+from spark_pace.core.tables import GREATEST, Ints
 from spark_pace.machine_code.kernel import part
 
 # what a slot reads: a row near the row at hand, or near one of a set; the name of a row's variable; the row

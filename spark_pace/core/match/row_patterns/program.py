@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
 from spark_pace.core.plan.row_pattern import (
     Alternatives,
     Empty,
@@ -27,6 +26,7 @@ from spark_pace.core.plan.row_pattern import (
     Start,
     Variable,
 )
+from spark_pace.core.tables import Ints
 
 TAKE, CHOOSE, AT_START, AT_END, DONE = range(5)
 MOST_INSTRUCTIONS = 50_000

@@ -1,19 +1,148 @@
-"""From a sorted table to the rows of the result."""
+"""From a sorted table to the rows of the result, with the measures of all of them at once, on columns."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import Ints
+from spark_pace.core.expr import evaluate
 from spark_pace.core.match.row_patterns.backtracking import search_paths
-from spark_pace.core.match.row_patterns.conditions import holding, reaches
 from spark_pace.core.match.row_patterns.match_programs import so_far_of
-from spark_pace.core.match.row_patterns.measures import Frames
 from spark_pace.core.match.row_patterns.program import program_of
-from spark_pace.core.match.row_patterns.rows import Rows, partition_bounds
+from spark_pace.core.match.row_patterns.rows import (
+    Rows,
+    SlotColumns,
+    holding,
+    partition_bounds,
+    reaches,
+    taken,
+)
 from spark_pace.core.match.row_patterns.search import Found, Known, search_compiled
-from spark_pace.core.plan.row_pattern import RowPattern, output_columns
+from spark_pace.core.plan.row_pattern import (
+    MatchNumber,
+    Measure,
+    Navigation,
+    RowPattern,
+    Slot,
+    Summary,
+    output_columns,
+)
+from spark_pace.core.ranges import expand, running
+from spark_pace.core.summaries.distribution import extremes
+from spark_pace.core.summaries.sums import sums_of
+from spark_pace.core.tables import Bools, Ints, bools
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What measures of the rows of a result see. Rows of matches stand one behind the other, match by match.
+
+    Attributes:
+        plan: the plan.
+        rows: the input.
+        found: the matches.
+        match: int64[o], the match of each row of the result.
+        begin: int64[o], where the rows of that match begin.
+        here: int64[o], the place behind the row at hand.
+        end: int64[o], the place behind the last row of the match.
+    """
+
+    plan: RowPattern
+    rows: Rows
+    found: Found
+    match: Ints
+    begin: Ints
+    here: Ints
+    end: Ints
+
+    def measure(self, one: Measure) -> pa.Array:
+        """The values of a measure."""
+        if one.stored is not None:
+            (slot,) = one.value.slots
+            assert isinstance(slot, Navigation)
+            stored = self.rows.table.column(one.stored).combine_chunks()
+            return taken(stored, *self._row(slot))
+        slots = [self._slot(slot) for slot in one.value.slots]
+        return evaluate(one.value.expr, SlotColumns(len(self.match), slots)).cast(one.type)
+
+    def _slot(self, slot: Slot) -> pa.Array:
+        if isinstance(slot, MatchNumber):
+            return pa.array(self._numbers()[self.match])
+        if isinstance(slot, Summary):
+            return self._summary(slot)
+        if slot.of is not None:
+            return taken(self.rows.values(slot.of), *self._row(slot))
+        place, known = self._place(slot)
+        names = pa.array(self.plan.variables, pa.string())
+        labels = self.found.labels if len(self.found.labels) else np.zeros(1, np.int32)
+        return taken(names, labels[np.where(known, place, 0)] >> 1, known)
+
+    def _numbers(self) -> Ints:
+        """int64[m], the number of each match in its partition."""
+        partition = np.searchsorted(self.rows.bounds, self.found.first, "right")
+        first = np.searchsorted(partition, partition)
+        return np.arange(len(partition)) - first + 1 + self.rows.extent.matches[partition - 1]
+
+    def _member(self, variables: tuple[int, ...] | None) -> Bools:
+        """bool[], which rows of matches are those of some variables."""
+        if variables is None:
+            return np.ones(len(self.found.labels), np.bool_)
+        of = np.zeros(2 * len(self.plan.variables), np.bool_)
+        of[[label for one in variables for label in (2 * one, 2 * one + 1)]] = True
+        return of[self.found.labels]
+
+    def _place(self, slot: Navigation) -> tuple[Ints, Bools]:
+        """int64[o], the place of the row of a match that a slot counts off; and bool[o], whether there is."""
+        member = self._member(slot.variables)
+        places, count = np.flatnonzero(member), running(member)
+        least, most = count[self.begin], count[self.end if slot.final else self.here]
+        at = least + slot.back if slot.first else most - 1 - slot.back
+        known = (least <= at) & (at < most)
+        return places[np.where(known, at, 0)] if len(places) else np.zeros(len(at), np.int64), known
+
+    def _row(self, slot: Navigation) -> tuple[Ints, Bools]:
+        """int64[o], the row of the input that a slot reads; and bool[o], whether there is one."""
+        place, known = self._place(slot)
+        first = self.found.first[self.match]
+        row = first + place - self.begin + slot.shift
+        if slot.inside:
+            return row, known & (row >= first) & (row < first + self.found.length[self.match])
+        partition = np.searchsorted(self.rows.bounds, first, "right") - 1
+        bounds = self.rows.bounds
+        return row, known & (row >= bounds[partition]) & (row < bounds[partition + 1])
+
+    def _rows_of_matches(self) -> Ints:
+        """int64[], of each row of a match the row of the input."""
+        _, row = expand(self.found.first, self.found.first + self.found.length)
+        return row
+
+    def _summary(self, slot: Summary) -> pa.Array:
+        member = self._member(slot.variables)
+        end = self.end if slot.final else self.here
+        if slot.of is None:
+            count = running(member)
+            return pa.array(count[end] - count[self.begin])
+        rows = self._rows_of_matches()
+        values = self.rows.values(slot.of)
+        if values.null_count:
+            member = member & bools(pc.is_valid(values))[rows]
+        count = running(member)
+        kept = values.take(pa.array(rows[member]))
+        return summary_of(slot, kept, count[self.begin], count[end])
+
+
+def summary_of(one: Summary, values: pa.Array, start: Ints, end: Ints) -> pa.Array:
+    """An aggregate of each range of values, `start` to the one before `end`; no value is null."""
+    count = end - start
+    if one.function == "count":
+        return pa.array(count)
+    if one.function in ("min", "max"):
+        return extremes(values, start, end, least=one.function == "min")
+    sums = sums_of(values).over(start, end)
+    return sums.means(count) if one.function == "avg" else sums.totals(values.type, count)
 
 
 def result_schema(plan: RowPattern, schema: pa.Schema) -> pa.Schema:

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.columns import Ints
-from spark_pace.core.match.row_patterns.compiled import search
-from spark_pace.core.match.row_patterns.match_programs import with_room
-from spark_pace.core.match.row_patterns.program import CHOOSE, Program, settled
-from spark_pace.core.match.row_patterns.rows import Rows
-from spark_pace.core.match.row_patterns.search_arrays import (
+from spark_pace.core.match.row_patterns.compiled import (
     BY,
     BY_EVENT,
     CODE,
@@ -35,9 +30,14 @@ from spark_pace.core.match.row_patterns.search_arrays import (
     Memory,
     Output,
     SoFar,
+    search,
 )
+from spark_pace.core.match.row_patterns.match_programs import with_room
+from spark_pace.core.match.row_patterns.program import CHOOSE, Program, settled
+from spark_pace.core.match.row_patterns.rows import Rows
 from spark_pace.core.match.row_patterns.tested_search import search_tested
 from spark_pace.core.plan.row_pattern import RowPattern, SkipMode
+from spark_pace.core.tables import Ints
 from spark_pace.errors import ConfigError
 
 MOST_LABELS = 1 << 30  # rows of all matches together; matches may overlap
@@ -59,7 +59,7 @@ class Found:
         first: int64[m], the first row of each match; of an empty one the row at which it was sought.
         length: int64[m], how many rows it has.
         labels: int32[], the labels of their rows, match by match.
-        code: see `spark_pace.core.match.row_patterns.search_arrays.Output`, as are the next two.
+        code: see `spark_pace.core.match.row_patterns.compiled.Output`, as are the next two.
         by: see there.
         next: see there.
     """
@@ -110,7 +110,7 @@ class Known:
     """What is known of each row before the search.
 
     Attributes:
-        holds: see `spark_pace.core.match.row_patterns.search_arrays.Input`, as of the next one.
+        holds: see `spark_pace.core.match.row_patterns.compiled.Input`, as of the next one.
         reach: see there.
         so_far: what conditions read of the match so far; None if they do not.
     """

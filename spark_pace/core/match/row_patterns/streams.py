@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_pace.core.columns import Ints
-from spark_pace.core.match.row_patterns.conditions import holding
+from spark_pace.core.match.row_patterns.compiled import BY_END, FAR
 from spark_pace.core.match.row_patterns.result import search
-from spark_pace.core.match.row_patterns.rows import Extent, Rows
+from spark_pace.core.match.row_patterns.rows import Extent, Rows, holding
 from spark_pace.core.match.row_patterns.search import Found
-from spark_pace.core.match.row_patterns.search_arrays import BY_END, FAR
 from spark_pace.core.match.stream import Positions, Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.row_pattern import RowPattern
+from spark_pace.core.tables import Ints
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def decided(plan: RowPattern, stream: Stream, start: Ints, matches: Ints, horizo
 
 
 def _reach(plan: RowPattern, stream: Stream, horizon: Horizon) -> Ints:
-    """See `spark_pace.core.match.row_patterns.search_arrays.Input`."""
+    """See `spark_pace.core.match.row_patterns.compiled.Input`."""
     if plan.within_us is None:
         return np.zeros(0, np.int64)
     all_, ends_us = np.arange(stream.rows), stream.time + plan.within_us

@@ -8,10 +8,7 @@ for any of this.
 
 from __future__ import annotations
 
-from spark_pace.core.match.row_patterns.compiled import choose, forget, go_on, is_left, take
-from spark_pace.core.match.row_patterns.match_so_far import begin, give_back, joins
-from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
-from spark_pace.core.match.row_patterns.search_arrays import (
+from spark_pace.core.match.row_patterns.compiled import (
     ASKED,
     CUT,
     ENDED,
@@ -29,8 +26,15 @@ from spark_pace.core.match.row_patterns.search_arrays import (
     Memory,
     Output,
     SoFar,
+    choose,
+    forget,
+    go_on,
     is_known,
+    is_left,
+    take,
 )
+from spark_pace.core.match.row_patterns.match_so_far import begin, give_back, joins
+from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
 from spark_pace.machine_code.kernel import Kernel, inlined, part
 
 

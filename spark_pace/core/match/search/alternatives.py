@@ -11,13 +11,12 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from spark_pace.core.columns import MASK, Bools, Ints, has_bit
-from spark_pace.core.match.search.choose import Sets
+from spark_pace.core.match.search.comparison import Sets
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import alternative, alternatives_of
-from spark_pace.core.tables import with_column
+from spark_pace.core.tables import MASK, Bools, Ints, has_bit, with_column
 
 
 class Alternatives(Search):

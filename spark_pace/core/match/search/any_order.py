@@ -15,16 +15,15 @@ from functools import reduce
 
 import numpy as np
 
-from spark_pace.core.columns import Ints, has_bit
 from spark_pace.core.match.search.alternatives import Alternatives
-from spark_pace.core.match.search.choose import Sets
-from spark_pace.core.match.search.comparison import Comparison, is_comparison
+from spark_pace.core.match.search.comparison import Comparison, Sets, is_comparison
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import initiator_bits, rearranged, terminator_bits
 from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.tables import Ints, has_bit
 
 
 class AnyOrder(Search):

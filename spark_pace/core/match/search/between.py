@@ -1,9 +1,4 @@
-"""What stands between the anchors of candidates: groups, and events that forbid.
-
-See `spark_pace.core.plan.shape` for anchors. Matrices of candidates are int64[m, k]: the rows of their first
-k anchors. If `capped` is true, groups are those of the walk of *next*: a group holds no more than the most
-events that it may have, the first ones. If it is false, a group holds every event between its neighbours.
-"""
+"""What stands between the anchors of candidates: groups, runs of neighbours, and events that forbid."""
 
 from __future__ import annotations
 
@@ -13,19 +8,44 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Aggregate, Expr, evaluate_mask
-from spark_pace.core.match.search import optional_last
-from spark_pace.core.match.search.choose import Sets
-from spark_pace.core.match.search.further_events import further_of
-from spark_pace.core.match.search.groups import aggregated
+from spark_pace.core.match.search import limits
+from spark_pace.core.match.search.comparison import Sets
+from spark_pace.core.match.search.groups import aggregated, further_of
 from spark_pace.core.match.search.limits import begins_behind, may_begin, stands_before_begin
-from spark_pace.core.match.search.runs import Runs
 from spark_pace.core.match.stream import Stream, counted_before
 from spark_pace.core.match.window import window_end
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import Gap, Shape, places_of, runs
 from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.tables import Bools, Ints
+
+
+class Runs:
+    """The runs of neighbours among the events of a component.
+
+    Attributes:
+        stream: the stream.
+        rows: int64[r], the rows that match the component, ascending.
+        before: int64[rows + 1], how many of them stand before each row of the stream.
+        behind: int64[r], the row behind the run that each of `rows` is in.
+        from_left: whether a group begins with the row that it stands behind.
+    """
+
+    def __init__(self, stream: Stream, rows: Ints, before: Ints, *, from_left: bool) -> None:
+        """Find the runs."""
+        self.stream, self.rows, self.before, self.from_left = stream, rows, before, from_left
+        last = np.append(np.diff(stream.seq[rows]) != 1, True)[: len(rows)]
+        self.behind: Ints = rows[last][np.cumsum(last) - last] + 1
+
+    def ended(self, left: Ints) -> Ints:
+        """int64[m], the row that ends the run of neighbours behind each row `left`, or from it on."""
+        first = self.before[left + (not self.from_left)]
+        there = first < len(self.rows)
+        first = np.where(there, first, 0)
+        rows, behind = (np.append(one, 0) for one in (self.rows, self.behind))
+        near = self.stream.seq[rows[first]] - self.stream.seq[left] == (not self.from_left)
+        return np.where(there & near, behind[first], left + 1)
 
 
 @dataclass(frozen=True)
@@ -97,8 +117,8 @@ class Between:
         That of an optional component in last place has the first events that come, as far as they have come.
         """
         if component == self.shape.optional_last:
-            gap, left, capped = Gap(component, optional_last.times_of(self, component)), matrix[:, -1], True
-            until = optional_last.ends(self, matrix)
+            gap, left, capped = Gap(component, limits.times_of(self, component)), matrix[:, -1], True
+            until = limits.ends(self, matrix)
         else:
             gap = self.shape.gaps[self._gaps[component]]
             left, right = (matrix[:, self._gaps[component] + side] for side in (0, 1))

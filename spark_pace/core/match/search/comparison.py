@@ -1,8 +1,7 @@
 """Which conditions compare two components, and how: by integers that compare as the values do in SQL.
 
-Most conditions over several components are ``left op right``, where each side is an expression over one
-component. Both sides are evaluated once for every event, and ranked together. After that, a test of a pair of
-events is a comparison of two integers, whatever the type.
+With them stand the levels of a search, the rows among which the next event of a candidate is sought, and the
+choice of the least or the greatest production set.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from spark_pace.core.columns import NULL_ORDER, Bools, Ints
 from spark_pace.core.expr import (
     Aggregate,
     Call,
@@ -32,7 +31,9 @@ from spark_pace.core.match.compiled.operations import EQUAL, GREATER, LESS
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import places_of, shape_of
-from spark_pace.core.ranks import value_codes, value_orders
+from spark_pace.core.ranges import expand
+from spark_pace.core.ranks import segments_of, value_codes, value_orders
+from spark_pace.core.tables import NULL_ORDER, Bools, Ints
 
 ACCEPTS = {
     "<": LESS,
@@ -191,3 +192,88 @@ def components_of(expr: Expr, components: Mapping[str | None, int]) -> set[int]:
     """The components that an expression names; columns of other names are the same for all events."""
     named = (node.component for node in walk(expr) if isinstance(node, Column | Previous))
     return {components[name] for name in named if name in components}
+
+
+@dataclass(frozen=True)
+class Level:
+    """What may be taken at one level of a search, given the rows of the levels before.
+
+    Attributes:
+        pool: int64[p], the rows of the level's component, in the order of their keys.
+        keys: int64[p], ascending: ``rank * rows + row`` of each row; the rank is 0 without an equality.
+        equality: the comparison by which rows are looked up, None where it is by their place alone.
+        comparisons: the other comparisons that are decided at this level.
+        others: what else is decided there.
+        bound: whether what stands between the rows is tested as well.
+    """
+
+    pool: Ints
+    keys: Ints
+    equality: Comparison | None
+    comparisons: list[Comparison]
+    others: list[Expr]
+    bound: bool
+
+    @property
+    def looked_up(self) -> bool:
+        """True if all that is decided at this level is looked up."""
+        return not self.comparisons and not self.others and not self.bound
+
+
+# m production sets. offsets: int64[m + 1], set i has the events offsets[i]:offsets[i + 1]; members: int64[k],
+# the rows of the events, ascending in each set; roles: int8[k], the components that they stand for
+Sets: TypeAlias = tuple[Ints, Ints, npt.NDArray[np.int8]]
+
+
+def best(sets: Sets, owner: Ints, *, backwards: bool) -> Ints:
+    """The best production set of each owner.
+
+    In each round the sets of an owner are compared in pairs, and the better one of each pair goes on.
+
+    Args:
+        sets: m production sets.
+        owner: int64[m], the number of each set's owner.
+        backwards: whether the best is the greatest, compared from the last event back; else it is the least,
+            compared from the first event on. See semantics, sections 1 and 4.
+
+    Returns:
+        int64[k], the index of one set for each owner, in the order of the owners.
+    """
+    left = np.argsort(owner, kind="stable")
+    while True:
+        starts = segments_of(owner[left])
+        if len(starts) == len(left):
+            return left
+        lengths = np.diff(np.append(starts, len(left)))
+        place = np.arange(len(left)) - np.repeat(starts, lengths)
+        first = np.flatnonzero(place % 2 == 0)
+        paired = place[first] + 1 < np.repeat(lengths, lengths)[first]
+        one, other = left[first], left[np.minimum(first + 1, len(left) - 1)]
+        keeps = ~paired
+        keeps[paired] = _is_better(sets, one[paired], other[paired], backwards=backwards)
+        left = np.where(keeps, one, other)
+
+
+def _is_better(sets: Sets, one: Ints, other: Ints, *, backwards: bool) -> Bools:
+    offsets, members, roles = sets
+    order = _order(offsets, members, one, other, backwards=backwards)
+    equal = np.flatnonzero(order == 0)
+    order[equal] = _order(offsets, roles, one[equal], other[equal], backwards=backwards)
+    return order > 0 if backwards else order < 0
+
+
+def _order(offsets: Ints, values: npt.NDArray[Any], one: Ints, other: Ints, *, backwards: bool) -> Ints:
+    """int64[p]: -1, 0 or 1 where set `one` is less than, equal to or greater than `other`, by `values`."""
+    sizes = offsets[one + 1] - offsets[one], offsets[other + 1] - offsets[other]
+    common = np.minimum(*sizes)
+    pair, place = expand(np.zeros(len(one), np.int64), common)
+    if backwards:
+        left, right = offsets[one + 1][pair] - 1 - place, offsets[other + 1][pair] - 1 - place
+    else:
+        left, right = offsets[one][pair] + place, offsets[other][pair] + place
+    order = np.sign(sizes[0] - sizes[1])
+    differ = np.flatnonzero(values[left] != values[right])
+    pairs, at = np.unique(pair[differ], return_index=True)
+    differ = differ[at]
+    order[pairs] = np.where(values[left[differ]] > values[right[differ]], 1, -1)
+    return order

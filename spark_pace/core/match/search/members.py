@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spark_pace.core.columns import MASK, has_bit
-from spark_pace.core.match.found_matches import Found
-from spark_pace.core.match.stream import Stream
+from spark_pace.core.match.stream import Found, Stream
 from spark_pace.core.plan.members import members_of, stands_column
 from spark_pace.core.plan.rule import Pattern
-from spark_pace.core.tables import with_column
+from spark_pace.core.tables import MASK, has_bit, with_column
 
 
 def with_members(stream: Stream, pattern: Pattern) -> Stream:

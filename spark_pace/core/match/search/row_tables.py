@@ -1,4 +1,7 @@
-"""The rows and conditions of a search as tables, which compiled searches take."""
+"""The rows and conditions of a search as tables, which compiled searches take.
+
+Conditions of groups on what they have so far are programs.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,27 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.columns import Ints
-from spark_pace.core.match.compiled.arguments import Programs, Rows, Searched, Unused
+from spark_pace.core.match.compiled.arguments import Further, Programs, Rows, Searched, Unused
 from spark_pace.core.match.compiled.operations import EQUAL
 from spark_pace.core.match.search.comparison import Comparison, implied, is_comparison
-from spark_pace.core.match.search.programs import Condition, programs_of
+from spark_pace.core.match.search.programs import FIRST, LAST, Condition, of_ends, programs_of
 from spark_pace.core.match.search.search import Search
+from spark_pace.core.tables import Ints
+
+
+def further_of(search: Search) -> Further:
+    """The programs of a sequence, by the gap in which each group stands."""
+    gaps, components = search.between.shape.gaps, search.pattern.components
+    numbers, conditions = np.full(len(gaps), -1), list[Condition]()
+    for place, gap in enumerate(gaps):
+        component = None if gap.group is None else components[gap.group]
+        if component is not None and component.further is not None:
+            numbers[place] = len(conditions)
+            places: dict[str | None, int] = {component.name: place, FIRST: len(gaps), LAST: len(gaps) + 1}
+            cell: dict[str | None, int] = {component.name: len(gaps) + 1}
+            conditions.append(Condition(of_ends(component.further), 1 << place, places, cell))
+    programs = programs_of(conditions, search.stream)
+    return Further(programs, numbers, np.zeros(len(gaps) + 3, np.int64))
 
 
 def searched_of(search: Search, order: Sequence[int] | None, used: Ints | None) -> Searched:

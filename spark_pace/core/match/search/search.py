@@ -12,28 +12,34 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.columns import Bools, Ints
 from spark_pace.core.expr import Expr, evaluate_mask
 from spark_pace.core.match.compiled.operations import EQUAL
-from spark_pace.core.match.found_matches import Found, found_of
 from spark_pace.core.match.search.between import Between, CandidateColumns
-from spark_pace.core.match.search.choose import Sets
 from spark_pace.core.match.search.comparison import (
     Comparison,
+    Level,
+    Sets,
     comparison_of,
     implied,
     is_comparison,
     is_equality,
 )
-from spark_pace.core.match.search.level import Level
-from spark_pace.core.match.search.limits import may_go_on, narrowed, rows_at
+from spark_pace.core.match.search.limits import (
+    asked_of_one_event,
+    behind,
+    deciding_rows,
+    may_go_on,
+    narrowed,
+    rows_at,
+    with_events,
+)
 from spark_pace.core.match.search.members import with_members
-from spark_pace.core.match.search.optional_last import asked_of_one_event, behind, deciding_rows, with_events
 from spark_pace.core.match.search.technique import choose
-from spark_pace.core.match.stream import Stream, counted_before, rows_before
+from spark_pace.core.match.stream import Found, Stream, counted_before, found_of, rows_before
 from spark_pace.core.plan.meaning import columns_of
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import places_of, rearranged, shape_of
+from spark_pace.core.tables import Bools, Ints
 
 
 class Search:

@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 from spark_pace.core.expr import Aggregate, walk
 from spark_pace.core.match.search.comparison import is_comparison, is_equality
 from spark_pace.core.match.search.programs import is_program, is_testable
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Pattern, Strategy
+from spark_pace.core.plan.rule import Component, Pattern, Strategy
 from spark_pace.core.plan.shape import Gap, Shape, places_of, shape_of
 
 # `METHODS` in `spark_pace.rules.cost` says what each is

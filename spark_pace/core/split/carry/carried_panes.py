@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_ROW, SEQ, TIME, Ints
 from spark_pace.core.plan.panes import LAST
 from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.chunk import Chunk
-from spark_pace.core.tables import array, concat, numbers, with_column
+from spark_pace.core.tables import NO_ROW, SEQ, TIME, Ints, array, concat, numbers, with_column
 
 
 @dataclass(frozen=True)
 class CarriedPanes:
-    """The rows of panes that a carry has of some keys; see `spark_pace.core.split.pane_rows`.
+    """The rows of panes that a carry has of some keys; see `spark_pace.core.split.panes`.
 
     Of a key, no window that has not ended has begun before its first living row: so times tell which rows
     live, and whoever asks for a time of such a window need not know what newer chunks overrule.

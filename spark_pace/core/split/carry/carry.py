@@ -7,39 +7,114 @@ few of them, and each event is merged only a few times. No merge makes a chunk o
 rows, so a carry may be larger than memory; then each large chunk holds the events of some period, and loses
 them together when their windows have ended.
 
+Units that keep events by join value have the counters of the rule's whole stream beside it.
+
 Sources: O'Neil et al., The Log-Structured Merge-Tree, 1996.
 """
 
 from __future__ import annotations
 
+import base64
 import itertools
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import NO_ROW, NOTHING_US, Bools, Ints
 from spark_pace.core.frames import let_go
 from spark_pace.core.hashes import Hashes, hash_texts
+from spark_pace.core.match.release import Resolution
 from spark_pace.core.ranges import expand
 from spark_pace.core.split.carry.chunk import (
     COUNTERS,
+    EVERY_HASH,
     LAST,
     Chunk,
+    HashRange,
     Together,
     cleaned,
     merged,
     new_chunk,
     without_forgotten,
 )
-from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.text_hashes import EVERY_HASH, HashRange
-from spark_pace.core.split.carry.wake_conditions import Wake
-from spark_pace.core.split.carry.whole_stream import Whole, lasting
-from spark_pace.core.tables import array, in_chunks
+from spark_pace.core.split.carry.examined_keys import Forgetting, Wake
+from spark_pace.core.tables import (
+    MASK,
+    NO_ROW,
+    NOTHING_US,
+    OPENING,
+    SEQ,
+    Bools,
+    Ints,
+    array,
+    in_chunks,
+    numbers,
+    with_column,
+)
+
+
+@dataclass
+class Whole:
+    """The next numbers and the resolution of a rule's whole stream.
+
+    Attributes:
+        next_seq: the `seq` of the next event.
+        next_selection: the number of the next selection.
+        resolution: which selections are resolved.
+    """
+
+    next_seq: int = 0
+    next_selection: int = 0
+    resolution: Resolution = field(default_factory=Resolution)
+
+    def number(self, events: pa.Table, bits: int) -> pa.Table:
+        """Add ``@seq`` and ``@opening`` to new events, which are in stream order; the counters advance.
+
+        An event whose mask has one of `bits` opens a selection.
+        """
+        opens = (numbers(events, MASK) & np.uint16(bits) != 0).astype(np.int64)
+        before = np.cumsum(opens) - opens
+        events = with_column(events, SEQ, self.next_seq + np.arange(len(opens)))
+        events = with_column(events, OPENING, self.next_selection + before)
+        self.next_seq += len(opens)
+        self.next_selection += int(opens.sum())
+        return events
+
+    def stored(self) -> dict[str, Any]:
+        """The counters and the resolution as plain values for JSON."""
+        first, closed = self.resolution.first, self.resolution.closed
+        bits = np.zeros(0, np.bool_)
+        if len(closed):
+            bits = np.zeros(int(closed[-1]) + 1 - first, np.bool_)
+            bits[closed - first] = True
+        packed = base64.b64encode(zlib.compress(np.packbits(bits).tobytes(), 1)).decode()
+        return {
+            "next_seq": self.next_seq,
+            "next_selection": self.next_selection,
+            "resolved": first,
+            "closed": packed,
+        }
+
+
+def whole_of(stored: dict[str, Any]) -> Whole:
+    """Restore a `Whole` from the result of `Whole.stored`."""
+    packed = np.frombuffer(zlib.decompress(base64.b64decode(stored["closed"])), np.uint8)
+    closed = np.flatnonzero(np.unpackbits(packed)) + stored["resolved"]
+    return Whole(stored["next_seq"], stored["next_selection"], Resolution(stored["resolved"], closed))
+
+
+def lasting(chunk: Chunk) -> Chunk:
+    """The oldest chunk without the keys that have no carried events; they need no counters of their own."""
+    lives = chunk.column("rows") > 0
+    if lives.all():
+        return chunk
+    dead = max(0, chunk.dead - int(np.count_nonzero(~lives)))
+    return replace(chunk, keys=chunk.keys.filter(pa.array(lives)), frames=(), name=None, dead=dead)
 
 
 @dataclass(frozen=True)
@@ -109,7 +184,7 @@ class Carry:
         whole: the counters of the rule's whole stream if the keys are join values; else None.
         together: merges the events of two chunks, if events of the one depend on those of the other.
         forbidding: for each negated component in first place a carry of the events that can still forbid
-            others (`forbidding_events.py`), by key and values; only the carry of such a rule has them.
+            others (`earlier_events.py`), by key and values; only the carry of such a rule has them.
         left: in one of these, the number of its rows when it was pruned last.
     """
 

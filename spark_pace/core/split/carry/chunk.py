@@ -1,20 +1,82 @@
-"""A chunk of a carry: keys with counters and events. Its rows never change, but newer chunks replace them."""
+"""A chunk of a carry: keys with counters and events. Its rows never change, but newer chunks replace them.
+
+Keys are found by the hashes of their texts. As bytes, a state holds small chunks itself, but only the names
+of larger ones; so the bytes that a batch writes do not grow with what is carried.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import MASK, OPENING, SEQ, TIME, Ints, has_bit
+from spark_pace import ways
+from spark_pace.core.frames import TableStore, decode, decode_parcel, or_empty, or_none, write_mappable
 from spark_pace.core.hashes import Hashes
 from spark_pace.core.ranks import segments_of
-from spark_pace.core.split.carry.forgotten_keys import Forgetting
-from spark_pace.core.split.carry.text_hashes import HashRange, place_of
-from spark_pace.core.split.carry.wake_conditions import Wake
-from spark_pace.core.tables import array, compacted, concat, numbers, with_column
+from spark_pace.core.split.carry.examined_keys import Forgetting, Wake
+from spark_pace.core.tables import (
+    MASK,
+    OPENING,
+    SEQ,
+    TIME,
+    Bools,
+    Ints,
+    array,
+    compacted,
+    concat,
+    has_bit,
+    numbers,
+    with_column,
+)
+from spark_pace.errors import StateError
+
+HashRange = tuple[np.uint64, np.uint64]  # the least and the greatest hash
+EVERY_HASH: HashRange = (np.uint64(0), np.uint64((1 << 64) - 1))
+
+
+def are_within(hashes: Hashes, bounds: HashRange) -> Bools:
+    """bool[n], which hashes are in a range, both ends included."""
+    return (hashes >= bounds[0]) & (hashes <= bounds[1])
+
+
+def place_of(hashes: Hashes, keys: pa.Array, wanted: Hashes, texts: pa.Array) -> Ints:
+    """Look texts up among keys that are sorted by their hash.
+
+    Args:
+        hashes: uint64[n], ascending.
+        keys: string[n], the keys with these hashes.
+        wanted: uint64[m], the hashes of `texts`.
+        texts: string[m].
+
+    Returns:
+        int64[m], the index of each text among the keys; -1 if it is not there.
+    """
+    place = np.searchsorted(hashes, wanted)
+    found = np.full(len(wanted), -1, np.int64)
+    asked = np.arange(len(wanted))
+    while len(asked):  # more than once only if different keys share a hash
+        at = place[asked]
+        inside = at < len(hashes)
+        inside[inside] = hashes[at[inside]] == wanted[asked[inside]]
+        asked = asked[inside]
+        at = place[asked]
+        same = _equal(keys, at, texts, asked)
+        found[asked[same]] = at[same]
+        asked = asked[~same]
+        place[asked] += 1
+    return found
+
+
+def _equal(keys: pa.Array, at: Ints, texts: pa.Array, asked: Ints) -> Bools:
+    equal = pc.equal(keys.take(pa.array(at)), texts.take(pa.array(asked)))
+    return equal.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
 
 Ranges = dict[str, tuple[int, int]]
 Owned = tuple[pa.Table, Ints]  # events grouped by key, and int64[n], the number of each one's key
@@ -299,3 +361,48 @@ def without(chunk: Chunk, gone: Ints) -> Chunk:
     left = new_chunk(chunk.keys.filter(pa.array(kept)).drop_columns("end"), events, row[owner[alive]])
     left.dead = max(0, chunk.dead - (chunk.weight - left.weight))
     return left
+
+
+def put_beside(store: TableStore, chunk: Chunk) -> None:
+    """Store a chunk if it is not small, and give it its name."""
+    if chunk.name is None and ways.is_stored_apart(chunk.weight):
+        tables = [chunk.keys, or_empty(chunk.events)]
+        chunk.name = store.put(partial(write_mappable, {"ranges": chunk.ranges}, tables))
+
+
+def described(chunk: Chunk) -> dict[str, Any]:
+    """A chunk's entry in the header of a state; if the name is None, the state holds the chunk itself."""
+    return {"name": chunk.name, "dead": chunk.dead}
+
+
+def inline_chunk(*frames: memoryview) -> Chunk:
+    """Read the chunk from two frames of a state: its keys and its events."""
+    keys, events = map(decode, frames)
+    return Chunk(keys, or_none(events), ranges_of(keys, events), frames)
+
+
+def stored_chunk(store: TableStore | None, name: str) -> Chunk:
+    """Open the chunk that is stored under a name; only its header is read now.
+
+    Raises:
+        StateError: it is missing or damaged.
+    """
+    header, (keys, events), mapped = stored_tables(store, name)
+    return Chunk(keys, or_none(events), header["ranges"], name=name, mapped=mapped)
+
+
+def stored_tables(store: TableStore | None, name: str) -> tuple[dict[str, Any], list[pa.Table], memoryview]:
+    """Open what is stored under a name: the header, the tables, and the bytes of both.
+
+    Raises:
+        StateError: it is missing or damaged.
+    """
+    if store is None:
+        do = "Go on with it in the job that made it."
+        raise StateError(f"{name} — must be in the folder of a checkpoint; got a state without one. {do}")
+    try:
+        mapped = store.get(name)
+        return *decode_parcel(mapped), mapped
+    except (ValueError, KeyError, pa.ArrowException) as error:
+        must, do = "must be as this program wrote it", "Restore the whole checkpoint."
+        raise StateError(f"waiting/{name} — {must}; got damaged bytes. {do}") from error

@@ -1,17 +1,21 @@
-"""Numbers new events: their `seq`, and the number of openings before them, in the stream of their key.
+"""Numbers new events (`seq`), the openings before them in the stream of their key, and windows.
 
 The argument `way` of functions is that of the rule's `Method`.
+
+For rules with several grids that share a carry, the first grid uses the counter that every rule has; each
+other grid has a column of its own for the number of a key's next window.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.columns import MASK, OPEN_BIT, OPENING, SEQ, SPENT, TIME, Bools, Ints
 from spark_pace.core.match.contexts.context import UsingUp, Way
 from spark_pace.core.plan.panes import EVENTS, LAST
 from spark_pace.core.plan.plan import RulePlan
@@ -19,10 +23,21 @@ from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.split.carry.carry import Touched
-from spark_pace.core.split.carry.forbidding_events import Earlier, without_forbidden
+from spark_pace.core.split.carry.earlier_events import Earlier, InTurn, passing, tested, without_forbidden
 from spark_pace.core.split.carry.key_streams import Fresh
-from spark_pace.core.split.carry.previous_values import InTurn, passing, tested
-from spark_pace.core.tables import chosen, numbers, with_column
+from spark_pace.core.tables import (
+    MASK,
+    OPEN_BIT,
+    OPENING,
+    SEQ,
+    SPENT,
+    TIME,
+    Bools,
+    Ints,
+    chosen,
+    numbers,
+    with_column,
+)
 
 
 def number(
@@ -170,3 +185,19 @@ def initiators(planned: RulePlan, mask: npt.NDArray[np.uint16]) -> Bools:
         bits = initiator_bits(rule.pattern)
     opening: Bools = mask & np.uint16(bits) != 0
     return opening
+
+
+def next_selections(touched: Touched, columns: Sequence[str]) -> list[Ints]:
+    """int64[k] for each grid, the number of each key's next selection: the counter, then the columns."""
+    others = (touched.last_values[name] for name in columns)
+    return [touched.next_selection, *(pc.fill_null(column, 0).to_numpy() for column in others)]
+
+
+def count_on(touched: Touched, columns: Sequence[str], keys: Ints, following: Sequence[Ints]) -> None:
+    """Set the next numbers of some keys, for each grid (`following`)."""
+    counters = next_selections(touched, columns)
+    touched.next_selection[keys] = following[0]
+    for name, counter, new in zip(columns, counters[1:], following[1:], strict=True):
+        counted = np.array(counter)
+        counted[keys] = new
+        touched.last_values[name] = pa.array(counted)

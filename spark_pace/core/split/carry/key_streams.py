@@ -1,4 +1,9 @@
-"""The streams of the keys that a batch examines, and the events that it leaves to the carry."""
+"""The streams of the keys that a batch examines, and the events that it leaves to the carry.
+
+Join values (`core/match/method.py`) are texts that group the events of a carry in place of partition keys. A
+unit of a rule with join values still numbers the whole stream of the rule, and keeps track of its resolved
+selections (`WholeStream`).
+"""
 
 from __future__ import annotations
 
@@ -9,19 +14,57 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import MASK, NO_ROW, SEQ, SPENT, Bools, Ints
 from spark_pace.core.hashes import hash_texts
 from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.plan.panes import LAST
 from spark_pace.core.plan.plan import RulePlan, bits_column
 from spark_pace.core.plan.shape import terminator_bits
 from spark_pace.core.split.carry.carry import Carry, Touched
-from spark_pace.core.split.carry.text_hashes import HashRange, are_within
-from spark_pace.core.split.carry.wake_conditions import always_looks
+from spark_pace.core.split.carry.chunk import HashRange, are_within
+from spark_pace.core.split.carry.examined_keys import always_looks
 from spark_pace.core.split.task import Split
-from spark_pace.core.tables import concat, in_chunks, numbers, with_column
+from spark_pace.core.tables import (
+    MASK,
+    NO_ROW,
+    SEQ,
+    SPENT,
+    Bools,
+    Ints,
+    concat,
+    in_chunks,
+    numbers,
+    with_column,
+)
+
+
+def join_values(values: pa.Array) -> tuple[pa.Array, Ints]:
+    """Convert the join values of n events to texts.
+
+    Returns:
+        texts: string[k], the distinct texts, with one for null; owner: int64[n], the index of each event's
+            text.
+    """
+    encoded = values.dictionary_encode(null_encoding="encode")
+    distinct = encoded.dictionary
+    if pa.types.is_timestamp(distinct.type):
+        distinct = distinct.cast(pa.int64())
+    texts = pc.fill_null(pc.binary_join_element_wise("=", distinct.cast(pa.string()), ""), "null")
+    return texts, encoded.indices.to_numpy().astype(np.int64)
+
+
+def without_candidates(mask: npt.NDArray[np.uint16], values: pa.Array, bits: int) -> npt.NDArray[np.uint16]:
+    """The masks of events; if the value is null, only bit 0 if the mask has one of `bits`, else 0.
+
+    Null equals nothing, so such an event is in no candidate, but it opens a selection if it has one of
+    `bits`, those of initiators.
+    """
+    if not values.null_count:
+        return mask
+    null = pc.is_null(values).to_numpy(zero_copy_only=False)
+    return np.where(null, (mask & np.uint16(bits) != 0).astype(np.uint16), mask)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from spark_pace.core.expr.moments import time_of, us_of
+from spark_pace.core.expr.time_functions import time_of, us_of
 
 
 @pytest.mark.parametrize("us", [0, 1, -1, -62_135_596_800_000_000, 253_402_300_799_999_999])

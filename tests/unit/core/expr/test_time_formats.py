@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.plan.record_form import RecordForm
+from spark_pace.core.plan.rule import RecordForm
 from spark_pace.rules import explain, load_rules
 from tests.unit.io.test_event_files import SCHEMA, T, read
 from tests.unit.rules.test_execution import explained

@@ -13,7 +13,7 @@ import pytest
 from spark_pace.core.local_run import run
 from spark_pace.core.operate.lane_matches import MOST_SHOWN_BYTES
 from spark_pace.core.operate.python_operator import Span
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.functions.python_fold import Runs, fold_here
+from spark_pace.core.python_functions import Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 

@@ -14,11 +14,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.functions.operator_rows import MOST_TEXT_BYTES, Rows
 from spark_pace.core.local_run import LocalResult, run
 from spark_pace.core.operate.python_operator import Span
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.python_functions import MOST_TEXT_BYTES, Rows
 from spark_pace.rules import load_rules
 
 RULES = """

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import replay
+from spark_pace.core import python_functions
 from spark_pace.core.frames import encode_parcel
-from spark_pace.core.functions import operator_rows
-from spark_pace.core.functions.python_fold import FoldRuns, Runs, fold_here
+from spark_pace.core.python_functions import FoldRuns, Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.fold_process import FoldProcess
@@ -329,10 +329,10 @@ def mixed(state: Any, event: Event) -> tuple[Any, list[Event]]:
 def test_which_events_stand_in_a_batch_does_not_decide_whether_rows_are_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    monkeypatch.setattr(operator_rows, "MOST_ROWS_BYTES", 1_000)
+    monkeypatch.setattr(python_functions, "MOST_ROWS_BYTES", 1_000)
     folded = fold_here(runs(tmp_path, function, list(range(200)), (None, None)))
     assert folded.fields["n"].to_pylist() == list(range(200))
-    monkeypatch.setattr(operator_rows, "MOST_ROWS_BYTES", 50)
+    monkeypatch.setattr(python_functions, "MOST_ROWS_BYTES", 50)
     with pytest.raises(OperatorError, match=r"seq 100 — .* must be at most 0 MiB"):
         fold_here(runs(tmp_path, function, list(range(200)), (None, None)))
 

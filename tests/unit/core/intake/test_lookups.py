@@ -10,14 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import HOME, OFFSET, SOURCE, TIME, has_bit
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.intake.bitmaps import as_bools, bitmap_of, bitmap_of_rows, side_by_side
-from spark_pace.core.intake.pack import pack, wanted
-from spark_pace.core.intake.predicates import held
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.intake.pack import as_bools, bitmap_of, bitmap_of_rows, held, pack, side_by_side, wanted
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, bits_column, build_plan
-from spark_pace.core.tables import numbers
+from spark_pace.core.tables import HOME, OFFSET, SOURCE, TIME, has_bit, numbers
 from spark_pace.rules import load_rules
 
 EVENTS = (

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_pace import load_rules, replay, why
-from spark_pace.core.intake.side_table_joins import joined
+from spark_pace.core.intake.sift import joined
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.errors import SparkPaceError
 from spark_pace.io import side_tables

@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_pace.core.columns import SPENT
 from spark_pace.core.expr import Aggregate, Call, Expr
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.compiled_search.sequence_search import following
-from spark_pace.core.match.search.optional_last import ends
+from spark_pace.core.match.search.limits import ends, step
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.search.step import step
 from spark_pace.core.match.search.technique import follows_compiled
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import window_end
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
+from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Within
+from spark_pace.core.tables import SPENT
 from tests.unit.core.match.test_compiled_turns import (
     RISES,
     A,

@@ -10,16 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, USED, Ints
 from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
-from spark_pace.core.match.contexts.earliest_selected import earliest_selected
-from spark_pace.core.match.contexts.in_turn import in_turn, in_turn_by_columns
-from spark_pace.core.match.found_matches import Found
+from spark_pace.core.match.contexts.earliest_selected import earliest_selected, in_turn, in_turn_by_columns
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.component import Component, Contiguity, Times
-from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
+from spark_pace.core.match.stream import Found, Stream
+from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
+from spark_pace.core.tables import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, USED, Ints
 
 Function: TypeAlias = Choice["count", "sum", "avg", "min", "max", "first", "last"]
 TRUE = Literal(True, "BOOLEAN")

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import MASK, SEQ, TIME
 from spark_pace.core.expr import Literal
 from spark_pace.core.match.contexts import earliest_selected
 from spark_pace.core.match.contexts.earliest_selected import (
@@ -20,8 +19,8 @@ from spark_pace.core.match.contexts.earliest_selected import (
 )
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Context, Pattern, Strategy, Within
+from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
+from spark_pace.core.tables import MASK, SEQ, TIME
 
 MANY = 20_000
 WAYS = {"queues": "queues", "production_sets": "production_sets", "merger_filter": "by_filtering"}

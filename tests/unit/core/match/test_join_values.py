@@ -15,15 +15,13 @@ from spark_pace import ways
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Resolution
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.whole_stream import Whole, whole_of
-from spark_pace.core.split.lanes import decode_lane
+from spark_pace.core.split.carry.carry import Carry, Whole, whole_of
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.core.split.snapshot import load
+from spark_pace.core.split.task import decode_lane
 from spark_pace.rules import load_rules
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate

@@ -8,13 +8,13 @@ from types import FrameType
 import pytest
 
 from spark_pace import ways
-from spark_pace.core.columns import SPENT
 from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.match.contexts.context import match_bounded, takes_optional_last
-from spark_pace.core.match.search import optional_last
+from spark_pace.core.match.search import limits
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.match.window import Horizon
 from spark_pace.core.plan.rule import Conjunct, Pattern, Within
+from spark_pace.core.tables import SPENT
 from tests.unit.core.match.test_compiled_following import FIRST, plus
 from tests.unit.core.match.test_compiled_turns import A, B, attribute, group, said, stream_of
 
@@ -39,7 +39,7 @@ def test_what_follows_a_candidate_is_sought_once(
         def note(
             frame: FrameType, event: str, argument: object, sought: list[tuple[int, ...]] = sought
         ) -> None:
-            if event == "call" and frame.f_code is optional_last.behind.__code__:
+            if event == "call" and frame.f_code is limits.behind.__code__:
                 sought.extend(map(tuple, frame.f_locals["matrix"].tolist()))
 
         before = sys.gettrace()

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import replay, ways
-from spark_pace.core.columns import MASK, SEQ, TIME, Ints
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Column, Expr, Literal, TypeName, evaluate_mask
 from spark_pace.core.match.compiled.arguments import Placement, Programs
 from spark_pace.core.match.compiled.interpreter import first_that_holds
@@ -23,8 +22,8 @@ from spark_pace.core.match.search import programs
 from spark_pace.core.match.search.programs import Condition, is_program, programs_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.component import Component
-from spark_pace.core.plan.rule import Context, Pattern, Within
+from spark_pace.core.plan.rule import Component, Context, Pattern, Within
+from spark_pace.core.tables import MASK, SEQ, TIME, Ints
 from spark_pace.machine_code.kernel import Kernel
 
 LEAST, GREATEST = -(2**63), 2**63 - 1

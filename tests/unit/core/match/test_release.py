@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from tests.support.drive import drive
 from tests.support.golden_cases import GoldenCase, parse_events

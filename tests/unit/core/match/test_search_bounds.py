@@ -8,16 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import MASK, SEQ, TIME, Bools, Ints
 from spark_pace.core.expr import Call, Column, Expr, Literal
 from spark_pace.core.match.candidates import Ranges, bounds_of, candidates
-from spark_pace.core.match.completions import completions
-from spark_pace.core.match.first import walk
+from spark_pace.core.match.first import completions, walk
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.component import Component, Contiguity, Times
-from spark_pace.core.plan.rule import Conjunct, Context, Pattern, Within
+from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
+from spark_pace.core.tables import MASK, SEQ, TIME, Bools, Ints
 
 ROWS = 40
 

@@ -12,7 +12,7 @@ import yaml
 
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.match.delay import delay_us
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule, SessionSpan
 from spark_pace.core.ranges import reached

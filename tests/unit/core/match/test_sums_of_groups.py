@@ -16,14 +16,13 @@ import pytest
 
 from spark_pace.core.expr import Aggregate, Column
 from spark_pace.core.match.compiled import operations as do
-from spark_pace.core.match.compiled.aggregates import begun, ended, grown, nearest_double
-from spark_pace.core.match.row_patterns.measures import summary_of
-from spark_pace.core.match.row_patterns.running import State, result_of, step_of
+from spark_pace.core.match.compiled.group_events import begun, ended, grown, nearest_double
+from spark_pace.core.match.row_patterns.backtracking import State, result_of, step_of
+from spark_pace.core.match.row_patterns.result import summary_of
 from spark_pace.core.match.search.groups import aggregated
-from spark_pace.core.match.search.program_lines import as_programs, numbers_of
+from spark_pace.core.match.search.programs import as_programs, numbers_of
 from spark_pace.core.plan.row_pattern import Summary
-from spark_pace.core.summaries.column_sums import sums_of
-from spark_pace.core.summaries.sums import sums_of_stored
+from spark_pace.core.summaries.sums import sums_of, sums_of_stored
 from tests.support.edge_numbers import edge_numbers
 
 NANOSECONDS = [1_700_000_000_000_000_000 + step for step in range(6)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.rules import load_rules
 from tests.oracle.matches import evaluate

@@ -10,7 +10,7 @@ import pytest
 
 from spark_pace.core.local_run import LocalResult, run
 from spark_pace.core.operate.python_operator import Span
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules

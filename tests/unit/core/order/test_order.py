@@ -8,11 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.columns import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME
-from spark_pace.core.order.order import Advance, Order, OrderSpec, stream_order
-from spark_pace.core.order.progress import Progress
-from spark_pace.core.order.repeats import first_ones
-from spark_pace.core.tables import numbers
+from spark_pace.core.order import Advance, Order, OrderSpec, Progress, first_ones, stream_order
+from spark_pace.core.tables import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, numbers
 
 TIES = (SOURCE, OFFSET)
 TWO = OrderSpec(delay_us=2)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_pace import ways
-from spark_pace.core.columns import HOME, SOURCE, TIME
-from spark_pace.core.order import pending_events as log
-from spark_pace.core.order.pending_events import Pending
+from spark_pace.core import order as log
+from spark_pace.core.order import Pending
+from spark_pace.core.tables import HOME, SOURCE, TIME
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.rules import load_rules
 from tests.support.expression_cases import compiled

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace.core.expr.time_functions import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US, out_of_range
-from spark_pace.core.intake.key_texts import key_texts
+from spark_pace.core.intake.pack import key_texts
 from spark_pace.core.plan.structs import json_rows
 from spark_pace.io.text.value_texts import as_cells, as_json
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_pace import replay
-from spark_pace.core.intake.late_table import late_table
+from spark_pace.core.intake.sift import late_table
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import EventError
 from spark_pace.io.event_files import read_events

@@ -12,8 +12,7 @@ import pytest
 from spark_pace.core.frames import decode_header
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.price import Price, price_of, sums_of_calls, sums_of_lane
 from spark_pace.core.split.lane_sizes import fewest_ranges

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from spark_pace.core.local_run import run
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.rules import load_rules
 from tests.support.golden_cases import SCHEMA, parse_events

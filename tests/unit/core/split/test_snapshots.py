@@ -9,10 +9,8 @@ import pytest
 
 from spark_pace.core.frames import encode_parcel
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Progress
-from spark_pace.core.plan.places import RulePlace
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.order import OrderSpec, Progress
+from spark_pace.core.plan.plan import Plan, RulePlace, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split import snapshot
 from spark_pace.core.split.carry.carry import Carry

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.ranges import folded
-from spark_pace.core.summaries.sketches import SIZE, of_stored, registers_of, sizes, stored
+from spark_pace.core.summaries.distribution import SIZE, of_stored, registers_of, sizes, stored
 
 
 def sketch_of(values: pa.Array) -> Any:

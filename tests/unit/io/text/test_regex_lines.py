@@ -12,11 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.expr.time_formats import times_of
+from spark_pace.core.expr.time_functions import times_of
 from spark_pace.core.local_run import run
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.record_form import RecordForm
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records

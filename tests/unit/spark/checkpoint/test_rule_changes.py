@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_pace.core.plan.meaning import fingerprint, rule_parts
-from spark_pace.core.plan.places import RulePlace, dealt_out
+from spark_pace.core.plan.plan import RulePlace, dealt_out
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules

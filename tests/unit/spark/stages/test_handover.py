@@ -16,11 +16,11 @@ from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.price import Price
-from spark_pace.core.split.lanes import Lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.core.split.task import Lane
 from spark_pace.io.event_files import table_events
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.operators import Handover

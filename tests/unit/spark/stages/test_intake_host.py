@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_pace.core.columns import SOURCE
 from spark_pace.core.frames import decode
 from spark_pace.core.intake.sift import Past
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.tables import SOURCE
 from spark_pace.io.event_files import table_events
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.intake import TaskIntake

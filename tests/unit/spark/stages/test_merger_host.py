@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import read_table
-from spark_pace.core.functions.operator_rows import emit_schema
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.python_operator import Answers, Spans, gathered
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.order import Progress
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.python_functions import emit_schema
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import SetupError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.core.plan.places import RulePlace
+from spark_pace.core.plan.plan import RulePlace
 from spark_pace.io.delta_tables import CHANGES_SCHEMA, DeltaTables
 from spark_pace.io.query import CHANGES, read_table
 from spark_pace.spark.checkpoint.layout import LaidRule

@@ -11,14 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_pace import ways
-from spark_pace.core.columns import MASK, NO_ROW, SEQ, TIME
 from spark_pace.core.hashes import hash_texts
 from spark_pace.core.split.carry import carry as log
-from spark_pace.core.split.carry.carry import Carry
-from spark_pace.core.split.carry.text_hashes import place_of
-from spark_pace.core.split.carry.wake_conditions import Wake
-from spark_pace.core.split.carry.whole_stream import Whole
-from spark_pace.core.tables import numbers
+from spark_pace.core.split.carry.carry import Carry, Whole
+from spark_pace.core.split.carry.chunk import place_of
+from spark_pace.core.split.carry.examined_keys import Wake
+from spark_pace.core.tables import MASK, NO_ROW, SEQ, TIME, numbers
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 

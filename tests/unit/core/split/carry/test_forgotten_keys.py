@@ -12,16 +12,15 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import ways
-from spark_pace.core.columns import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.operate.result import decode_result
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 from spark_pace.core.split.snapshot import load
+from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.chunks import ChunkFiles

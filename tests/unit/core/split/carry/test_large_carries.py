@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.columns import NO_FRONTIER
+from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.order.order import OrderSpec
+from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.rules import load_rules

@@ -11,12 +11,11 @@ import yaml
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order.order import OrderSpec
-from spark_pace.core.order.progress import Progress
+from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.core.split.lanes import decode_lane
 from spark_pace.core.split.slot_splitter import SlotSplitter
+from spark_pace.core.split.task import decode_lane
 from spark_pace.rules import load_rules
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal, assert_released_in_time

@@ -1,7 +1,7 @@
-"""Decides which keys a batch must examine: those in which it can close a selection or release a match.
+"""Which keys a batch must examine, and which it forgets.
 
-A key whose new events cannot end a match need not be examined: its events are added to the carry unchanged. A
-key must be examined, with or without new events, when one of its windows ends.
+It examines those in which it can close a selection or release a match, and forgets those without events for
+longer than the rule's `forget_key_after`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spark_pace.core.columns import OPEN_BIT, TIME
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.context import Backwards, UsingUp
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import initiator_bits, shape_of
+from spark_pace.core.tables import NO_FRONTIER, NOTHING_US, OPEN_BIT, TIME, UNKNOWN_TIME, Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -105,3 +105,40 @@ def always_looks(rule: Rule) -> bool:
         return rule.pattern.within.events is not None
     way = context_of(rule.pattern).way
     return isinstance(way, Backwards) or (isinstance(way, UsingUp) and not rule.pattern.where)
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """Tells when keys of a rule are forgotten.
+
+    Attributes:
+        after_us: the longest gap between two events of a stream.
+        passed_us: the frontier before the batch.
+        frontier_us: the frontier now.
+    """
+
+    after_us: int
+    passed_us: int
+    frontier_us: int
+
+    def before(self, last_us: Ints) -> Bools:
+        """bool[k], which streams with these last event times had ended before the batch."""
+        return last_us < self._bound(self.passed_us)
+
+    def by_now(self, last_us: Ints) -> Bools:
+        """bool[k], which streams have ended by now."""
+        return last_us < self._bound(self.frontier_us)
+
+    def for_good(self, last_us: Ints) -> Bools:
+        """bool[k], which streams have ended and are not read again in this batch.
+
+        At the end of the input every stream ends, but the keys are processed one part after the other.
+        """
+        return self.before(last_us) if self.frontier_us == UNKNOWN_TIME else self.by_now(last_us)
+
+    def bounds(self) -> tuple[int, int]:
+        """(low, high): a stream ends in this batch if its last event time is in [low, high)."""
+        return self._bound(self.passed_us), self._bound(self.frontier_us)
+
+    def _bound(self, frontier_us: int) -> int:
+        return NOTHING_US if frontier_us == NO_FRONTIER else frontier_us - self.after_us

@@ -1,23 +1,263 @@
-"""Releases events in stream order, once the frontier has passed them.
+"""The second step: holds events back until the frontier has passed them, and puts them in stream order.
 
-Sources: semantics, section 6.
+Events that wait are a few runs, each sorted by event time. How far the sources have come, tasks find out from
+their records. Repeats are dropped: events that equal, in some columns, one that was kept shortly before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.columns import NO_FRONTIER, SOURCE, TIME, UNKNOWN_TIME, Bools, Ints
-from spark_pace.core.order.pending_events import Pending
-from spark_pace.core.order.progress import FileProgress, Progress, Tick, move_on
-from spark_pace.core.order.repeats import drop_repeats
-from spark_pace.core.ranks import sorted_rows
-from spark_pace.core.tables import array, chosen, concat, numbers
+from spark_pace import ways
+from spark_pace.core.ranks import distinct, segments_of, sorted_rows
+from spark_pace.core.tables import (
+    HOME,
+    NO_FRONTIER,
+    SOURCE,
+    TIME,
+    UNKNOWN_TIME,
+    Bools,
+    Ints,
+    array,
+    chosen,
+    compacted,
+    concat,
+    numbers,
+)
+
+
+@dataclass
+class Run:
+    """Events sorted by event time.
+
+    Attributes:
+        events: the events; they never change.
+        start: the rows before this one have been released.
+        name: the name under which `events` are stored; None if they are not.
+    """
+
+    events: pa.Table
+    start: int = 0
+    name: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of waiting events."""
+        return int(self.events.num_rows) - self.start
+
+    def waiting(self) -> pa.Table:
+        """The waiting events."""
+        return self.events.slice(self.start)
+
+    def release(self, frontier_us: int) -> pa.Table:
+        """Release the events below the frontier, and return them."""
+        begin, self.start = self.start, int(np.searchsorted(numbers(self.events, TIME), frontier_us))
+        return compacted(self.events.slice(begin, self.start - begin))
+
+
+def run_of(events: pa.Table) -> Run:
+    """Make a run of events, which may be in any order."""
+    time = numbers(events, TIME)
+    if (time[1:] >= time[:-1]).all():
+        return Run(compacted(events))
+    return Run(compacted(events.take(pa.array(np.argsort(time, kind="stable")))))
+
+
+@dataclass
+class Pending:
+    """All waiting events, as runs, the oldest first."""
+
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def counted(self) -> int:
+        """The number of waiting events that this slot counts; an event may wait in several slots."""
+        return sum(int(numbers(run.waiting(), HOME).sum()) for run in self.runs)
+
+    def release(self, frontier_us: int) -> Iterator[pa.Table]:
+        """Release the events below the frontier, and yield them in pieces."""
+        for run in self.runs:
+            if (ready := run.release(frontier_us)).num_rows:
+                yield ready
+        self.runs = [run for run in self.runs if run.rows]
+
+    def add(self, events: pa.Table) -> None:
+        """Add waiting events, in any order."""
+        self.runs.append(run_of(events))
+        runs = self.runs
+        for at in range(len(runs) - 2, -1, -1):
+            if ways.is_merged(runs[at].rows, runs[at + 1].rows):
+                runs[at : at + 2] = [run_of(concat([runs[at].waiting(), runs[at + 1].waiting()]))]
+
+
+@dataclass(frozen=True)
+class FileProgress:
+    """The progress of the sources in one file that has records.
+
+    Attributes:
+        entry: the file's index in the order of files.
+        name: the file, which is the source of its events (``@source``).
+        listed: what a task must know to read the file.
+        max_time_us: the greatest event time.
+        least_us: the least event time.
+        sources: as in `Progress`.
+    """
+
+    entry: int
+    name: str
+    listed: str
+    max_time_us: int
+    least_us: int
+    sources: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A reading of the clock that is part of the input: what is earlier and comes after it is late.
+
+    Attributes:
+        time_us: the time before which nothing more is waited for.
+        entry: its index in the order of files; 0 if files do not decide which events are late.
+    """
+
+    time_us: int
+    entry: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of the sources by all good records of a batch; the same for every slot.
+
+    Attributes:
+        max_time_us: the greatest event time; None if the batch has no record.
+        finish: True if the input ends with this batch.
+        sources: the greatest event time of each source; empty unless the frontier follows sources.
+        least_us: the least event time; None if the batch has no record.
+        files: the progress of each file, in any order; empty unless earlier files decide which events are
+            late.
+        ticks: the readings of the clock, in any order.
+    """
+
+    max_time_us: int | None = None
+    finish: bool = False
+    sources: dict[str, int] = field(default_factory=dict)
+    least_us: int | None = None
+    files: tuple[FileProgress, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+
+    @staticmethod
+    def of(fields: Mapping[str, Any]) -> Progress:
+        """Make the progress from the fields that `dataclasses.asdict` gives."""
+        files = tuple(FileProgress(**file) for file in fields["files"])
+        ticks = tuple(Tick(**tick) for tick in fields["ticks"])
+        return Progress(**{**fields, "files": files, "ticks": ticks})
+
+
+def together(parts: Iterable[Progress]) -> Progress:
+    """The progress of a batch, from the progress of its tasks."""
+    parts = list(parts)
+    sources: dict[str, int] = {}
+    for part in parts:
+        move_on(sources, part.sources)
+    greatest = max((part.max_time_us for part in parts if part.max_time_us is not None), default=None)
+    least = min((part.least_us for part in parts if part.least_us is not None), default=None)
+    files = tuple(file for part in parts for file in part.files)
+    ticks = tuple(tick for part in parts for tick in part.ticks)
+    return Progress(greatest, any(part.finish for part in parts), sources, least, files, ticks)
+
+
+def move_on(sources: dict[str, int], reached: Mapping[str, int]) -> None:
+    """Raise the time of each source in `sources` to the time in `reached`."""
+    for source, time_us in reached.items():
+        sources[source] = max(time_us, sources.get(source, time_us))
+
+
+def file_progress(entry: int, name: str, listed: str, progress: Progress) -> tuple[FileProgress, ...]:
+    """The progress of one file from that of its records; empty if it has no record."""
+    if progress.max_time_us is None or progress.least_us is None:
+        return ()
+    return (FileProgress(entry, name, listed, progress.max_time_us, progress.least_us, progress.sources),)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Released events after repeats were dropped.
+
+    Attributes:
+        events: the events that are no repeats.
+        recent: the compared columns and times of kept events that later events can still repeat; None if
+            there are none.
+        repeats: the number of events that were dropped.
+    """
+
+    events: pa.Table
+    recent: pa.Table | None
+    repeats: int
+
+
+def drop_repeats(
+    events: pa.Table, recent: pa.Table | None, columns: tuple[str, ...], delay_us: int, frontier_us: int
+) -> Kept:
+    """Drop each event for which an equal one was kept at most `delay_us` before it.
+
+    Args:
+        events: the newly released events, in stream order.
+        recent: `Kept.recent` of the release before; None at first.
+        columns: the names of the attributes that are compared; null equals null.
+        delay_us: a length of event time.
+        frontier_us: no later event is before it.
+    """
+    keys = events.select([*columns, TIME])
+    before = 0 if recent is None else recent.num_rows
+    known = keys if recent is None else concat([recent, keys])
+    _, code = distinct([array(known, name) for name in columns])
+    time = numbers(known, TIME)
+    kept = first_ones(code, time, delay_us)
+    still = chosen(known, kept & (time >= frontier_us - delay_us))
+    return Kept(chosen(events, kept[before:]), still if still.num_rows else None, int((~kept).sum()))
+
+
+def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
+    """The rows to keep: the first of each code, and each that is more than `delay_us` after the last kept.
+
+    Each row leads to the first later row of its code that is more than `delay_us` after it. The first row of
+    each code is kept, and every row that it leads to, directly or not. Doubling the steps finds all of them
+    in log2(rows) rounds.
+
+    Args:
+        code: int64[n], equal for rows that may repeat each other.
+        time: int64[n], ascending.
+        delay_us: a distance in event time.
+
+    Returns:
+        bool[n].
+    """
+    rows = len(code)
+    order = np.argsort(code, kind="stable")
+    ordered, at = code[order], time[order]
+    times = np.unique(at)
+    width = len(times) + 1
+    place = ordered * width + np.searchsorted(times, at)
+    beyond = np.searchsorted(place, ordered * width + np.searchsorted(times, at + delay_us, side="right"))
+    code_there = np.append(ordered, -1)[beyond]
+    # the index after the last row stands for no row
+    step = np.append(np.where(code_there == ordered, beyond, rows), rows)
+    reached = np.zeros(rows + 1, np.bool_)
+    reached[segments_of(ordered)] = True
+    fresh = step[np.flatnonzero(reached)]
+    while (fresh < rows).any():
+        reached[fresh] = True
+        step = step[step]
+        fresh = step[np.flatnonzero(reached)]
+    kept = np.zeros(rows, np.bool_)
+    kept[order] = reached[:rows]
+    return kept
+
 
 # What decides if an event is late: the batches before its own, the files before its own, or the earlier
 # records of its source in its partition.

@@ -1,1 +1,0 @@
-"""Calls the Python functions of rules, and checks and converts what they return."""
