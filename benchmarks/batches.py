@@ -117,7 +117,7 @@ def run(spec: JobSpec, parts: Parts, last: int) -> None:
     watch = threading.Thread(target=stop, daemon=True)
     watch.start()
     used: dict[int, dict[str, float]] = {}
-    with patch.object(jobs, "start", started):
+    with patch("spark_pace.spark.queries.start", started):
         jobs.run_job(spec, on_progress=note)
     watch.join()
     for number, whole in used.items():

@@ -22,10 +22,9 @@ from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, checkpoint_in, read_layout
-from spark_pace.spark.checkpoint.rule_changes import Comparison, compared
 from spark_pace.spark.sources.kinds import input_of
 from spark_pace.spark.stages.rule_history import CAME_BACK, PAUSED, RESUMED, last_changes
-from spark_pace.spark.start import fitting_layout
+from spark_pace.spark.start import Comparison, compared, fitting_layout
 from spark_pace.watching.subject import tables_of
 
 _MOST = 10_000  # characters of a line

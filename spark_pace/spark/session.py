@@ -7,9 +7,10 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -27,6 +28,7 @@ from spark_pace.spark.internals import (
     require_known,
 )
 from spark_pace.spark.java.jars import delta_coordinate
+from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
 from spark_pace.spark.java.launch import launch
 from spark_pace.spark.java.settings import (
     JARS_VARIABLE,
@@ -35,10 +37,49 @@ from spark_pace.spark.java.settings import (
     SETTINGS,
     settings_here,
 )
+from spark_pace.spark.java.store_settings import require_store_jars, store_settings
+
+if TYPE_CHECKING:  # a session alone needs none of them
+    from spark_pace.job_file import JobSpec
+    from spark_pace.spark.checkpoint.lease import Lease
+    from spark_pace.spark.sources.input import Input
 
 _SENT = "spark.submit.pyFiles"
 _PATH = "PYTHONPATH"
 _DELTA = SETTINGS["spark.sql.extensions"]
+
+
+@contextmanager
+def held_session(
+    spec: JobSpec,
+    settings: dict[str, str],
+    job_input: Input,
+    lease: Lease | None,
+    stopped: Callable[[], bool],
+) -> Iterator[SparkSession]:
+    """A session of a job, whose JVM holds the checkpoint too; its end becomes one of our errors.
+
+    Args:
+        spec: the job.
+        settings: its settings of Spark, with values from the environment.
+        job_input: its input.
+        lease: of its checkpoint, if that is in a store.
+        stopped: returns True once a signal has told the job to stop.
+
+    Raises:
+        SetupError: Java or the jars are missing, or another JVM holds the checkpoint.
+        SparkPaceError: the JVM has ended.
+    """
+    place = job_input.checkpoint.path
+    plain, secret = store_settings(place, settings)
+    every, written = {**plain, **secret, **settings}, {**plain, **dict.fromkeys(secret, ""), **spec.spark}
+    with (
+        survived_in_words(stopped),
+        job_session(spec.name, every, written, quick=not job_input.reads_in_jvm) as spark,
+        held_by_jvm(spark, job_input.checkpoint, lease),
+    ):
+        require_store_jars(spark, place)
+        yield spark
 
 
 @contextmanager

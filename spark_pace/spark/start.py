@@ -1,28 +1,41 @@
-"""Compares a job with its checkpoint and its tables: what a start changes there, and what it refuses."""
+"""Compares a job with its checkpoint and its tables: what a start changes there, and what it refuses.
+
+Rules and settings may change only between two batches. A batch that was planned but not finished is repeated
+first, with those of its rules that stay and the settings of its plan. Every step leaves the checkpoint whole,
+so a job that is stopped between two steps can go on from there.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from spark_pace.core.plan.lower_rules import every_rule, readers_of
+from spark_pace.core.plan.meaning import rule_parts
+from spark_pace.core.plan.plan import dealt_out
+from spark_pace.core.plan.rule import Rule
 from spark_pace.core.python_functions import load_operator
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.files.addresses import AnyPath, path_at
+from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (
+    LaidRule,
     Layout,
+    differing,
     new_layout,
     read_layout,
     require_same_settings,
     write_layout,
 )
-from spark_pace.spark.checkpoint.rule_changes import Change, change_of, without_reset
-from spark_pace.spark.sources.input import Input
+from spark_pace.spark.sources.input import Input, tie
 from spark_pace.spark.sources.kinds import require_same_source
 
 if TYPE_CHECKING:
@@ -45,10 +58,12 @@ def require_known(spec: JobSpec, reset_rules: Collection[str]) -> None:
             load_operator(rule.function)
 
 
-def require_accepted(spark: SparkSession, job_input: Input, spec: JobSpec) -> None:
+def require_accepted(spark: SparkSession, checkpoint: Checkpoint, spec: JobSpec) -> None:
     """Raise an error unless the running job can go on as `spec`, which has other rules. Change nothing."""
     require_known(spec, ())
-    known_change(spec, job_input, ())
+    layout = read_layout(checkpoint)
+    if layout is not None:
+        compared(checkpoint, layout, spec.rules).require_unchanged()
     DeltaTables(sink_of(spec, spark), "").require_columns(table_schemas(spec.rules))
 
 
@@ -86,7 +101,197 @@ def known_change(spec: JobSpec, job_input: Input, reset_rules: Collection[str]) 
     return change
 
 
+def whole_tables(
+    spec: JobSpec, spark: SparkSession, layout: Layout, job_input: Input, marks: Mapping[str, Any]
+) -> DeltaTables:
+    """Check that checkpoint and tables are whole, tie the checkpoint to the source, and return the tables."""
+    tables = DeltaTables(sink_of(spec, spark), layout.app_id)
+    written = tables.written(TABLES)
+    require_whole(job_input.checkpoint, written, TABLES, layout.number)
+    remove_leftovers(job_input.checkpoint)
+    tie(job_input, marks)
+    tables.prepare(table_schemas(spec.rules))
+    return tables
+
+
 def sink_of(spec: JobSpec, spark: SparkSession) -> AnyPath:
     """Where the job's tables lie; a store is reached by the settings of Spark, or by the environment."""
     place = path_at(spec.sink_path, dict(spark.sparkContext.getConf().getAll()))
     return Path(os.path.abspath(place)) if isinstance(place, Path) else place
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change from the rules of a checkpoint to those of the job.
+
+    Attributes:
+        before: the layout without the rules that are removed or start anew.
+        after: the layout with the rules of the job. New rules begin with the first batch not planned yet.
+        planned: True if a batch was planned and is not finished.
+        same_rules: True if no rule is added, removed or started anew.
+    """
+
+    before: Layout
+    after: Layout
+    planned: bool
+    same_rules: bool
+
+    def layouts(self, settings: dict[str, Any]) -> list[tuple[Layout, bool]]:
+        """The layouts to run with, one after the other, as (layout, is only for the unfinished batch).
+
+        Each must be written to the checkpoint before a batch uses it.
+
+        Args:
+            settings: the job's `planned_settings` (`spark_pace.job_file`), for the batches to come.
+        """
+        last = (replace(self.after, planned=settings), False)
+        if self.planned and not (self.same_rules and self.before.planned == settings):
+            return [(self.before, True), last]
+        return [last]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rules of a job beside those that a checkpoint has begun with.
+
+    Attributes:
+        layout: the layout of the checkpoint.
+        rules: the rules of the job.
+        planned: True if a batch was planned and is not finished.
+        since: the first batch that is not planned yet.
+        begun: the rules of the checkpoint that had a batch.
+        parts: the parts of the job's rules, by their names.
+        kept: the rules of both that do not start anew.
+    """
+
+    layout: Layout
+    rules: Sequence[Rule]
+    planned: bool
+    since: int
+    begun: dict[str, LaidRule]
+    parts: dict[str, dict[str, str]]
+    kept: dict[str, LaidRule]
+
+    def changed(self) -> dict[str, list[str]]:
+        """The names of the parts that differ, for each rule that has changed and does not start anew."""
+        differing_of = {name: differing(rule.parts, self.parts[name]) for name, rule in self.kept.items()}
+        return {name: parts for name, parts in differing_of.items() if parts}
+
+    def told(self) -> tuple[dict[str, str], list[str]]:
+        """(what has changed of each rule that was changed itself, which of these start all others anew)."""
+        names, first = _told_changes(self.changed(), self.rules)
+        return {name: _differences(self.kept[name].parts, self.parts[name]) for name in names}, first
+
+    def require_unchanged(self) -> None:
+        """Refuse rules that have changed and do not start anew.
+
+        Raises:
+            StateError: there are some.
+        """
+        changed = self.changed()
+        if changed:
+            differences, first = self.told()
+            readers = [name for name in changed if name not in first]
+            may_pause = not readers and len(changed) < len(self.rules)
+            raise StateError(_refusal(differences, first, readers, may_pause=may_pause))
+
+
+def compared(
+    checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str] = ()
+) -> Comparison:
+    """Compare the rules of a job with those of a checkpoint; see `change_of` for the arguments."""
+    batch = checkpoint.next_batch()
+    planned = checkpoint.has_begun(batch)
+    since = batch + planned
+    begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < since}
+    parts = {rule.name: rule_parts(rule) for rule in every_rule(rules)}
+    anew = _with_readers(reset, rules)
+    kept = {name: rule for name, rule in begun.items() if name in parts and name not in anew}
+    return Comparison(layout, rules, planned, since, begun, parts, kept)
+
+
+def change_of(
+    checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str]
+) -> Change:
+    """Compare the rules of a layout with those of the job.
+
+    Args:
+        checkpoint: the checkpoint.
+        layout: its layout.
+        rules: the rules of the job.
+        reset: the names of rules that start anew; rules that read their matches start anew with them.
+
+    Raises:
+        StateError: a rule has changed and does not start anew.
+    """
+    found = compared(checkpoint, layout, rules, reset)
+    found.require_unchanged()
+    before = replace(layout, rules=found.kept)
+    places = dealt_out(rules, layout.slots, layout.buckets, before.places, found.since)
+    after = replace(
+        layout, rules={name: LaidRule(parts, places[name]) for name, parts in found.parts.items()}
+    )
+    same = set(found.begun) == set(found.kept) == set(found.parts)
+    return Change(before, after, found.planned, same_rules=same)
+
+
+def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Layout:
+    """Return the layout without the rules that start anew; see `change_of` for the arguments.
+
+    Once it is in the checkpoint, they start anew with the next batch, also if the job is stopped before.
+    """
+    anew = _with_readers(reset, rules)
+    return replace(layout, rules={name: rule for name, rule in layout.rules.items() if name not in anew})
+
+
+def _with_readers(reset: Collection[str], rules: Sequence[Rule]) -> set[str]:
+    """The names of these rules, of rules that read their matches, and of those that hand events to them."""
+    anew = readers_of(reset, rules)
+    hands_on = [one for rule in every_rule(rules) if rule.name in anew for one in rule.reads if one.hands_on]
+    return anew | {one.name for one in hands_on}
+
+
+def _differences(stored: Mapping[str, str], given: Mapping[str, str]) -> str:
+    names = differing(stored, given)
+    return ", ".join(
+        f"a changed {name}: {given.get(name, 'none')}, was {stored.get(name, 'none')}" for name in names
+    )
+
+
+def _told_changes(
+    differing_of: Mapping[str, Sequence[str]], rules: Sequence[Rule]
+) -> tuple[list[str], list[str]]:
+    """(the rules that were changed themselves, those of them that start all changed rules anew).
+
+    Args:
+        differing_of: for each changed rule, the names of its parts that differ.
+        rules: the rules of the job.
+    """
+    below = {rule.name: {one.name for one in every_rule(rule.reads)} for rule in every_rule(rules)}
+    first = [name for name in differing_of if below[name].isdisjoint(differing_of)]
+    told = [name for name, parts in differing_of.items() if name in first or set(parts) != {"from"}]
+    return told, first
+
+
+def _refusal(
+    changed: Mapping[str, str], first: Sequence[str], readers: Sequence[str], *, may_pause: bool
+) -> str:
+    """The message about changed rules.
+
+    Args:
+        changed: what has changed, for each rule that was changed itself.
+        first: those of them that are to start anew.
+        readers: the rules that then start anew too, for they read the matches of these.
+        may_pause: whether the job can do without the changed rules.
+    """
+    do = f"anew with {' '.join(f'--reset-rule {name}' for name in first)}"
+    pause = f" pause {'it' if len(changed) == 1 else 'them'} by enabled: false," if may_pause else ""
+    if readers:
+        do += f", with which {', '.join(readers)} {'starts' if len(readers) == 1 else 'start'} anew too"
+    if len(changed) == 1:
+        [(name, differences)] = changed.items()
+        do = f"Restore it, give the rule a new name,{pause} or start it {do}."
+        return f"rule {name} — must be as the checkpoint knows it; got {differences}. {do}"
+    got = "; ".join(f"{name} with {differences}" for name, differences in changed.items())
+    do = f"Restore them, give them new names,{pause} or start them {do}."
+    return f"rules {', '.join(changed)} — must be as the checkpoint knows them; got {got}. {do}"

@@ -1,9 +1,11 @@
-"""The result of one run of a job: sums over its batches."""
+"""The result of one run of a job, sums over its batches, and who else hears of a run."""
 
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from spark_pace.io.metrics import (
     ENOUGH_RECORDS,
@@ -15,7 +17,42 @@ from spark_pace.io.metrics import (
     null_in_every_record,
 )
 
+if TYPE_CHECKING:  # what only adds up batches does not load readers of job files
+    from spark_pace.job_file import JobSpec
+
 _MANY_LOST = 10  # records; a single late one is no news
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who hears of a run while it runs.
+
+    Attributes:
+        batch: called with the report of each batch that is written.
+        differ: with True while the job's files have other rules than those that run.
+        ready: with the job, which may have taken over other rules, when it begins to wait for events.
+        empty: where a new job starts and there is no file to read yet.
+        works: each second, with True while a batch is under way.
+    """
+
+    batch: Callable[[BatchReport], None] = lambda _: None
+    differ: Callable[[bool], None] = lambda _: None
+    ready: Callable[[JobSpec], None] = lambda _: None
+    empty: Callable[[], None] = lambda: None
+    works: Callable[[bool], None] = lambda _: None
+
+    @staticmethod
+    def of(listeners: Sequence[Listener]) -> Listener:
+        """All of some listeners, each told in their order."""
+
+        def told(name: str) -> Callable[..., None]:
+            def tell(*of: Any) -> None:
+                for listener in listeners:
+                    getattr(listener, name)(*of)
+
+            return tell
+
+        return Listener(**{field.name: told(field.name) for field in fields(Listener)})
 
 
 @dataclass

@@ -129,7 +129,7 @@ def test_a_rule_starts_anew_though_the_job_is_stopped_while_spark_starts(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spark_pace.job.job_session", interrupted)
+    monkeypatch.setattr("spark_pace.spark.session.job_session", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_job(spec, reset_rules=["keyed"])
     monkeypatch.undo()

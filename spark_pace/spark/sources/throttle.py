@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec, KafkaSource
-from spark_pace.job_file.pace import Admission, Batch
+from spark_pace.job_file.pace import Batch
 from spark_pace.spark.internals import GatewayError, has_limits, is_ending, set_limits
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.read_limits import TELLS_LIMITS
@@ -35,32 +35,22 @@ def with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
 class Throttle:
     """Sets the cap of a query: the most that its next batch reads.
 
-    It is called with the report of each batch, inside `foreachBatch`.
+    It is called with the report of each batch, inside `foreachBatch`, after whoever else listens.
     """
 
-    def __init__(
-        self,
-        admission: Admission,
-        job_input: Input,
-        query: StreamingQuery,
-        merger: MergerHost,
-    ) -> None:
-        """Begin with the first cap of the input, which Spark knows from the source's options.
-
-        Each report is passed on to the merger's present `on_report`.
-        """
-        assert job_input.first_cap is not None
-        self._admission = admission
+    def __init__(self, spec: JobSpec, job_input: Input, query: StreamingQuery, merger: MergerHost) -> None:
+        """Begin with the first cap of the input, which Spark knows from the source's options."""
+        assert job_input.first_cap is not None and spec.admission is not None
+        every = 0.0 if spec.trigger_us == "available_now" else spec.trigger_us / 1e6
+        self._admission = spec.admission.every(every)
         self._input = job_input
         self._query = query
         self._merger = merger
-        self._then = merger.on_report
-        self._pace = admission.begin(job_input.first_cap)
+        self._pace = self._admission.begin(job_input.first_cap)
         self._read: list[Any] | None = None  # the offsets after the last batch
 
     def __call__(self, report: BatchReport) -> None:
         """Set the cap of the next batch. If Spark does not allow that, log that the last one stays."""
-        self._then(report)
         seconds = time.monotonic() - self._merger.began
         batch = Batch(self._amount(report), seconds, report.records, report.pending)
         before, self._pace = self._pace, self._admission.after(self._pace, batch)

@@ -70,7 +70,7 @@ class MergerHost:
         plan: the plan.
         tables: the job's tables.
         checkpoint: the job's checkpoint.
-        on_report: called with the report of each batch after it is written.
+        listeners: called with the report of each batch after it is written, in their order.
         late_in: reads the late events (`LATE_SCHEMA`) in files of the input.
         look: called after a batch is read and before any of it is written, as
             `spark_pace.spark.sources.input.Look`; raises if the input is no longer the same.
@@ -90,7 +90,7 @@ class MergerHost:
     plan: Plan
     tables: DeltaTables
     checkpoint: Checkpoint
-    on_report: Callable[[BatchReport], None]
+    listeners: list[Callable[[BatchReport], None]]
     late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
     look: Callable[[int, bytes, int], tuple[int, dict[str, str]]] = lambda *_: (0, {})
     require_held: Callable[[], None] = lambda: None
@@ -127,7 +127,9 @@ class MergerHost:
             try:
                 self.note = (self.claim_batch or self.checkpoint.note_of)(batch_id)
                 self._sides.tell(rows.sparkSession, batch_id)
-                self._write(rows.sparkSession, self._read(rows), batch_id)
+                report = self._write(rows.sparkSession, self._read(rows), batch_id)
+                for listener in self.listeners:
+                    listener(report)
                 give_back()
             except Exception as error:
                 self.failure, self.failed_at = error, self.tables.writing
@@ -144,7 +146,7 @@ class MergerHost:
         self._found_at = time.monotonic()
         return collected
 
-    def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> None:
+    def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> BatchReport:
         stats = [json.loads(body) for body in _bodies(rows, STATS)]
         # only now, when all is read, does the answer hold for what was read
         skipped, told = self.look(batch_id, self.note, _rows_read(stats))
@@ -183,7 +185,7 @@ class MergerHost:
         if merged.failed.num_rows:
             self._complete_quarantine(quarantine, batch_id)
         self._append(tables, report, is_redone=earlier is not None)
-        self.on_report(report)
+        return report
 
     def _append(self, tables: Mapping[str, pa.Table], report: BatchReport, is_redone: bool) -> None:
         """Append a batch to its tables; which rules have changed comes before their first matches.

@@ -12,11 +12,10 @@ from typing import Any
 
 import psutil
 
-from spark_pace import job
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.files import files, object_store
 from spark_pace.io.files.addresses import AnyPath, StorePath
-from spark_pace.spark import session
+from spark_pace.spark import queries, session
 from spark_pace.spark.stages.merger import MergerHost
 
 TABLES = ("matches", "late", "quarantine", "metrics")
@@ -131,7 +130,7 @@ def _wrap_files(kill: _Kill) -> None:
 
 
 def _wrap_session(kill: _Kill) -> None:
-    build, start = session.build_session, job.start  # type: ignore[attr-defined]
+    build, start = session.build_session, queries.start  # type: ignore[attr-defined]
 
     def built(*arguments: Any, **named: Any) -> Any:
         spark = build(*arguments, **named)
@@ -145,7 +144,7 @@ def _wrap_session(kill: _Kill) -> None:
             threading.Thread(target=_watch, args=(kill, merger.checkpoint.waiting), daemon=True).start()
         return start(rows, merger, *arguments)
 
-    session.build_session, job.start = built, started  # type: ignore[attr-defined]
+    session.build_session, queries.start = built, started  # type: ignore[attr-defined]
 
 
 def _watch(kill: _Kill, folder: AnyPath) -> None:

@@ -18,7 +18,7 @@ from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.checkpoint.rule_changes import change_of
+from spark_pace.spark.start import change_of
 from tests.support.commands import spark_pace
 
 HEAD = 'events: {schema: "t TIMESTAMP, x BIGINT, k STRING", event_time: t}\nrules:\n'

@@ -31,7 +31,7 @@ from spark_pace.job_file import read_job
 from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
-from spark_pace.spark.checkpoint.rule_changes import change_of
+from spark_pace.spark.start import change_of
 from tests.support.commands import environment, message_of, spark_pace
 
 RULES = """

@@ -71,7 +71,7 @@ ALLOWED = {
         "spark_pace.io.files.addresses",
     },
     "spark_pace.spark": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
+        *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io", "spark_pace.preflight"),
         *PACKAGES_OF_SPARK,
     },
     "spark_pace.spark.internals": {
@@ -94,13 +94,12 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.internals", *PACKAGES_OF_SPARK),
     },
-    "spark_pace.spark.start": {
+    "spark_pace.spark.queries": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
-        *("spark_pace.spark.checkpoint", "spark_pace.spark.sources", "pyspark"),
+        *("spark_pace.spark", "pyspark"),
     },
-    "spark_pace.spark.pipeline": {
-        *("spark_pace.ways", "spark_pace.core", "spark_pace.spark.checkpoint"),
-        *("spark_pace.spark.stages", "pyspark"),
+    "spark_pace.spark.start": {
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.spark"),
     },
     "spark_pace.degree": {"numpy"},
     "spark_pace.alerts": {
@@ -113,7 +112,8 @@ ALLOWED = {
     "spark_pace.prometheus": {"spark_pace.errors", "spark_pace.io", "prometheus_client"},
     "spark_pace.watching": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
-        *("spark_pace.alerts", "spark_pace.prometheus", "spark_pace.spark.running", "numpy", "pyarrow"),
+        *("spark_pace.alerts", "spark_pace.prometheus", "spark_pace.spark.running"),
+        *("spark_pace.spark.summary", "numpy", "pyarrow"),
     },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},

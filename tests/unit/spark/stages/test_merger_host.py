@@ -46,7 +46,7 @@ def host(plan: Plan, tmp_path: Path) -> MergerHost:
     (tmp_path / "offsets").mkdir()
     for number in range(2):
         (tmp_path / "offsets" / str(number)).write_text("v1")
-    return MergerHost(plan, tables, Checkpoint(tmp_path), lambda report: None, no_late_files)
+    return MergerHost(plan, tables, Checkpoint(tmp_path), [], no_late_files)
 
 
 def no_late_files(*_: object) -> pa.Table:
@@ -162,7 +162,7 @@ def test_a_batch_takes_from_when_spark_began_it_in_this_run(
     plan: Plan, host: MergerHost, tmp_path: Path
 ) -> None:
     reports: list[BatchReport] = []
-    host.on_report = reports.append
+    host.listeners.append(reports.append)
     host._since -= 100.0  # nothing came for so long
     note_of_spark(tmp_path, 0, time.time() - 40.0)
     host(batch(plan, [1]), 0)

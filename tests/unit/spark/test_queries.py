@@ -15,7 +15,7 @@ from deltalake.exceptions import TableNotFoundError
 from py4j.protocol import Py4JError
 
 from spark_pace.errors import SetupError, SparkPaceError
-from spark_pace.spark import query_end
+from spark_pace.spark import queries
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 FOLDER = Path("/srv/out/checkpoint")
@@ -44,7 +44,7 @@ def wait(
 ) -> list[str]:
     """The names of what was done at the end."""
     ended: list[str] = []
-    stop = query_end.Stop()
+    stop = queries.Stop()
     if signalled:
         stop.event.set()
     merger: Any = SimpleNamespace(
@@ -53,14 +53,14 @@ def wait(
         failed_at=at,
         close=lambda: ended.append("closed"),
     )
-    with query_end.in_our_words(stop, Checkpoint(FOLDER)):
-        query_end.wait(query, merger, stop, lambda _: None)  # type: ignore[arg-type]
+    with queries.in_our_words(stop, Checkpoint(FOLDER)):
+        queries.wait(query, merger, stop, lambda _: None)  # type: ignore[arg-type]
     return ended
 
 
 @pytest.fixture
 def ending_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_end, "is_ending", lambda: True)
+    monkeypatch.setattr(queries, "is_ending", lambda: True)
 
 
 @pytest.mark.usefixtures("ending_jvm")
@@ -113,6 +113,6 @@ def test_a_table_that_cannot_be_written_is_named(failure: Exception, message: st
 
 @pytest.mark.parametrize("signalled", [True, False])
 def test_what_fails_in_a_spark_that_goes_on_is_told(monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
-    monkeypatch.setattr(query_end, "is_ending", lambda: False)
+    monkeypatch.setattr(queries, "is_ending", lambda: False)
     with pytest.raises(SparkPaceError, match=r"^the query — must run; got Cannot call methods"):
         wait(Query(), signalled=signalled)

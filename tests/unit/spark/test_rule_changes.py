@@ -15,7 +15,7 @@ from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
-from spark_pace.spark.checkpoint.rule_changes import change_of
+from spark_pace.spark.start import change_of
 
 EVENTS = 'events: {schema: "t TIMESTAMP, kind STRING, x BIGINT, k STRING", event_time: t}\n'
 PAIR = """
