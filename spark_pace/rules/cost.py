@@ -6,6 +6,7 @@ choice; `tests/unit/rules/test_cost.py` compares them with what a run calls.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from spark_pace.core.expr.canonical_text import canonical_text
@@ -67,7 +68,7 @@ def cost_of(rule: Rule) -> Told:
         growth += _taken_along(rule.pattern)
     elif rule.rows is not None:
         by_python = any(not one.is_program for one in tests_of(rule.rows))
-        search = {"each": "event", "method": "row by row", "compiled": not by_python, "steps": []}
+        search = _told("event", "row by row", not by_python)
         dominant, growth = _of_rows(rule.rows)
     else:
         dominant, growth = _of_others(rule)
@@ -118,28 +119,25 @@ def _search(pattern: Pattern) -> Told:
     """The search for the matches of a pattern; without the steps of a conjunction."""
     way, shape = context_of(pattern).way, shape_of(pattern)
     technique, steps = technique_of(way, choose(pattern)), len(shape.anchors)
-    told: Told = {
-        "each": technique.each,
-        "method": technique.how,
-        "compiled": technique.compiled,
-        "steps": [],
-    }
     if steps == 1 and shape.simple and not pattern.where:
-        each = "terminator" if isinstance(way, Backwards | UsingUp) else "initiator"
-        return told | {"each": each, "method": "nearest", "compiled": False}
+        return _told("terminator" if isinstance(way, Backwards | UsingUp) else "initiator", "nearest", False)
+    told = technique.each, technique.how, technique.compiled
     if pattern.order != "sequence":
-        return told
-    order, where = (
-        [*range(steps)],
-        [one for one in pattern.where if not _names_negated(pattern, one.components)],
-    )
+        return _told(*told)
+    order = [*range(steps)]
+    where = [one for one in pattern.where if not _names_negated(pattern, one.components)]
     if technique.each == "terminator" and technique.how in ("walk", "first candidate", "all candidates"):
         backwards, last = pattern.context == LATEST_ZERO.value, steps - 1
         order = order[::-1] if backwards else [last, *order[:-1]]
         if shape.simple and not backwards:  # an equality with the last event may follow from several
             more, places = implied(pattern), places_of(pattern)
             where += [one for one in more if last in one.components and is_equality(one.expr, places)]
-    return told | {"steps": _steps(pattern, where, order)}
+    return _told(*told, _steps(pattern, where, order))
+
+
+def _told(each: str, method: str, compiled: bool, steps: Sequence[Told] = ()) -> Told:
+    keys, values = ("each", "method", "compiled", "steps"), (each, method, compiled, [*steps])
+    return dict(zip(keys, values, strict=True))
 
 
 def _steps(pattern: Pattern, where: list[Conjunct], order: list[int]) -> list[Told]:
