@@ -35,7 +35,7 @@ METHODS = {
     *("exists", "is_file", "is_dir", "stat", "glob", "rglob", "iterdir", "unlink", "rename", "hardlink_to"),
     *("memory_map", "OSFile"),
 }
-OF_NO_FILE = {"os.path.abspath"}
+OF_NO_FILE = {"os.path.abspath", "os.environ.setdefault", "os.pathsep.join"}
 FACE = ("files.", "local.", "_side(")  # and the module behind it that the place asks for
 
 
