@@ -61,9 +61,9 @@ def run_here(job: Path, before_writing: Callable[[], None]) -> tuple[int, str]:
     with pytest.MonkeyPatch.context() as patched:
         write = MergerHost._write
 
-        def waiting(host: MergerHost, *batch: Any) -> None:
+        def waiting(host: MergerHost, *batch: Any) -> Any:
             before_writing()
-            write(host, *batch)
+            return write(host, *batch)
 
         patched.setattr(MergerHost, "_write", waiting)
         try:

@@ -20,11 +20,11 @@ from spark_pace.spark.stages.merger import MergerHost
 def wait_at(gate: Path) -> None:
     write = MergerHost._write
 
-    def waiting(host: MergerHost, *batch: Any) -> None:
+    def waiting(host: MergerHost, *batch: Any) -> Any:
         gate.with_name(f"{gate.name}.{os.getpid()}").touch()
         while not gate.exists():
             threading.Event().wait(0.001)
-        write(host, *batch)
+        return write(host, *batch)
 
     MergerHost._write = waiting  # type: ignore[method-assign]
 

@@ -162,9 +162,9 @@ def _wrap_batches(kill: _Kill) -> None:
     append, report, write = DeltaTables.append, MergerHost._report, MergerHost._write
     ending = False
 
-    def written(merger: MergerHost, *arguments: Any) -> None:
+    def written(merger: MergerHost, *arguments: Any) -> Any:
         kill.at("state committed")  # the rows are there: every task of the batch has ended
-        write(merger, *arguments)
+        return write(merger, *arguments)
 
     def reported(merger: MergerHost, *arguments: Any) -> Any:
         nonlocal ending
