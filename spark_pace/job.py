@@ -23,7 +23,7 @@ from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.claims import mend_notes
 from spark_pace.spark.checkpoint.files_note import FilesNote, remove_note, write_note
-from spark_pace.spark.checkpoint.layout import read_layout
+from spark_pace.spark.checkpoint.layout import Layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.queries import Run, Stop, in_our_words
 from spark_pace.spark.session import held_session
@@ -119,7 +119,8 @@ def _run(
             stack.enter_context(stop.noted())
             stack.enter_context(in_our_words(stop, checkpoint))
             look = stack.enter_context(job_input.watched(spark, marks))
-            stack.enter_context(_sending(alerts, stop))
+            if alerts is not None:
+                stack.enter_context(_sending(alerts, stop))
             accepted = partial(require_accepted, spark, checkpoint)
             on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
             run = Run(spark, on_disk, inputs, checkpoint, stop, heard, look, side_tables)
@@ -127,7 +128,7 @@ def _run(
                 stop.require_held()
                 tables = whole_tables(on_disk.spec, spark, change.before, job_input, marks)
                 if alerts is not None:
-                    _begin_sending(alerts, checkpoint, tables, change.before.app_id, on_disk.spec)
+                    _begin_sending(alerts, checkpoint, tables, change.before, on_disk.spec)
                 run.take_over(change, tables)
                 goes_on = on_disk.take() and not stop.event.is_set()
                 change = known_change(on_disk.spec, job_input, ()) if goes_on else None
@@ -143,26 +144,25 @@ def _require_readable(job_input: Input, spark: SparkSession, heard: Listener) ->
 
 
 @contextmanager
-def _sending(alerts: Alerts | None, stop: Stop) -> Iterator[None]:
+def _sending(alerts: Alerts, stop: Stop) -> Iterator[None]:
     """Send no more alerts behind the block; at its end those that wait are sent, if targets take them."""
     try:
         yield
-        if alerts is not None:
-            alerts.wait(stop.event)
+        alerts.wait(stop.event)
     finally:
-        if alerts is not None:
-            alerts.end()
+        alerts.end()
 
 
 def _begin_sending(
-    alerts: Alerts, checkpoint: Checkpoint, tables: DeltaTables, app_id: str, spec: JobSpec
+    alerts: Alerts, checkpoint: Checkpoint, tables: DeltaTables, layout: Layout, spec: JobSpec
 ) -> None:
     """Send alerts from now on; called again, it tells of other rules. The tables must be there."""
     from spark_pace.alerts.targets import Queue
 
     begin = read_begin(checkpoint, checkpoint.next_batch())
     numbers = {} if begin is None else begin.out_seq
-    queue = Queue(tables.place, checkpoint.alert_cursor, app_id, numbers, read_layout(checkpoint) is None)
+    is_new = layout.number == 0  # it was never written
+    queue = Queue(tables.place, checkpoint.alert_cursor, layout.app_id, numbers, is_new)
     alerts.begin(queue, spec.rules)
 
 

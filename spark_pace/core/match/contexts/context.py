@@ -113,11 +113,6 @@ def walks(way: Way) -> bool:
     return way.inside is None if isinstance(way, OneOpen) else isinstance(way, Forwards) and way.in_turn
 
 
-def ends_by_completion(way: Way) -> bool:
-    """Tell whether the first event that completes a match of an initiator ends that match."""
-    return isinstance(way, Forwards) and not way.in_turn
-
-
 def takes_optional_last(way: Way) -> bool:
     """Tell whether the component in last place may be optional, so that events come behind a whole match.
 
