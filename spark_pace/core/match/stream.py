@@ -1,12 +1,10 @@
-"""A rule's stream as columns, and what matching finds in it.
-
-A rule's stream as columns: what the matching kernels look at.
+"""A rule's stream as columns, which the matching kernels look at, and what they find in it.
 
 Rows are sorted by segment, then by stream order. A segment is the stream of one partition key, or one span;
 no match reaches across segments. A *row* is an index into these columns; `seq` is the event's place in the
 rule's stream. The two differ, for events are left out once nothing can need them any more.
 
-What matching finds in a stream: selections, and the production sets of the matches in them.
+What is found are selections, and the production sets of the matches in them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Splits predicates into conditions, and finds what many predicates have in common.
-
-Splits a component's predicate into conditions on its event alone and conditions on other events.
+"""Splits a component's predicate into conditions, and finds what many predicates have in common.
 
 The intake sees one event at a time, so it tests the conditions on the event alone. The others are tested
 where the other events are at hand: the event that opened the span, and the events before it in the stream.
 
-Finds what many predicates have in common: a column that must equal a constant, and equal conjuncts.
-
-If rules differ in a constant (``id = 17 and etype = 'A'``), one lookup in the column finds the events of all
-these rules, and the rest of a predicate is tested on the few events with its constant.
+Predicates may have equal conjuncts, and a column that must equal a constant. If rules differ in a constant
+(``id = 17 and etype = 'A'``), one lookup in the column finds the events of all these rules, and the rest of a
+predicate is tested on the few events with its constant.
 """
 
 from __future__ import annotations

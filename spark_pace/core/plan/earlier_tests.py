@@ -1,13 +1,8 @@
 """Tests on the events before each event of a stream: of negated components in first place, and with ``prev``.
 
-The tests of negated components in first place, on the events before each event of the rule's stream.
-
-Like conditions with ``prev`` they are made once the events are in order. An event that fails one does not
-match the first component, whatever the context is.
-
-The conditions of components and moves on earlier events, which they name by ``prev``.
-
-They are tested once the events are in order, because only then an event's predecessors are known.
+They are made once the events are in order, because only then an event's predecessors are known. An event that
+fails one of a negated component in first place does not match the first component, whatever the context is.
+Conditions with ``prev`` are those of components and moves.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """What many values come to that no sums say: distinct ones, extremes, percentiles, lists, sketches.
 
-Sketches of sets, for their sizes: HyperLogLog registers, as columns.
+For all but lists and sketches values are sorted once for each question, by group and then as SQL compares
+them: NaN equals NaN and is the greatest number, 0.0 = -0.0. Nulls are left out. `extremes` is for ranges,
+which may overlap.
 
-The sketch of the values of several ranges is the greatest of theirs, register by register. So no estimate
-depends on how a stream is cut.
+Sketches of sets, for their sizes, are HyperLogLog registers, as columns. The sketch of the values of several
+ranges is the greatest of theirs, register by register. So no estimate depends on how a stream is cut.
 
 Sources: Flajolet et al., HyperLogLog, 2007; Ertl, New Cardinality Estimation Algorithms for HyperLogLog
 Sketches, 2017, algorithm 6 (an estimate without tables, for all sizes).
-
-What needs all values of groups of rows: distinct ones, percentiles, the most frequent one, lists of them.
-
-For all but lists they are sorted once for each question, by group and then as SQL compares them: NaN equals
-NaN and is the greatest number, 0.0 = -0.0. Nulls are left out. `extremes` is for ranges, which may overlap.
 """
 
 from __future__ import annotations

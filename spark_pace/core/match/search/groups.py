@@ -1,11 +1,8 @@
-"""Groups of events: aggregates over them, and conditions on the group so far.
+"""Groups of events: aggregates over them, as ``where`` and ``emit`` read them, and conditions on them so far.
 
-Aggregates over groups of events, as ``where`` and ``emit`` read them.
-
-Groups whose further events must meet a condition on the group so far, such as ``x > last(a.x)``.
-
-Such a group follows from its first event: of the events behind that match the component, each is taken that
-meets the condition with those taken before it. The groups that a search asks for are found once each.
+A group whose further events must meet a condition on the group so far, such as ``x > last(a.x)``, follows
+from its first event: of the events behind that match the component, each is taken that meets the condition
+with those taken before it. The groups that a search asks for are found once each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The rows and conditions of a search as tables, which compiled searches take.
-
-Conditions of groups on what they have so far are programs.
-"""
+"""The rows of a search as tables, which compiled searches take, and conditions of groups so far as programs."""
 
 from __future__ import annotations
 
