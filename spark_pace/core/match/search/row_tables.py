@@ -1,4 +1,4 @@
-"""The rows of a search as tables, which compiled searches take, and conditions of groups so far as programs."""
+"""A search as tables, which compiled searches take: its rows, and conditions, those of groups too."""
 
 from __future__ import annotations
 
