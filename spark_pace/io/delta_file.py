@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import ColumnProperties, DeltaTable, WriterProperties
 from deltalake.transaction import AddAction
 
 from spark_pace.io.files import files
@@ -33,6 +33,16 @@ def is_plain(table: DeltaTable, rows: pa.Table) -> bool:
     fields = {field.name: field for field in table.schema().fields}
     free = all(field.nullable and not field.metadata for field in fields.values())
     return free and fields.keys() >= set(rows.column_names)
+
+
+def bounds_by_delta_rs(schema: pa.Schema) -> WriterProperties:
+    """Of which columns delta-rs notes bounds, where it writes the file: of the same as here."""
+    noted = ColumnProperties(statistics_enabled="CHUNK")
+    return WriterProperties(
+        compression="ZSTD",
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties={field.name: noted for field in schema if _has_bounds(field.type)},
+    )
 
 
 def write_file(place: AnyPath, rows: pa.Table) -> AddAction:
@@ -56,7 +66,7 @@ def write_file(place: AnyPath, rows: pa.Table) -> AddAction:
     path = place / name
     size, told = _write_here(path, rows) if isinstance(path, Path) else _write_there(path, rows)
     made_ms = time.time_ns() // 1_000_000
-    return AddAction(name, size, {}, made_ms, True, json.dumps(_stats(rows.schema, told)))
+    return AddAction(name, size, {}, made_ms, True, json.dumps(_stats(rows, told)))
 
 
 def _write_here(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
@@ -87,6 +97,7 @@ def _write(file: pa.NativeFile, rows: pa.Table) -> pq.FileMetaData:
         compression="zstd",
         use_dictionary=[leaf for leaf, kind in leaves.items() if _is_text(kind)],
         column_encoding={leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if _is_whole(kind)},
+        write_statistics=[leaf for leaf, kind in leaves.items() if not pa.types.is_floating(kind)],
         store_schema=False,
         metadata_collector=told,
     )
@@ -104,6 +115,15 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, kind
 
 
+def _has_bounds(kind: pa.DataType) -> bool:
+    """True for columns whose least and greatest value are noted, by which queries skip files.
+
+    Floating-point columns have none: NaN counts as greater than all numbers, and writers of Parquet leave it
+    out. Decimals have none in a table's log, which has them as floating-point numbers.
+    """
+    return _is_text(kind) or _is_whole(kind)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_dictionary(kind))
 
@@ -113,21 +133,22 @@ def _is_whole(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
-def _stats(schema: pa.Schema, told: pq.FileMetaData) -> dict[str, Any]:
+def _stats(rows: pa.Table, told: pq.FileMetaData) -> dict[str, Any]:
     """The statistics of a file for Delta's log, by which queries skip files that they do not need."""
     bounds, nulls = dict[str, tuple[Any, Any]](), dict[str, int]()
     places = {told.schema.column(place).path: place for place in range(told.num_columns)}
     groups = [told.row_group(group) for group in range(told.num_row_groups)]
-    for field in schema:
+    for field in rows.schema:
         if pa.types.is_nested(field.type):
             continue
+        nulls[field.name] = rows[field.name].null_count
+        if not _has_bounds(field.type):
+            continue
         parts = [group.column(places[field.name]).statistics for group in groups]
-        nulls[field.name] = sum(part.null_count for part in parts)
         known = [part for part in parts if part.has_min_max]
-        if len(known) == sum(part.num_values > 0 for part in parts) and known:
-            bound = _bounds(field.type, known)
-            if bound is not None:
-                bounds[field.name] = bound
+        complete = known and len(known) == sum(part.num_values > 0 for part in parts)
+        if complete and (bound := _bounds(field.type, known)):
+            bounds[field.name] = bound
     return {
         "numRecords": told.num_rows,
         "minValues": {name: least for name, (least, _) in bounds.items()},
@@ -137,15 +158,9 @@ def _stats(schema: pa.Schema, told: pq.FileMetaData) -> dict[str, Any]:
 
 
 def _bounds(kind: pa.DataType, parts: list[pq.Statistics]) -> tuple[Any, Any] | None:
-    """A lower and an upper bound of a column's values; None for types without bounds in the log.
-
-    Floating-point columns get none: NaN counts as greater than all numbers, and Parquet's statistics ignore
-    it.
-    """
+    """A lower and an upper bound of a column's values; None for days that a log cannot name."""
     if _is_text(kind):
         return min(part.min for part in parts), max(part.max for part in parts)
-    if not _is_whole(kind):
-        return None
     least, most = min(part.min_raw for part in parts), max(part.max_raw for part in parts)
     if pa.types.is_integer(kind):
         return least, most

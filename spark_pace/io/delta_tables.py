@@ -28,7 +28,7 @@ from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, FullStoreError, SetupError, one_line
 from spark_pace.io import delta_rs
-from spark_pace.io.delta_file import is_plain, write_file
+from spark_pace.io.delta_file import bounds_by_delta_rs, is_plain, write_file
 from spark_pace.io.files.addresses import WHILE_RUNNING_S, AnyPath, StorePath, path_at
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.io.own_tables import SinkOwner, missing_columns, require_columns, require_own_tables
@@ -187,7 +187,11 @@ class DeltaTables:
 
         def step() -> None:
             merge = delta_rs.table(self.place(table)).merge(
-                rows, where, source_alias="new", target_alias="there"
+                rows,
+                where,
+                source_alias="new",
+                target_alias="there",
+                writer_properties=bounds_by_delta_rs(rows.schema),
             )
             merge.when_not_matched_insert_all().execute()
 
@@ -224,6 +228,7 @@ class DeltaTables:
                 rows,
                 mode="append",
                 schema_mode="merge",
+                writer_properties=bounds_by_delta_rs(rows.schema),
                 commit_properties=once,
                 post_commithook_properties=hooks,
             )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from deltalake.exceptions import DeltaError
 from spark_pace import read_table
 from spark_pace.errors import StateError
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.query import Tables
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 BATCHES = 130
@@ -184,6 +187,25 @@ def test_the_log_says_between_which_values_a_file_lies(tmp_path: Path) -> None:
         "maxValues": {"n": 7, "t": "1970-01-01T00:00:01.501Z", "s": "é", "d": "1970-01-02"},
         "nullCount": {"n": 1, "t": 1, "s": 0, "d": 1, "far": 0, "x": 0, "none": 3},
     }
+
+
+@pytest.mark.parametrize("partition_by", [None, ["text"]], ids=["as made", "altered"])
+@pytest.mark.parametrize("where", ["x > 100", "s['x'] > 100", f"d = {2**53 + 1}"])
+def test_nan_and_wide_decimals_are_found(tmp_path: Path, partition_by: list[str] | None, where: str) -> None:
+    """NaN is above all numbers, and in no bounds that a writer of Parquet notes."""
+    struct = pa.struct([("x", pa.float64())])
+    schema = pa.schema(
+        [("text", pa.string()), ("x", pa.float64()), ("s", struct), ("d", pa.decimal128(38, 0))]
+    )
+    if partition_by:
+        DeltaTable.create(tmp_path / "matches", schema, partition_by=partition_by)
+    job = DeltaTables(str(tmp_path), "app")
+    job.prepare({"matches": schema})
+    values = {1.5: 2**53 + 1, math.nan: 7, 0.0: 0}
+    columns = [["a"] * 3, [*values], [{"x": x} for x in values], [*map(Decimal, values.values())]]
+    job.append("matches", pa.table([*map(pa.array, columns, schema.types)], schema=schema), 0)
+    found = Tables(tmp_path, ["matches"]).query(f"SELECT d FROM matches WHERE {where}").read_all()
+    assert found["d"].to_pylist() == [7 if ">" in where else 2**53 + 1]
 
 
 def test_a_table_that_somebody_has_altered_is_appended_to(tmp_path: Path) -> None:
