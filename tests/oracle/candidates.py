@@ -10,7 +10,7 @@ and stand in any order, but for those of a sequence in it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from spark_pace.core.plan.rule import Pattern
 from tests.oracle.alternatives import candidates_of_alternatives, is_of_alternative
@@ -68,16 +68,16 @@ def placed_anchors(
 ) -> Iterator[list[tuple[int, int]]]:
     """The same for these components, in order."""
     order = positives(pattern)
-    placings: Iterable[tuple[int, ...]]
-    if pattern.order == "conjunction":
-        placings = itertools.permutations(range(size), len(anchored))
-    elif len(order) == 1 and stands_for_a_group(pattern, order[0]):
-        placings = [(first, last) for first in range(size) for last in range(first, size)]
+    alone = len(order) == 1 and stands_for_a_group(pattern, order[0])
+    if alone:
         anchored = [order[0], order[0]]
-    else:
-        placings = itertools.combinations(range(size), len(anchored))
-    for places in placings:
-        if all(matching[index][place] for index, place in zip(anchored, places, strict=True)):
+    for places in itertools.product(*([p for p in range(size) if matching[index][p]] for index in anchored)):
+        pairs = itertools.pairwise(places)
+        if pattern.order == "conjunction":
+            fits = len({*places}) == len(places)
+        else:
+            fits = all(one <= other if alone else one < other for one, other in pairs)
+        if fits:
             yield list(zip(anchored, places, strict=True))
 
 

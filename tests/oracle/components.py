@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from spark_pace.core.expr import Column, Previous
 from spark_pace.core.plan.rule import Absence, Conjunct, Pattern
 from tests.oracle.expressions import Bindings, Row, conjuncts_of, holds, nodes_of
 from tests.oracle.stream import Bound, Placed
+
+Asked = TypeVar("Asked", bound=Callable[..., Any])
+
+
+def asked_once(function: Asked) -> Asked:
+    """What the function says of a pattern, which its events do not change, is kept with the pattern."""
+
+    @functools.wraps(function)
+    def told(pattern: Pattern, *others: int) -> Any:
+        kept = vars(pattern).setdefault("_asked_once", {})
+        asked = (function.__name__, *others)
+        if asked not in kept:
+            kept[asked] = function(pattern, *others)
+        return kept[asked]
+
+    return cast(Asked, told)
 
 
 def satisfies(pattern: Pattern, index: int, placed: Placed) -> bool:
@@ -88,6 +106,7 @@ def opened_by(placed: Placed) -> dict[str, Row]:
     return {} if placed.opening is None else {"open": placed.opening}
 
 
+@asked_once
 def positives(pattern: Pattern) -> list[int]:
     """The components that are not negated, without an optional one in last place."""
     every = [index for index, component in enumerate(pattern.components) if not component.negated]

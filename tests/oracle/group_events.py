@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_pace.core.plan.rule import Pattern
 from tests.oracle.components import (
+    asked_once,
     ends_the_group,
     least_of,
     may_join,
@@ -30,6 +31,7 @@ def places_of(
     return gathered(pattern, stream, matching, anchors, index, until)
 
 
+@asked_once
 def directly_before(pattern: Pattern, index: int) -> int | None:
     """The group that this group directly follows, negated ones aside; None if there is none."""
     before = [other for other in positives(pattern) if other < index][-1:]
@@ -37,6 +39,7 @@ def directly_before(pattern: Pattern, index: int) -> int | None:
     return before[0] if both else None
 
 
+@asked_once
 def groups_behind(pattern: Pattern, index: int) -> list[int]:
     """The groups, one directly behind the other, of which the first with an event ends this one.
 
