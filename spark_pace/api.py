@@ -1,6 +1,6 @@
-"""The work of the functions that the package exports: check the arguments, then call the right part.
+"""The functions that the package exports: each checks its arguments, and calls what does the work.
 
-`check` and `explain`, with what they give, are exported as they stand here.
+What a function needs it imports when it is called.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark_pace.arguments import (
     listed,
     of_one_stream,
     require,
-    require_classic,
+    require_of_spark,
     require_path,
     whole,
 )
@@ -35,21 +35,60 @@ from spark_pace.rules.document.report import Report, TooManyError
 from spark_pace.rules.rule_file import read_rules
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from typing import TypeAlias
 
-    from spark_pace import Rules
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_pace.io.html.match_frame import Matches
     from spark_pace.io.html.timeline import Timeline
     from spark_pace.io.replay import Replay
     from spark_pace.job_file import JobSpec
     from spark_pace.reasons import Why
 
+    RuleSource: TypeAlias = str | Path | dict[str, Any]
+    Rules: TypeAlias = Rule | RuleSource | Sequence[Rule] | Sequence[RuleSource]
+
 _SOURCES = (str, Path, dict)
 _MOST_CHARACTERS = 10_000  # of a line, as of a command
+_WITHOUT_EVENTS = (
+    "must be loaded without `events`, for a job and its rule files say themselves what an event looks like"
+)
+_OF_A_STREAM = "Read one by spark.readStream; for a table in memory there is replay."
+_OF_A_SESSION = "Build one by SparkSession.builder."
+_OF_A_SLOT = "Leave it out to have one for each shuffle partition."
 _OF_A_SINK = "Name the `path` of a job's sink."
 
 
-def load_rules(paths: object, events: EventSchema | None) -> tuple[Rule, ...]:
-    """Do what `spark_pace.load_rules` says."""
+def load_rules(
+    paths: RuleSource | Sequence[RuleSource], *, events: EventSchema | None = None
+) -> tuple[Rule, ...]:
+    """Read and check the rules of rule files, or of one job file.
+
+    Args:
+        paths: one file or several. A text of more than one line is what a rule file would hold, and a dict
+            what YAML would give of it.
+        events: what an event looks like, where the rule files do not say it. A job file says it itself, and
+            must be read without this.
+
+    Returns:
+        The rules, which `replay`, `why`, `detect` and `create_views` take.
+
+    Raises:
+        RuleError: with every problem of the rule files.
+        ConfigError: with every problem of the job file and its rule files; or an argument is none of these,
+            or `events` comes with a job file.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = spark_pace.load_rules('''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules:
+        ...   - {name: high, pattern: {sequence: [a: x > 5]}}
+        ...   - {name: low, pattern: {sequence: [a: x < 1]}}
+        ... ''')
+        >>> [rule.name for rule in rules]
+        ['high', 'low']
+    """
     files = listed(paths, _SOURCES)
     if events is not None:
         do = "Take the `schema` of a rule that was loaded."
@@ -57,11 +96,7 @@ def load_rules(paths: object, events: EventSchema | None) -> tuple[Rule, ...]:
     if not _is_job_file(files):
         return rule_files.load_rules(files, events=events)
     if events is not None:
-        must = (
-            "must be loaded without `events`, "
-            "for a job and its rule files say themselves what an event looks like"
-        )
-        raise ConfigError.of(str(files[0]), must, "both", "Leave `events` out.")
+        raise ConfigError.of(str(files[0]), _WITHOUT_EVENTS, "both", "Leave `events` out.")
     return job_file.read_job(files[0]).rules
 
 
@@ -84,34 +119,38 @@ def _in_a_stream(rules: object) -> tuple[tuple[Rule, ...], JobSpec | None]:
     return job.rules, job
 
 
-def read_in(rules: object) -> tuple[tuple[Rule, ...], str | None]:
-    """Return the rules that are given, and the format of the job's source, if a job is given."""
-    given, job = _in_a_stream(rules)
-    return given, None if job is None else job.source.format
+def replay(rules: Rules, events: object) -> Replay:
+    """Find the matches of rules in events, without Spark.
 
+    Args:
+        rules: what `load_rules` gave, or takes. With a job file its settings for events count too, as in
+            ``spark-pace replay``: which are late, repeats or heartbeats.
+        events: the path or the address of files, which are read as a job reads them; or a table, none of
+            whose rows is late: a `pyarrow.Table`, a frame of pandas or polars, a list of dicts. Its columns
+            are the attributes, the order of its rows does not count; times may be texts by ISO 8601.
 
-def problems_of(rules: object) -> tuple[Problem, ...]:
-    """Return all that is wrong with the rules, or the job, that are given."""
-    given = listed(rules, (Rule, *_SOURCES))
-    if all(isinstance(one, Rule) for one in given):
-        of_one_stream(given)
-        return ()
-    files = listed(rules, _SOURCES)
-    if _is_job_file(files):
-        return tuple(job_file.check_files(files))
-    report = Report()
-    with suppress(TooManyError):
-        read_rules(files, None, report)
-    return report.problems
+    Returns:
+        The matches, and the records that are no events. A notebook shows it as a table; its `matches` are a
+        table of Arrow (see `Matches` for the columns and their types), and ``to_pandas()`` the same as a
+        frame.
 
+    Raises:
+        RuleError: the rules are wrong.
+        ConfigError: there are no such events, or an argument is none of these.
+        EventError: a table has no column of event times, a row has none, or a column is of another type than
+            the rules declare.
 
-def checked(rules: object) -> tuple[Rule, ...]:
-    """Return the rules that are given, or read them from the files, texts or dicts that are given."""
-    return _in_a_stream(rules)[0]
-
-
-def replay(rules: object, events: object) -> Replay:
-    """Do what `spark_pace.replay` says."""
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: rise, pattern: {sequence: [a: x < 5, b: x > 5]}, within: 1 h, emit: {to: b.x}}]
+        ... '''
+        >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
+        >>> found = spark_pace.replay(rules, events)
+        >>> found.to_pandas()[["rule", "selection_id", "to"]].values.tolist()
+        [['rise', 0, 9.0]]
+    """
     from spark_pace.io.replay import replay_files, replay_table
 
     given, job = _in_a_stream(rules)
@@ -122,30 +161,98 @@ def replay(rules: object, events: object) -> Replay:
     return replay_table(given, events, spark=spark, **({} if job is None else job.events.stream))
 
 
-def why(rules: object, events: object, rule: str, at: int | str, key: str | None) -> Why:
-    """Do what `spark_pace.why` says."""
-    from spark_pace.io.data_frames import table_of
+def why(rules: Rules, events: object, *, rule: str, at: int | str, key: str | None = None) -> Why:
+    """Tell why an event is in a rule's matches, or in none of them.
+
+    Args:
+        rules: as of `replay`.
+        events: as of `replay`.
+        rule: the name of one of the rules.
+        at: the `seq` of an event, or ``source:offset``, as matches have them; the source of a table is
+            ``table``.
+        key: the JSON object of the event's key; needed beside a `seq` where the rule has `partition_by`.
+
+    Returns:
+        The answer; `print` shows it.
+
+    Raises:
+        RuleError: the rules are wrong.
+        ConfigError: there is no such rule, position or key, or a key is missing; or an argument is wrong.
+        EventError: as of `replay`.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: rise, pattern: {sequence: [a: x < 5, b: x > 5]}, within: 5 s}]
+        ... '''
+        >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 1.0}, {"time": "2024-01-01T00:00:10Z", "x": 9.0}]
+        >>> answer = spark_pace.why(rules, events, rule="rise", at="table:1")
+        >>> [reason.text for reason in answer.candidates[0].reasons]
+        ['within 5 s: 10 s']
+        >>> print(answer)  # doctest: +ELLIPSIS
+        rule rise, table:1 at 2024-01-01T00:00:10Z, #1 of its stream
+        ...
+    """
     from spark_pace.reasons import why as why_of
 
     given, job = _in_a_stream(rules)
-    stream = {} if job is None else job.events.stream
     require("rule", rule, str, "the name of a rule", "Give its `name`.")
-    seq = integer(at)
-    if seq is None:
-        require("at", at, str, "a seq or source:offset", "Take it from the events of a match.")
+    position = _position(at)
     require("key", key, (str, type(None)), "the text of a JSON object", "Write it by json.dumps.")
-    is_path = isinstance(events, (str, Path))
-    if is_path:
-        require_path("events", events)
-    read = str(events) if is_path else table_of(events, input_schema(given).own)
-    spark = {} if job is None else job.access(read if is_path else "")
+    read = _read(events, given)
+    spark = {} if job is None else job.access(read if isinstance(read, str) else "")
+    stream = {} if job is None else job.events.stream
     with in_python():
-        position = at if seq is None else seq
         return why_of(given, read, rule=rule, at=position, key=key, spark=spark, **stream)
 
 
-def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Table:
-    """Do what `spark_pace.read_table` says."""
+def _position(at: int | str) -> int | str:
+    """The `seq` of an event, or ``source:offset``."""
+    seq = integer(at)
+    if seq is None:
+        require("at", at, str, "a seq or source:offset", "Take it from the events of a match.")
+        return at
+    return seq
+
+
+def _read(events: object, rules: Sequence[Rule]) -> Any:
+    """The path of events, or the table of those that are given."""
+    from spark_pace.io.data_frames import table_of
+
+    if isinstance(events, (str, Path)):
+        require_path("events", events)
+        return str(events)
+    return table_of(events, input_schema(rules).own)
+
+
+def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a table that a job has written, without Spark.
+
+    Args:
+        out: the `path` of the job's sink.
+        name: `matches`, `late`, `quarantine`, `metrics` or `rule_changes`.
+        columns: those that are wanted; None: all.
+
+    Returns:
+        Its rows, in no order. `matches` has the columns of `Matches`. `late` has `event_time`
+        (timestamp[us, UTC]), `lateness_us` and `offset` (int64), `source`, `reason` and `event` (string, the
+        last as JSON). `quarantine` has `kind`, `reason`, `source`, `rule` and `key` (string), `offset`,
+        `selection_id` and `batch_id` (int64), and `raw` (binary). `metrics` has a row for each batch,
+        `rule_changes` one for each change of the rules, see docs/operations.md.
+
+    Raises:
+        ConfigError: there is no such table or column, or an argument is of another kind.
+        StateError: the table is damaged, or cannot be read.
+
+    Example:
+        With `out` the path of the sink of a job that has run:
+
+        >>> import spark_pace
+        >>> table = spark_pace.read_table(out, "matches", ["rule", "out_seq", "matched_at"])
+        >>> table.schema.field("matched_at").type
+        TimestampType(timestamp[us, tz=UTC])
+    """
     from spark_pace.io import query
 
     require("out", out, (str, Path), "a path", _OF_A_SINK)
@@ -156,8 +263,30 @@ def read_table(out: object, name: str, columns: Sequence[str] | None) -> pa.Tabl
     return query.read_table(str(out), name, columns)
 
 
-def timeline(matches: Any, title: object) -> Timeline:
-    """Do what `spark_pace.timeline` says."""
+def timeline(matches: Matches | pa.Table, title: str = "matches") -> Timeline:
+    """Draw matches on a time axis.
+
+    Args:
+        matches: what `replay` gives as ``matches``, or `read_table` as ``"matches"``; all rows or some.
+        title: the heading of the page.
+
+    Returns:
+        The timeline. A notebook shows it; ``write(path)`` makes a page for a browser, without a server.
+
+    Raises:
+        ConfigError: an argument is of another type.
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}}]
+        ... '''
+        >>> found = spark_pace.replay(rules, [{"time": "2024-01-01T00:00:00Z", "x": 9.0}])
+        >>> drawn = spark_pace.timeline(found.matches, "high values")
+        >>> "<title>high values</title>" in drawn.html()
+        True
+    """
     from spark_pace.core.operate.match_table import FIXED_COLUMNS
     from spark_pace.io.html.match_frame import Matches
     from spark_pace.io.html.timeline import Timeline
@@ -173,50 +302,128 @@ def timeline(matches: Any, title: object) -> Timeline:
     return Timeline(table, str(title))
 
 
-def create_views(spark: Any, out: object, rules: object) -> tuple[str, ...]:
-    """Do what `spark_pace.create_views` says."""
-    from pyspark.sql import SparkSession
+def create_views(spark: SparkSession, out: str | Path, rules: Rules = ()) -> tuple[str, ...]:
+    """Make temporary views of the tables that a job has written, for SQL in a notebook.
 
+    Args:
+        spark: a session that knows Delta tables.
+        out: the `path` of the job's sink.
+        rules: as of `replay`; each gets a view of its matches under its own name, with its own fields.
+
+    Returns:
+        The names of the views: `matches`, `late`, `quarantine`, `metrics` and `rule_changes`, with the
+        columns that `read_table` tells of, then those of the rules.
+
+    Raises:
+        ConfigError: `out` has no tables of a job, or an argument is of another kind.
+        RuleError: the rules are wrong.
+
+    Example:
+        With `spark` a session, and `out` the path of the sink of a job that has run:
+
+        >>> import spark_pace
+        >>> spark_pace.create_views(spark, out)
+        ('matches', 'late', 'quarantine', 'metrics', 'rule_changes')
+        >>> spark.sql("SELECT count(*) > 0 AS found FROM matches").collect()
+        [Row(found=True)]
+    """
     from spark_pace.io.delta_tables import create_views as create
 
     do = "Build one by SparkSession.builder, with Delta's extension and catalog."
-    require_classic("spark", spark)
-    require("spark", spark, SparkSession, "a SparkSession", do)
+    require_of_spark("spark", spark, "SparkSession", "a SparkSession", do)
     require("out", out, (str, Path), "a path", _OF_A_SINK)
     require_path("out", out)
-    return create(spark, str(out), () if rules == () else checked(rules))
+    return create(spark, str(out), () if rules == () else _in_a_stream(rules)[0])
 
 
 def detect(
-    df: DataFrame, rules: object, delay_us: int, tie_break: Sequence[str], slots: int | None
+    df: DataFrame, rules: Rules, *, delay_us: int = 0, tie_break: Sequence[str] = (), slots: int | None = None
 ) -> DataFrame:
-    """Do what `spark_pace.detect` says."""
-    from pyspark.sql import DataFrame
+    """Find the matches of rules in a streaming DataFrame, each as soon as it is decided, in no order.
 
+    Args:
+        df: a streaming DataFrame with the attributes of the rules' schema; other columns are ignored.
+        rules: as of `replay`; none may read other rules' matches or side tables.
+        delay_us: how many microseconds an event may come behind the newest one, and still counts.
+        tie_break: the columns that order events of one event time; none: all columns.
+        slots: the number of groups of the stateful stage; None: the shuffle partitions, at most eight.
+
+    Returns:
+        A streaming DataFrame of the matches, with the columns of `Matches` but `out_seq`, in Spark's types:
+        STRING, BIGINT, TIMESTAMP, and ARRAY<STRUCT<...>> for `events`.
+
+    Raises:
+        ConfigError: the DataFrame or the rules cannot be used so, or an argument is of another kind.
+        RuleError: the rules are wrong.
+
+    Example:
+        With `spark` a session, and files of JSON in `folder`: an event of x = 9.0, and a later one of 7.0.
+
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}, emit: {x: a.x}}]
+        ... '''
+        >>> events = spark.readStream.schema("time TIMESTAMP, x DOUBLE").json(folder)
+        >>> matches = spark_pace.detect(events, rules)
+        >>> query = matches.writeStream.format("memory").queryName("found").start()
+        >>> query.processAllAvailable()
+        >>> spark.table("found").select("rule", "x").collect()
+        [Row(rule='high', x=9.0)]
+    """
     from spark_pace.spark.detect import detect as detect_in
 
-    do = "Read one by spark.readStream; for a table in memory there is replay."
-    require_classic("df", df)
-    require("df", df, DataFrame, "a streaming DataFrame", do)
+    require_of_spark("df", df, "DataFrame", "a streaming DataFrame", _OF_A_STREAM)
     delay_us = whole("delay_us", delay_us, 0, "Give microseconds, such as 60_000_000.")
     require("tie_break", tie_break, (list, tuple), "a list of attributes", "Leave it out to order by all.")
-    if slots is not None:
-        slots = whole("slots", slots, 1, "Leave it out to have one for each shuffle partition.")
-    return detect_in(df, checked(rules), delay_us=delay_us, tie_break=tie_break, slots=slots)
+    slots = None if slots is None else whole("slots", slots, 1, _OF_A_SLOT)
+    return detect_in(df, _in_a_stream(rules)[0], delay_us=delay_us, tie_break=tie_break, slots=slots)
 
 
-def sql(spark: Any, query: object, dialect: object, most_steps: object) -> DataFrame:
-    """Do what `spark_pace.sql` says."""
-    from pyspark.sql import SparkSession
+def sql(spark: SparkSession, query: str, *, dialect: str = "spark", most_steps: int = 1_000_000) -> DataFrame:
+    """Answer an SQL query in which MATCH_RECOGNIZE may stand: the row patterns of standard SQL.
 
+    Each MATCH_RECOGNIZE, over a table, a view, a subquery or a stream, is replaced by its rows; the rest of
+    the query is Spark's. docs/match_recognize.md has all that is taken.
+
+    Args:
+        spark: a session, in which the tables and views of the query are known.
+        query: the query.
+        dialect: how names and texts are quoted, and where nulls are sorted: ``spark``, ``trino``, ``oracle``,
+            ``snowflake``, ``flink`` or ``bigquery``. Functions are Spark's in all of them.
+        most_steps: how many steps the search for a match from one row may take where conditions read the
+            match so far; at more, the query fails.
+
+    Returns:
+        A DataFrame of the result; its columns and types are known before it is computed.
+
+    Raises:
+        ConfigError: with the line and column of what is wrong in a MATCH_RECOGNIZE; or an argument is of
+            another kind. What Spark finds wrong in the rest of the query, it raises itself.
+
+    Example:
+        With `spark` a session:
+
+        >>> import spark_pace
+        >>> rows = spark.createDataFrame([(1, 5), (2, 3), (3, 4), (4, 6)], "day INT, price INT")
+        >>> rows.createOrReplaceTempView("prices")
+        >>> found = spark_pace.sql(spark, '''
+        ...     SELECT * FROM prices MATCH_RECOGNIZE (
+        ...       ORDER BY day
+        ...       MEASURES FIRST(down.day) AS falls, LAST(up.day) AS risen
+        ...       PATTERN (down+ up+)
+        ...       DEFINE down AS price < PREV(price), up AS price > PREV(price))
+        ... ''')
+        >>> found.collect()
+        [Row(falls=2, risen=4)]
+    """
     from spark_pace.spark.row_patterns import sql as sql_in
 
-    require_classic("spark", spark)
-    require("spark", spark, SparkSession, "a SparkSession", "Build one by SparkSession.builder.")
+    require_of_spark("spark", spark, "SparkSession", "a SparkSession", _OF_A_SESSION)
     require("query", query, str, "a text", "Give the text of an SQL query.")
     require("dialect", dialect, str, "the name of a dialect", "Leave it out for Spark's.")
-    steps = whole("most_steps", most_steps, 1, "Leave it out to have a million.")
-    return sql_in(spark, str(query), str(dialect), steps)
+    most_steps = whole("most_steps", most_steps, 1, "Leave it out to have a million.")
+    return sql_in(spark, query, dialect, most_steps)
 
 
 @dataclass(frozen=True, repr=False)
@@ -296,7 +503,16 @@ def check(rules: Rules) -> Check:
         >>> spark_pace.check(rules)  # doctest: +ELLIPSIS
         rules:3:46 rules[0].pattern.sequence[0].a — must name an attribute ...; got "y". Use one of: time, x.
     """
-    return Check(problems_of(rules))
+    given = listed(rules, (Rule, *_SOURCES))
+    if all(isinstance(one, Rule) for one in given):
+        of_one_stream(given)
+        return Check(())
+    files, report = listed(rules, _SOURCES), Report()
+    if _is_job_file(files):
+        return Check(tuple(job_file.check_files(files)))
+    with suppress(TooManyError):
+        read_rules(files, None, report)
+    return Check(report.problems)
 
 
 def explain(rules: Rules) -> Explained:
@@ -323,8 +539,8 @@ def explain(rules: Rules) -> Explained:
           conditions   a: x > 5.0  [intake]
         ...
     """
-    given, source_format = read_in(rules)
-    return Explained(tuple((rule, source_format) for rule in given))
+    given, job = _in_a_stream(rules)
+    return Explained(tuple((rule, None if job is None else job.source.format) for rule in given))
 
 
 def _as_html(text: str) -> str:

@@ -47,17 +47,20 @@ def wrong(name: str, must: str, value: object, do: str) -> ConfigError:
     return ConfigError.of(name, f"must be {must}", type(value).__name__, do)
 
 
-def require_classic(name: str, value: object) -> None:
-    """Refuse a session or a DataFrame of Spark Connect, whose program has no JVM and no SparkContext.
+def require_of_spark(name: str, value: object, kind: str, must: str, do: str) -> None:
+    """Refuse what is none of this kind of `pyspark.sql`, or of Spark Connect, whose program has no JVM.
 
     Raises:
-        ConfigError: it is one.
+        ConfigError: it is.
     """
+    import pyspark.sql
+
     if type(value).__module__.startswith("pyspark.sql.connect."):
         must = "must be of a session that runs in this program"
         got = f"a {type(value).__name__} of Spark Connect"
         do = "Build one by SparkSession.builder without remote, where SPARK_REMOTE is not set."
         raise ConfigError.of(name, must, got, do)
+    require(name, value, getattr(pyspark.sql, kind), must, do)
 
 
 def listed(rules: Any, kinds: tuple[type, ...]) -> list[Any]:

@@ -18,6 +18,7 @@ from spark_pace.watching.seen import Seen
 from spark_pace.watching.status import MATCHES_OF_RULES, status_of
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
+from spark_pace.watching.waiting_alerts import waiting_alerts
 from spark_pace.watching.words import age, shown_time
 
 WIDTH = 120  # where the output is no terminal
@@ -66,7 +67,7 @@ def _lines(subject: Subject, seen: Seen, now: datetime) -> Iterator[str]:
         yield _process(state, now)
     for trouble in troubles(subject, seen, state, now):
         yield f"! {trouble}"
-    for one in subject.targets():
+    for one in waiting_alerts(subject.spec, subject.tables):
         yield f"alerts.{one.target}: {one.said}"
 
 

@@ -32,6 +32,7 @@ from spark_pace.watching.rows import (
 from spark_pace.watching.seen import Seen, state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
+from spark_pace.watching.waiting_alerts import waiting_alerts
 from spark_pace.watching.words import shown_length, shown_time
 
 _DRAWN = (
@@ -60,7 +61,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     seen.look()
     wrong = troubles(subject, seen, state, now)
     latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
-    targets = subject.targets()
+    targets = waiting_alerts(subject.spec, subject.tables)
     wrong += [one.trouble for one in targets if one.trouble]
     return {
         "name": one_line(subject.name),

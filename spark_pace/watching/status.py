@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import Tables
@@ -13,9 +13,7 @@ from spark_pace.watching.figures import paused_rules, rules_without_matches
 from spark_pace.watching.seen import Seen, state_word
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.troubles import troubles
-
-if TYPE_CHECKING:
-    from spark_pace.watching.waiting_alerts import WaitingAlerts
+from spark_pace.watching.waiting_alerts import WaitingAlerts, waiting_alerts
 
 SCHEMA = 1  # keys may be added to it; one that is removed, or gets another meaning, makes it 2
 _OF_THE_LAST = ("batch_id", "written_at", "seconds", "batch_seconds", "records")
@@ -39,7 +37,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
     state = None if subject.checkpoint is None else running(subject.checkpoint)
     seen.look()
     last: dict[str, Any] = seen.last or {}
-    targets = subject.targets()
+    targets = waiting_alerts(subject.spec, subject.tables)
     return {
         "schema": SCHEMA,
         "at": _text(now),

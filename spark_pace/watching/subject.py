@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.delta_rs import tables_in
@@ -12,9 +11,6 @@ from spark_pace.io.files.addresses import AnyPath
 from spark_pace.job_file import JobFile, JobSpec, read_job
 from spark_pace.job_file.reader import MANY_PROBLEMS
 from spark_pace.spark.running import checkpoint_of_tables
-
-if TYPE_CHECKING:
-    from spark_pace.watching.waiting_alerts import WaitingAlerts
 
 
 @dataclass(frozen=True)
@@ -62,18 +58,6 @@ class Subject:
         """
         if self.job_file is not None and self.wrong is not None:
             read_job(self.job_file)
-
-    def targets(self) -> list[WaitingAlerts]:
-        """How the job's targets of alerts stand.
-
-        Raises:
-            StateError: what is kept of one is damaged, or a table cannot be read.
-        """
-        if self.spec is None or not self.spec.alerts:
-            return []
-        from spark_pace.watching.waiting_alerts import waiting_alerts  # most jobs have none
-
-        return waiting_alerts(self.spec, self.tables)
 
 
 def tables_of(spec: JobSpec) -> AnyPath:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_pace.alerts.cursor import Cursor, Failure, read_cursor
-from spark_pace.alerts.table_rows import TableRows
 from spark_pace.errors import one_line
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.job_file import JobSpec
@@ -43,12 +42,14 @@ class WaitingAlerts:
         return f"Alerts for {self.target}: {self.said}." if self.waiting and self.fails else None
 
 
-def waiting_alerts(spec: JobSpec, tables: AnyPath) -> list[WaitingAlerts]:
-    """How the targets of a job stand, whose tables lie in a place.
+def waiting_alerts(spec: JobSpec | None, tables: AnyPath) -> list[WaitingAlerts]:
+    """How the targets of a job stand, whose tables lie in a place; none are known without the job.
 
     Raises:
         StateError: a cursor is damaged, or a table cannot be read.
     """
+    if spec is None or not spec.alerts:
+        return []
     own_id, paths = cursors(spec.checkpoint_folder, [target.name for target in spec.alerts])
     found = []
     for target, path in zip(spec.alerts, paths, strict=True):
@@ -61,6 +62,8 @@ def waiting_alerts(spec: JobSpec, tables: AnyPath) -> list[WaitingAlerts]:
 
 
 def _waiting(tables: AnyPath, target: AlertTarget, cursor: Cursor) -> int:
+    from spark_pace.alerts.table_rows import TableRows  # most jobs have no targets
+
     count = 0
     for table in target.tables:
         if table in cursor.places:

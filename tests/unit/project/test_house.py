@@ -58,9 +58,17 @@ def test_every_file_is_short():
 
 
 def test_every_function_is_short():
-    lengths = {name: (node.end_lineno or 0) - node.lineno for name, node in functions()}
+    lengths = {name: lines_of(node) for name, node in functions()}
     assert len(lengths) > 5000
     assert {name: lines for name, lines in lengths.items() if lines >= MOST_FUNCTION_LINES} == {}
+
+
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many lines it has, its docstring aside."""
+    first = function.body[0]
+    is_told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    told = (first.end_lineno or 0) - first.lineno + 1 if is_told else 0
+    return (function.end_lineno or 0) - function.lineno - told
 
 
 def test_no_file_has_leftovers():

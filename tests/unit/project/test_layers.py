@@ -138,7 +138,6 @@ FORBIDDEN_IN_CORE = {
 
 # each imports itself by others, where imports in functions and for types count too
 KNOWN_IN_CIRCLES = {
-    *("spark_pace", "spark_pace.api"),
     "spark_pace.core.match.candidates",
     "spark_pace.core.match.compiled_search.sequence_search",
     *("spark_pace.core.match.search.alternatives", "spark_pace.core.match.search.any_order"),
