@@ -421,7 +421,8 @@ def _digits_of_squares(numbers: Floats) -> list[Digits] | None:
     """The digits of two numbers each, which together are the square; None as in `_digits_of`."""
     if _digits_of(numbers) is None:
         return None
-    most = max(-float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))) ** 2
+    most = max(-float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0)))
+    most *= most  # infinite where it overflows; ** would raise
     parts = [
         _digits(len(numbers), most, lambda block: np.square(numbers[block])),
         _digits(len(numbers), most * 2.0**-52, lambda block: _error_of_square(numbers[block])),

@@ -52,6 +52,7 @@ def test_a_deviation_is_exact_where_the_numbers_are_large_and_their_differences_
     expected = [1.0, math.sqrt(14 / 3), 1e200 * math.sqrt(2), 1e-200 * math.sqrt(2), math.sqrt(0.5)]
     assert found == pytest.approx(expected, rel=1e-15)
     assert aggregated("stddev", values, (0, 1)) == [None]
+    assert aggregated("stddev", [1e200, 3e200], (0, 2)) == pytest.approx(expected[2:3], rel=1e-15)
 
 
 def test_infinities_and_nan_are_added_as_numbers_are() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-MOST_TOKENS = {"spark_pace": 414_972, "tests": 441_628}
+MOST_TOKENS = {"spark_pace": 414_973, "tests": 441_661}
 MOST_FILES = {"spark_pace": 371}
 NOT_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
