@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-COMPILED := spark_pace/cli/kernels.py spark_pace/io/text/blocks.py $(addprefix spark_pace/core/match/row_patterns/,compiled.py match_so_far.py tested_search.py) $(wildcard spark_pace/core/match/compiled/*.py spark_pace/machine_code/*.py spark_pace/io/text/scan*.py)
+COMPILED := spark_pace/cli/kernels.py $(addprefix spark_pace/core/match/row_patterns/,compiled.py match_so_far.py tested_search.py) $(wildcard spark_pace/core/match/compiled/*.py spark_pace/machine_code/*.py spark_pace/io/text/scan*.py)
 
 # jars are fetched and their archive is made while searches are compiled
 MAKEFLAGS += --jobs=3
@@ -38,7 +38,7 @@ jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
 	@touch $@
 
 # Without these two jobs start as well, but take longer.
-jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/class_archive.py
+jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/settings.py
 	@$(BIN)/python -m spark_pace.cli.archive || true
 	@touch $@
 

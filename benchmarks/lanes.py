@@ -25,15 +25,15 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.lane_matches import work_off
+from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.operate.python_operator import Answers, Spans, call_operator, gathered
-from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.core.split.task import decode_lane
 from spark_pace.io.event_files import table_events
 from spark_pace.rules import load_rules
-from spark_pace.spark.stages.prices import Measured, Prices, longest_lanes, over_bound
+from spark_pace.spark.stages.earlier_batches import Measured, Prices, longest_lanes, over_bound
 
 RULE = Path(__file__).parent.parent / "examples" / "faces" / "rule.yaml"
 MINUTE_US = 60_000_000

@@ -26,7 +26,7 @@ from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.local_run import run
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.lane_matches import work_off
-from spark_pace.core.operate.result import decode_result
+from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.core.split.task import Lane

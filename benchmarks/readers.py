@@ -17,9 +17,9 @@ from benchmarks.rows import Row, Sizes, processor, ratio_in_turns, require
 from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.text.compiled_reader import compiled_reader
 from spark_pace.io.text.lines import CHUNK_BYTES, parse_lines
 from spark_pace.io.text.parsers import JsonParser
+from spark_pace.io.text.plain_json import compiled_reader
 
 EVENTS = 200_000
 ROUNDS = 7

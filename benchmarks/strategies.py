@@ -26,8 +26,7 @@ from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.compiled import sets
 from spark_pace.core.match.contexts.earliest_selected import earliest_selected
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_start
+from spark_pace.core.match.stream import Stream, window_start
 from spark_pace.core.plan.rule import Component, Context, Pattern, Strategy, Within
 from spark_pace.core.tables import MASK, SEQ, TIME, Ints
 

@@ -20,10 +20,9 @@ from spark_pace.job_file import JobSpec
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.claims import mend_notes
-from spark_pace.spark.checkpoint.files_note import FilesNote, remove_note, write_note
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, FilesNote, remove_note, write_note
 from spark_pace.spark.checkpoint.layout import Layout
+from spark_pace.spark.checkpoint.lease import mend_notes
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.queries import Run, Stop, in_our_words
 from spark_pace.spark.session import held_session

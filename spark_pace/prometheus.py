@@ -142,6 +142,6 @@ class Offered(Collector):
             yield family
 
     def answer(self, _path: str, accepted: str) -> tuple[int, str, str, bytes]:
-        """All metrics, whatever the path, as `spark_pace.watching.server.Answers` has answers."""
+        """All metrics, whatever the path, as `spark_pace.watching.page.Answers` has answers."""
         written, kind = choose_encoder(accepted)
         return 200, kind, "no-store", written(self)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark_pace.cli.kept_run import MAY_PASS
-from spark_pace.cli.show.log import say
+from spark_pace.cli.log import say
 from spark_pace.errors import ConfigError
 
 # for `python -c`, which looks for modules in the working folder first

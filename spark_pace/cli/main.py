@@ -94,7 +94,7 @@ def check(files: tuple[Path, ...], against: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
 def explain(files: tuple[Path, ...], as_json: bool) -> None:
     """Print what is known of each rule before it runs."""
-    from spark_pace.cli.explain_command import explain_command
+    from spark_pace.cli.why_command import explain_command
 
     explain_command(files, as_json)
 
@@ -190,7 +190,7 @@ def why(rules: Path, events: str, operators: tuple[str, ...], **asked: Any) -> N
 def run(job: Path, reset_rule: tuple[str, ...], keep_running: bool, kept: bool) -> None:
     """Run the streaming JOB; ctrl-C stops it cleanly, and running it again goes on where it stopped."""
     _see_current_directory()
-    from spark_pace.cli.show.log import code_of_run
+    from spark_pace.cli.log import code_of_run
 
     if keep_running:
         from spark_pace.cli.keep_running import keep_running_command
@@ -230,7 +230,7 @@ def status(out: str, as_json: bool) -> None:
 @click.option("-o", "--out", "page", type=path, default="report.html", show_default=True, help="The file.")
 def report(out: str, page: Path) -> None:
     """Write the page."""
-    from spark_pace.cli.report_command import report_command
+    from spark_pace.cli.status import report_command
     from spark_pace.watching.subject import subject_of
 
     report_command(subject_of(_sink(out), out if _is_file(out) else None), page)
@@ -240,7 +240,7 @@ def report(out: str, page: Path) -> None:
 @click.argument("out")
 def watch(out: str) -> None:
     """Show on the terminal how a job does, again and again, until ctrl-C. OUT as of status."""
-    from spark_pace.cli.watch_command import watch_command
+    from spark_pace.cli.status import watch_command
     from spark_pace.watching.subject import subject_of
 
     watch_command(subject_of(_sink(out), out if _is_file(out) else None))

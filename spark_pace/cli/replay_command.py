@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 import click
 import pyarrow as pa
 
-from spark_pace.cli.show.matches import WRITERS, show
+from spark_pace.cli.show import WRITERS, show
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.python_functions import load_operator
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import at_position
 from spark_pace.io.html.match_frame import counts_told
-from spark_pace.io.html.template import require_plotly
+from spark_pace.io.html.timeline import require_plotly
 from spark_pace.io.replay import Replay, replay_files, told_of_ignored
 from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
 from spark_pace.rules import load_rules
 
 if TYPE_CHECKING:
-    from spark_pace.spark.sources.files_read import FilesRead
+    from spark_pace.spark.sources.files import FilesRead
 
 _UNLIMITED_US = 10**12  # somebody waits for `replay`, and may end it: no call is ended here
 
@@ -122,7 +122,7 @@ def _as_read(job: JobSpec | None) -> FilesRead:
     if job is None or not isinstance(job.source, FilesSource):
         got = "a rule file" if job is None else "a job that reads something else"
         raise ConfigError.of("--as-read", "must be given with a job that reads files", got, "Leave it out.")
-    from spark_pace.spark.sources.files_read import read_by_batches
+    from spark_pace.spark.sources.files import read_by_batches
 
     return read_by_batches(job.checkpoint_folder)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from rich.table import Column, Table
 from rich.text import Text
 
-from spark_pace.cli.show.terminal import console_of
+from spark_pace.cli.show import console_of
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import CHANGES, REFUSED, TABLES, Tables

@@ -1,4 +1,4 @@
-"""`spark-pace why`: prints the answer for one event as text or JSON."""
+"""`spark-pace explain` and `why`: what is known of rules before they run, and of one event after."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ import click
 
 from spark_pace.cli.replay_command import refuse_beside_job
 from spark_pace.errors import ConfigError
-from spark_pace.job_file import JobFile, read_job
+from spark_pace.job_file import JobFile, read_job, rules_in
 from spark_pace.job_file.reader import MANY_PROBLEMS
 from spark_pace.reasons import why
-from spark_pace.rules import load_rules
+from spark_pace.rules import explain, explain_as_json, load_rules
+
+
+def explain_command(files: Sequence[Path], as_json: bool) -> None:
+    """Do what `spark_pace.cli.main.explain` says."""
+    if as_json:
+        for one in rules_in(files):
+            click.echo(json.dumps(explain_as_json(*one), ensure_ascii=False))
+        return
+    click.echo("\n\n".join("\n".join(explain(*one)) for one in rules_in(files)))
 
 
 @dataclass(frozen=True)

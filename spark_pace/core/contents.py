@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.panes import EVENTS, Panes, held_column
-from spark_pace.core.ranges import folded, running
+from spark_pace.core.plan.plan import EVENTS, Panes, held_column
+from spark_pace.core.ranks import folded, running
 from spark_pace.core.summaries.distribution import Registers, extremes, of_stored, registers_of, stored
 from spark_pace.core.summaries.sums import Sums, squares_of, sums_of, sums_of_stored
 from spark_pace.core.tables import Ints, bools, numbers

@@ -24,7 +24,7 @@ from spark_pace.core.match.delay import is_awaited, out_before, surely_out_befor
 from spark_pace.core.match.release import NOTHING_WAITS, Waiting
 from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.lane_matches import work_off
-from spark_pace.core.operate.result import Result
+from spark_pace.core.operate.match_table import Result
 from spark_pace.core.order import Progress
 from spark_pace.core.plan.lower_rules import EVENTS, NUMBER, PLACE, column_given, given_by
 from spark_pace.core.plan.meaning import fingerprint, rule_parts

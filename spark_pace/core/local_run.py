@@ -14,8 +14,8 @@ from spark_pace.core.intake.sift import LATE_SCHEMA, Past, Sifted, sift, sift_ne
 from spark_pace.core.levels import Levels
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.lane_matches import work_off
+from spark_pace.core.operate.match_table import FAILED_SCHEMA, Result
 from spark_pace.core.operate.python_operator import CallOperator, call_here
-from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.order import LateFile, Order, Tick, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.python_functions import FoldRuns, fold_here

@@ -17,8 +17,7 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import NOTHING_WAITS, Waiting, come_to_wait
-from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS, matched_us
-from spark_pace.core.operate.result import FAILED_SCHEMA, Result
+from spark_pace.core.operate.match_table import EVENTS_TYPE, FAILED_SCHEMA, FIXED_COLUMNS, Result, matched_us
 from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import Rule, column_name

@@ -13,10 +13,8 @@ from spark_pace.core.expr import decimal_digits
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.event_files import EventsRead, columns_of
-from spark_pace.io.text.column_types import inner, typed
-from spark_pace.io.text.csv_header import meant_column
-from spark_pace.io.text.other_types import how_to_build
-from spark_pace.io.text.stored_columns import fitted_column
+from spark_pace.io.text.column_types import fitted_column, how_to_build, inner, typed
+from spark_pace.io.text.parsers import meant_column
 
 SOURCE = "table"  # the source of their events
 _TIMES = ("TIMESTAMP", "DATE")

@@ -28,15 +28,18 @@ from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import AnyFile
 from spark_pace.io.files.local import Objection
-from spark_pace.io.text.column_types import inner, not_utf8
-from spark_pace.io.text.csv_header import lacking_in, look_at_header, no_event_time
-from spark_pace.io.text.line_bounds import parts_of
-from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, too_long
-from spark_pace.io.text.name_endings import ARCHIVES, CODECS, position
-from spark_pace.io.text.new_year import told_of_new_year
-from spark_pace.io.text.parsers import CsvParser, JsonParser, header_names
+from spark_pace.io.text.column_types import fitted_column, inner, not_utf8, too_large_or_exact
+from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, parts_of, too_long
+from spark_pace.io.text.parsers import (
+    CsvParser,
+    JsonParser,
+    header_names,
+    lacking_in,
+    look_at_header,
+    no_event_time,
+)
 from spark_pace.io.text.regex_lines import text_parser
-from spark_pace.io.text.stored_columns import fitted_column, too_large_or_exact
+from spark_pace.io.text.unread_lines import ARCHIVES, CODECS, position, told_of_new_year
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 _BOM = b"\xef\xbb\xbf"

@@ -23,12 +23,11 @@ from spark_pace.io.data_frames import absent_columns, require_times, table_of
 from spark_pace.io.event_files import EventsRead, first_of, read_source_file, table_events
 from spark_pace.io.files.addresses import AnyPath, path_at, require_address
 from spark_pace.io.files.files import files_at, in_source
-from spark_pace.io.html.match_frame import Matches, counts_told
-from spark_pace.io.html.table import html_table
+from spark_pace.io.html.match_frame import Matches, counts_told, html_table
 from spark_pace.io.html.timeline import Timeline
 from spark_pace.io.metrics import null_in_every_record
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
-from spark_pace.io.text.name_endings import ending
+from spark_pace.io.text.unread_lines import ending
 
 if TYPE_CHECKING:
     import pandas as pd

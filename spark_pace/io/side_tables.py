@@ -19,8 +19,7 @@ from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.core.plan.structs import shown_values
 from spark_pace.core.tables import Ints, array
 from spark_pace.errors import SetupError, SparkPaceError
-from spark_pace.io.delta_checkpoint import LOG
-from spark_pace.io.delta_log import DeltaLog
+from spark_pace.io.delta_log import LOG, DeltaLog
 from spark_pace.io.event_files import EventsRead, fitted
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AT_START_S, AnyPath, path_at
@@ -29,8 +28,8 @@ from spark_pace.io.files.local import Objection
 from spark_pace.io.table_files import column_types, stored_rows
 from spark_pace.io.text.column_types import not_utf8
 from spark_pace.io.text.lines import parse_lines
-from spark_pace.io.text.name_endings import CODECS
 from spark_pace.io.text.parsers import CsvParser, header_names
+from spark_pace.io.text.unread_lines import CODECS
 
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.lz4", ".csv.zst")
 Access = Mapping[str, str] | None  # settings of Spark by which stores are reached, before the environment's

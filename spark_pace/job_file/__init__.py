@@ -1,10 +1,9 @@
 """Reads job files, which say where events come from, where matches go, and how the job runs."""
 
-from spark_pace.job_file.checkpoint_settings import as_planned, planned_settings
 from spark_pace.job_file.events import Clock, Events
 from spark_pace.job_file.reader import JobFile, check_files, is_job, read_job, rules_in
 from spark_pace.job_file.source import DeltaSource, FilesSource, Format, KafkaFormat, KafkaSource
-from spark_pace.job_file.spec import Endpoint, JobSpec, Page
+from spark_pace.job_file.spec import Endpoint, JobSpec, Page, as_planned, planned_settings
 
 __all__ = [
     "Clock",

@@ -27,9 +27,8 @@ from spark_pace.job_file.keys import (
 )
 from spark_pace.job_file.paths import in_store
 from spark_pace.job_file.source import is_topic
-from spark_pace.rules.document.document import Listing, Scalar, describe
+from spark_pace.rules.document.document import Listing, Scalar, Section, as_mapping, describe
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.document.section import Section, as_mapping
 
 AlertTable = Literal["matches", "late", "quarantine"]
 MOST_ROWS = 100  # of one message

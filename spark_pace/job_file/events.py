@@ -10,9 +10,8 @@ from spark_pace.core.order import Before, OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.job_file.keys import Key, duration, filled, key, one_of, read_keys, section_of, text, texts
-from spark_pace.rules.document.document import Listing, Node, Scalar
+from spark_pace.rules.document.document import Listing, Node, Scalar, Section
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import event_scope

@@ -15,10 +15,8 @@ from typing import Any, TypeVar
 
 from spark_pace.io.files.addresses import PLACES
 from spark_pace.job_file.paths import resolve
-from spark_pace.rules.document.addresses import check_address
-from spark_pace.rules.document.document import Scalar, describe
+from spark_pace.rules.document.document import Scalar, Section, check_address, describe
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.lengths import read_bounded, read_duration
 
 T = TypeVar("T")

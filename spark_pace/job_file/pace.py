@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from spark_pace.job_file.keys import duration, filled, key, known, names, single, whole
-from spark_pace.rules.document.document import Mapping, Scalar, describe
-from spark_pace.rules.document.section import Section
+from spark_pace.rules.document.document import Mapping, Scalar, Section, describe
 
 _SEEN = 3  # the last batches, from which the speed is computed
 _AHEAD = 2.0  # by the last batch's speed, no batch is planned for more than twice `batch_seconds`

@@ -18,9 +18,8 @@ from spark_pace.job_file.paths import checkpoint_at
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
 from spark_pace.job_file.source import check_source, read_source
 from spark_pace.job_file.spec import PARALLELISM, JobSpec
-from spark_pace.rules.document.document import Mapping, read_document
+from spark_pace.rules.document.document import Mapping, Section, as_mapping, read_document
 from spark_pace.rules.document.report import MOST_PROBLEMS, Report, TooManyError, quote
-from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.rule_file import load_rules, read_rules, those_that_run
 
 _KEYS, _OF_PARALLELISM = known(JobSpec), known(JobSpec, PARALLELISM)

@@ -13,9 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_pace.errors import one_line
-from spark_pace.rules.document.document import MAX_BYTES, Mapping, Node, Scalar, describe, parse_document
+from spark_pace.rules.document.document import (
+    MAX_BYTES,
+    Mapping,
+    Node,
+    Scalar,
+    Section,
+    as_mapping,
+    describe,
+    parse_document,
+)
 from spark_pace.rules.document.report import Place, Report, quote
-from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.rule_file import MAX_RULES
 
 if TYPE_CHECKING:  # only jobs whose rules are in a table load what reads it

@@ -29,9 +29,8 @@ from spark_pace.job_file.keys import (
 )
 from spark_pace.job_file.paths import in_store, local_path
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.rules.document.document import Mapping, Scalar, describe
+from spark_pace.rules.document.document import Mapping, Scalar, Section, describe
 from spark_pace.rules.document.report import Place, Report, meant_by, nearest, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.schema import groups_of
 
 EXAMPLE = "{kind: files, format: json, path: events}"

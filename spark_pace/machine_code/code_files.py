@@ -17,7 +17,7 @@ from pathlib import Path
 from pkgutil import get_data
 from tempfile import NamedTemporaryFile
 
-_MAKERS = ("compiler", "given", "linking", "layout", "memory")  # they decide what machine code is like
+_MAKERS = ("compiler", "given", "linking", "memory")  # they decide what machine code is like
 # read from an archive as well, and now: later there might be those of another version
 _MADE_BY = [get_data(__package__, f"{module}.py") for module in _MAKERS]
 _DIGEST_BYTES = 32

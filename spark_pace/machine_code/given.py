@@ -19,7 +19,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, lower_getattr_generic, models, register_model
 from numba.np import arrayobj
 
-from spark_pace.machine_code.layout import Layout
+from spark_pace.machine_code.memory import Layout
 
 
 class Given(types.Type):  # type: ignore[misc]

@@ -11,10 +11,8 @@ import numpy as np
 
 from spark_pace import ways
 from spark_pace.machine_code.code_files import digest, keep, kept_code
-from spark_pace.machine_code.compiler import machine_code
-from spark_pace.machine_code.dependencies import dependencies, mark
-from spark_pace.machine_code.layout import Layout, numbers_in, read
-from spark_pace.machine_code.memory import Run, Target, here, loaded
+from spark_pace.machine_code.compiler import dependencies, machine_code, mark
+from spark_pace.machine_code.memory import Layout, Run, Target, here, loaded, numbers_in, read
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Layouts: TypeAlias = tuple[Layout, ...]

@@ -25,8 +25,7 @@ from spark_pace.core.expr import (
 )
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.stream import Horizon, Stream
 from spark_pace.core.operate.lane_matches import SpanAggregates
 from spark_pace.core.operate.span_patterns import Inside, SpanColumns
 from spark_pace.core.plan.conditions import conjuncts, earlier_columns, of_other_events

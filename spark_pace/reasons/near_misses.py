@@ -17,12 +17,17 @@ import numpy as np
 
 from spark_pace.core.expr import Aggregate, Call, Literal
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Forwards, ParameterContext, UsingUp, walks
-from spark_pace.core.match.contexts.zero import EACH_ZERO, NEXT_ZERO
+from spark_pace.core.match.contexts.contexts import (
+    EACH_ZERO,
+    NEXT_ZERO,
+    Forwards,
+    ParameterContext,
+    UsingUp,
+    walks,
+)
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Found, Stream, whole
-from spark_pace.core.match.window import window_end
+from spark_pace.core.match.stream import Found, Stream, whole, window_end
 from spark_pace.core.plan.rule import Close, Conjunct, Pattern, Within
 from spark_pace.core.plan.shape import alternative, optional_last_of, shape_of
 from spark_pace.core.tables import MASK, with_column

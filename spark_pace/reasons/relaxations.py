@@ -15,10 +15,8 @@ import numpy as np
 
 from spark_pace.core.expr import Expr, Literal, evaluate_mask
 from spark_pace.core.expr.canonical_text import canonical_text
-from spark_pace.core.match.search.groups import FurtherEvents
-from spark_pace.core.match.search.members import in_roles, roles_by_name
-from spark_pace.core.match.stream import Found
-from spark_pace.core.match.window import window_end
+from spark_pace.core.match.search.groups import FurtherEvents, in_roles, roles_by_name
+from spark_pace.core.match.stream import Found, window_end
 from spark_pace.core.operate.match_table import MatchColumns
 from spark_pace.core.plan.meaning import length_in_words
 from spark_pace.core.plan.members import as_stated, separate

@@ -23,12 +23,11 @@ from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.levels import matches_as_events
 from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import match_bounded
-from spark_pace.core.match.search.alternatives import Alternatives
-from spark_pace.core.match.search.members import with_members
+from spark_pace.core.match.contexts.contexts import match_bounded
+from spark_pace.core.match.search.any_order import Alternatives
+from spark_pace.core.match.search.groups import with_members
 from spark_pace.core.match.spans import session_ends_us, spans_of
-from spark_pace.core.match.stream import Found, Stream
-from spark_pace.core.match.window import Horizon, end_times, window_end
+from spark_pace.core.match.stream import Found, Horizon, Stream, end_times, window_end
 from spark_pace.core.operate.match_table import MatchColumns, matched_us
 from spark_pace.core.order import Order
 from spark_pace.core.plan.conditions import with_opening_columns

@@ -11,9 +11,14 @@ from typing import Any, TypeAlias
 
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, UsingUp, technique_of
-from spark_pace.core.match.contexts.selected import EACH_SELECTED
-from spark_pace.core.match.contexts.zero import EACH_ZERO, LATEST_ZERO
+from spark_pace.core.match.contexts.contexts import (
+    EACH_SELECTED,
+    EACH_ZERO,
+    LATEST_ZERO,
+    Backwards,
+    UsingUp,
+    technique_of,
+)
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.row_patterns.match_programs import tests_of
 from spark_pace.core.match.search.comparison import implied, is_comparison, is_equality
@@ -21,8 +26,7 @@ from spark_pace.core.match.search.limits import for_one_event
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.members import as_stated
-from spark_pace.core.plan.panes import holistic, panes_of
-from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.plan import build_plan, holistic, panes_of
 from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.plan.rule import (
     Conjunct,

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from spark_pace.core.match.contexts import context_of
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule, column_name
-from spark_pace.rules.document.document import Node, Scalar, describe
+from spark_pace.rules.document.document import Node, Scalar, Section, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import OfMatches, Scope, move_scope, span_scope

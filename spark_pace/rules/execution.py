@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from spark_pace.core.expr import Expr, Literal, conjunction
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp, waits_for_its_window, walks
+from spark_pace.core.match.contexts.contexts import Backwards, Forwards, UsingUp, waits_for_its_window, walks
 from spark_pace.core.match.delay import delay_us
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.row_patterns.match_programs import tests_of
@@ -26,7 +26,7 @@ from spark_pace.core.plan.earlier_tests import (
 from spark_pace.core.plan.lower_rules import EVENTS, levels_of, name_in_from
 from spark_pace.core.plan.meaning import length_in_words, show_events
 from spark_pace.core.plan.members import as_stated
-from spark_pace.core.plan.panes import holistic, panes_of
+from spark_pace.core.plan.plan import holistic, panes_of
 from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.plan.rule import (
     Component,

@@ -10,9 +10,8 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.plan.rule import EventSchema, Fold, Move, PythonFold, StateMachine
 from spark_pace.core.python_functions import ROW
 from spark_pace.core.tables import MOST_COMPONENTS
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, Section, as_mapping, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import STATE, event_scope

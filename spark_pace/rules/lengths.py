@@ -6,9 +6,8 @@ import re
 
 from spark_pace.core.plan.meaning import UNITS_US
 from spark_pace.core.plan.rule import Within
-from spark_pace.rules.document.document import Mapping, Node, Scalar, describe
+from spark_pace.rules.document.document import Mapping, Node, Scalar, Section, describe
 from spark_pace.rules.document.report import Report
-from spark_pace.rules.document.section import Section
 
 MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
 MAX_EVENTS = 1_000_000_000

@@ -27,8 +27,8 @@ from spark_pace.core.plan.row_pattern import (
 )
 from spark_pace.core.plan.rule import EmitField, EventSchema, Rule
 from spark_pace.errors import ConfigError, Problem
+from spark_pace.rules.document.document import Section
 from spark_pace.rules.document.report import quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.emit import check_name
 from spark_pace.rules.partition_by import checked_keys, read_forgetting
 from spark_pace.rules.row_patterns.clause import Clause, read_clause

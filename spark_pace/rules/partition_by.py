@@ -17,9 +17,8 @@ from spark_pace.core.plan.rule import (
     Span,
     column_name,
 )
-from spark_pace.rules.document.document import Mapping, Node, describe
+from spark_pace.rules.document.document import Mapping, Node, Section, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.types import ONE_VALUE, Wrong, find_type
 from spark_pace.rules.lengths import read_duration
 

@@ -16,9 +16,8 @@ from spark_pace.core.plan.lower_rules import (
 )
 from spark_pace.core.plan.rule import CountSpan, EventSchema, Rule, SessionSpan
 from spark_pace.errors import counted
-from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.document import Scalar, Section
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Section
 
 MOST_LEVELS = 8
 MOST_READ = 32

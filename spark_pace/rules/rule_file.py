@@ -20,12 +20,13 @@ from spark_pace.rules.document.document import (
     Listing,
     Node,
     Scalar,
+    Section,
+    as_mapping,
     describe,
     parse_document,
     read_document,
 )
 from spark_pace.rules.document.report import Place, Report, TooManyError, quote
-from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.emit import check_columns, read_emit
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from spark_pace.rules.document.document import Mapping, Scalar
+from spark_pace.rules.document.document import Mapping, Scalar, Section
 from spark_pace.rules.document.report import Report, quote
-from spark_pace.rules.document.section import Section
 
 Kind: TypeAlias = Literal["pattern", "aggregates", "operator", "fold", "match_recognize"]
 

@@ -18,10 +18,17 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import STRUCT, TypeName, is_single
 from spark_pace.core.expr.time_functions import DIRECTIVES, wrong_format
 from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm, SideTable
-from spark_pace.rules.document.addresses import check_address
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.document import (
+    Listing,
+    Mapping,
+    Node,
+    Scalar,
+    Section,
+    as_mapping,
+    check_address,
+    describe,
+)
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.types import ONE_VALUE
 from spark_pace.rules.lengths import read_duration
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.conditions import mentions_open
-from spark_pace.core.plan.panes import holistic
+from spark_pace.core.plan.plan import holistic
 from spark_pace.core.plan.rule import (
     CountSpan,
     EventSchema,
@@ -16,9 +16,8 @@ from spark_pace.core.plan.rule import (
     Span,
     Within,
 )
-from spark_pace.rules.document.document import Mapping, Node
+from spark_pace.rules.document.document import Mapping, Node, Section
 from spark_pace.rules.document.report import meant_by, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
 from spark_pace.rules.expressions.parsing import as_expression, check_syntax
 from spark_pace.rules.expressions.scopes import event_scope, span_scope

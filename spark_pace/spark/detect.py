@@ -1,22 +1,26 @@
-"""Finds the matches of rules in a user's streaming DataFrame, as another streaming DataFrame."""
+"""Finds the matches of rules in a user's streaming DataFrame, as another streaming DataFrame.
+
+It must have the attributes of the rules' schema, in types that keep every value.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, DecimalType, NullType, StructType, TimestampNTZType
 
-from spark_pace.core.expr import ARROW_TYPES, STRUCT, array_element, is_single
+from spark_pace.core.expr import ARROW_TYPES, STRUCT, ExprType, array_element, decimal_digits, is_single
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.match_table import EVENTS_TYPE
-from spark_pace.core.operate.result import decode_result
+from spark_pace.core.operate.match_table import EVENTS_TYPE, decode_result
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
@@ -24,14 +28,89 @@ from spark_pace.core.tables import OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
-from spark_pace.spark.checkpoint.slot_keys import slot_keys
-from spark_pace.spark.frame_columns import require_events
+from spark_pace.io.text.parsers import meant_column
+from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.internals import spark_schema
 from spark_pace.spark.pipeline import match_rows
-from spark_pace.spark.shuffle_partitions import known_partitions
 from spark_pace.spark.spark_filter import to_spark_filter
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_KEPT = {
+    "BIGINT": _INTEGERS,
+    "BOOLEAN": ("boolean",),
+    "DATE": ("date",),
+    "DOUBLE": ("float", "double", *_INTEGERS),
+    "STRING": ("string", "varchar", "char"),
+    "TIMESTAMP": ("timestamp",),
+}
+UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def require_events(df: DataFrame, schema: EventSchema) -> None:
+    """Raise an error unless a DataFrame streams, and each attribute has a column of a type that fits.
+
+    Raises:
+        ConfigError: it does not stream, lacks a column, or has one whose values a cast could change.
+    """
+    if not df.isStreaming:
+        do = "Make it by spark.readStream; for a table at rest take spark_pace.replay."
+        raise ConfigError.of("detect", "must be given a streaming DataFrame", "one that does not stream", do)
+    for field in schema.fields:
+        kind = _found(df.schema, schema.path_of(field.name))
+        if kind is None:
+            _refuse_missing(df, field)
+        else:
+            _require_type(df, field, kind)
+
+
+def _found(kind: DataType, path: tuple[str, ...]) -> DataType | None:
+    """The type of a column, or of a part of it; names are compared as Spark does by default."""
+    for name in path:
+        parts = kind.fields if isinstance(kind, StructType) else []
+        alike = [part.dataType for part in parts if part.name.lower() == name.lower()]
+        if not alike:
+            return None
+        kind = alike[0]
+    return kind
+
+
+def _refuse_missing(df: DataFrame, field: Field) -> None:
+    meant = meant_column(field.name, df.columns)
+    do = f"{meant} Rename it." if meant else "Add it, or correct the schema."
+    must, got = f"must be given a DataFrame with the column {field.name}", ", ".join(df.columns) or "none"
+    raise ConfigError.of("detect", must, got, do)
+
+
+def _require_type(df: DataFrame, field: Field, kind: DataType) -> None:
+    got = f"{field.name} {kind.simpleString()}"
+    must = f"must be given the column {field.name} as {field.type}, or as a type that it holds"
+    if isinstance(kind, TimestampNTZType) and field.type == "TIMESTAMP":
+        zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
+        if zone not in UTC:
+            do = "Times without a zone are read as UTC: set spark.sql.session.timeZone to UTC."
+            raise ConfigError.of("detect", must, f"{got}, in a session in {zone}", do)
+    elif not _keeps(field.type, kind):
+        do = f'Cast it before: df.withColumn("{field.name}", …), or correct the schema.'
+        raise ConfigError.of("detect", must, got, do)
+
+
+def _keeps(declared: ExprType, kind: DataType) -> bool:
+    """True if every value of a column keeps its meaning in the declared type."""
+    if isinstance(kind, NullType):
+        return True
+    if declared == STRUCT:
+        return isinstance(kind, StructType)
+    if (element := array_element(declared)) is not None:
+        return isinstance(kind, ArrayType) and _keeps(element, kind.elementType)
+    if (digits := decimal_digits(declared)) is not None:
+        # Spark itself refuses a value with too many digits before the point
+        return isinstance(kind, DecimalType) and kind.scale <= digits[1]
+    return re.sub(r"\(.*", "", kind.simpleString()) in _KEPT[declared]
+
 
 Batches = Iterator[pa.RecordBatch]
 COUNTS = ("events", "late", "carry", "open")  # the counters that Spark's metrics show
@@ -71,7 +150,7 @@ def detect(
         A streaming DataFrame: `rule, key, selection_id, seq, opened_at, matched_at`, all fields, `events`.
     """
     spark = df.sparkSession
-    partitions = known_partitions(spark)
+    partitions = _known_partitions(spark)
     cores = spark.sparkContext.defaultParallelism
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
     require_events(df, plan.schema)
@@ -234,3 +313,22 @@ def _final(field: pa.Field) -> Column:
 def _time(column: Column, field: pa.Field) -> Column:
     is_time = pa.types.is_timestamp(field.type)
     return (F.timestamp_micros(column) if is_time else column).alias(field.name)
+
+
+def shuffle_partitions(spark: SparkSession) -> int | None:
+    """The number that the session is set to; None where the platform chooses it, by ``auto``."""
+    number = spark.conf.get(SHUFFLE_PARTITIONS) or "1"
+    return int(number) if number.isdecimal() else None
+
+
+def _known_partitions(spark: SparkSession) -> int:
+    """The number that the session is set to.
+
+    Raises:
+        ConfigError: the platform chooses it.
+    """
+    number = shuffle_partitions(spark)
+    if number is None:
+        must, do = "must be a number where detect is called", "Set it to about the number of cores."
+        raise ConfigError.of(SHUFFLE_PARTITIONS, must, spark.conf.get(SHUFFLE_PARTITIONS) or "none", do)
+    return number

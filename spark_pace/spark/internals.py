@@ -13,7 +13,7 @@ some callers do without Spark. What happens where a Spark lacks the rest:
 Other modules know names of Spark that are not documented, and call nothing: `java/settings.py` has four
 settings; `failures.py` finds the cause of a failure in texts of Spark, and shows a text that it does not know
 as it is; `Checkpoint` names Spark's files ``offsets/N``, ``commits/N`` and ``metadata``, whose content
-`spark_pace/spark/checkpoint/spark_notes.py` reads; `sitecustomize`, which every Python process of Spark runs,
+`spark_pace/spark/checkpoint/checkpoint.py` reads; `sitecustomize`, which every Python process of Spark runs,
 takes `pyspark.zip` off its path, without which they start more slowly, and knows the name of the module of
 streaming sources, without which more is printed when a query ends.
 """

@@ -17,7 +17,7 @@ from spark_pace import ways
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.checkpoint.batch_begin import kept_begins
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.slot_keys import slot_keys
+from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.stages.earlier_batches import tell_earlier
 from spark_pace.spark.stages.merger import MergerHost
 from spark_pace.spark.stages.operators import operated

@@ -1,42 +1,269 @@
 """The queries of a run: each is started, and ends with its input, by a signal, by other rules, or a failure.
 
-A failure becomes one of our errors.
+A failure becomes one clear error of ours; in Spark's exception the cause is text between stack traces.
 """
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_pace import errors
 from spark_pace.core.plan.plan import Plan, build_plan
-from spark_pace.errors import SparkPaceError
+from spark_pace.errors import (
+    SEE_TRACE,
+    ConfigError,
+    EventError,
+    FullStoreError,
+    OperatorError,
+    RuleError,
+    SetupError,
+    SparkPaceError,
+    StateError,
+    UnfitError,
+)
 from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.files.addresses import AnyPath, StorePath
+from spark_pace.io.files.failures import full_store
+from spark_pace.io.files.files import RESTORE
 from spark_pace.job_file import JobSpec, as_planned, planned_settings
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.claims import claim
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
-from spark_pace.spark.failures import as_our_error, is_of_spark
-from spark_pace.spark.internals import is_ending, is_gone, planned_offsets
+from spark_pace.spark.checkpoint.lease import claim
+from spark_pace.spark.internals import GatewayError, is_ending, is_gone, java_trace, planned_offsets
 from spark_pace.spark.pipeline import split_rows, start
 from spark_pace.spark.sources.input import Input, Look
 from spark_pace.spark.sources.throttle import Throttle
-from spark_pace.spark.stages.merger import MergerHost
-from spark_pace.spark.stages.rule_history import RuleHistory
+from spark_pace.spark.stages.merger import MergerHost, RuleHistory
 from spark_pace.spark.stages.side_table_copies import SideTables
 from spark_pace.spark.start import Change
 from spark_pace.spark.summary import Listener
 
-if TYPE_CHECKING:  # only jobs whose checkpoint is in a store load what asks one
+if TYPE_CHECKING:
     from spark_pace.spark.checkpoint.lease import Lease
+
+
+_OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
+_OF_JAVA = r"(?:com|io|java|javax|org|software)\."  # how names of its classes begin
+_PYTHON = re.compile(rf"^\s*(?!{_OF_JAVA})(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
+_RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_IN_THE_WAY = rf"(?:{_FULL.pattern}|Read-only file system)"
+_PLACE = re.compile(
+    rf"{_IN_THE_WAY}: '(/[^'\n]+)'|Exception: (/[^:\n]+)(?: \(|: ){_IN_THE_WAY}"
+)  # of Python, of Java
+_TOO_MANY_FILES = re.compile(r"Too many open files")
+_READ_ONLY = re.compile(r"Read-only file system")
+_DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
+# the words of Spark where a machine has no Python that can run workers
+_NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
+# modules that every worker imports; modules that an operator imports may be missing for other reasons
+_NO_MODULE = re.compile(
+    r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|obstore|pandas|pyarrow)[^'\n]*'"
+)
+_NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
+# Spark reads from a Python process, or writes to it, after that has ended
+_WORKER_ENDED = re.compile(
+    r"Python worker exited unexpectedly"
+    r"|\bjava\.(?:io|net)\.\w+Exception\b[^\n]*\n(?:\s+at java\.[^\n]*\n)*"
+    r"\s+at org\.apache\.spark\.[\w.]*\bpython\."
+)
+# of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
+_OF_STORE = re.compile(
+    r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)"
+    r"[\w.$]*Exception\b"
+    r"|\bStatus Code: (?:408|409|429|5\d\d)\b|the return value of \"software\.amazon\."
+)
+_STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
+_NO_METADATA = "STREAMING_CHECKPOINT_MISSING_METADATA_FILE"
+# the words of Kafka's client and connector
+_SILENT = re.compile(
+    r"org\.apache\.kafka\.common\.errors\.TimeoutException: ([^\n]+?)(?:\.? SQLSTATE|\.?$)", re.MULTILINE
+)
+_GONE = re.compile(r"UnknownTopicOrPartitionException: ([^.\n]+)")
+_LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$", re.MULTILINE | re.DOTALL)
+_GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
+_CLASSES = (EventError, FullStoreError, OperatorError, SetupError, StateError, UnfitError)
+
+
+def as_our_error(
+    error: Exception, checkpoint: AnyPath, failure: Exception | None = None, at: str | None = None
+) -> SparkPaceError:
+    """Turn the error that stopped a query into one of ours.
+
+    Args:
+        error: the error that the query raised.
+        checkpoint: the folder of the job's checkpoint.
+        failure: the error that the merger raised, if it did; Spark hands on only its text.
+        at: the path of the table that was being written when it was raised; None if none was.
+    """
+    for candidate in (failure, error):
+        if isinstance(candidate, SparkPaceError):
+            return candidate
+    texts = [_text(candidate) for candidate in (failure, error) if candidate is not None]
+    for text in texts:
+        ours = _OURS.search(text)
+        if ours:
+            kind = getattr(errors, ours[1], SparkPaceError)
+            if kind in (ConfigError, RuleError):  # they hold problems, of which only the text has come here
+                kind = UnfitError
+            return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
+    got = _cause(texts).rstrip(". ")
+    where, in_store = _where(texts, checkpoint, at)
+    do = f"Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
+    if in_store:  # one answer may have been lost or cut, which Spark's client does not always tell as such
+        do = f"Start the job again: it goes on where it stopped; if it says the same, mend that. {SEE_TRACE}"
+    return (
+        _of_the_machines(texts)
+        or _of_kafka(texts)
+        or _of_the_store(texts, checkpoint)
+        or _of_the_checkpoint(texts, _place(texts, checkpoint, at), checkpoint)
+        or _of_the_workers(texts)
+        or SparkPaceError(f"{where}; got {got}. {do}")
+    )
+
+
+def _where(texts: list[str], checkpoint: AnyPath, at: str | None) -> tuple[str, bool]:
+    """(the place and what must hold there, whether it is the checkpoint in a store)."""
+    if at is not None:
+        return f"{at} — must be a table that can be written to", False
+    if isinstance(checkpoint, StorePath) and any(str(checkpoint) in text for text in texts):
+        return f"{checkpoint} — must be read and written while the job runs", True
+    return "the query — must run", False
+
+
+def _text(error: Exception) -> str:
+    """The text of an error and of its Java trace, which alone gives the reason of some errors."""
+    return f"{error}\n{java_trace(error)}"
+
+
+def is_of_spark(error: Exception) -> bool:
+    """True if the error comes from a call to Spark, not from this program."""
+    return isinstance(error, (GatewayError, PySparkException))
+
+
+def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
+    """The error if executors cannot start Python workers; else None."""
+    whole = "\n".join(texts)
+    missing = _NO_PYTHON.search(whole) or _NO_MODULE.search(whole)
+    told = _NO_WORKER.search(whole)
+    if not told and not missing:
+        return None
+    lines = (missing[0] if missing else told[1] if told else "").strip().splitlines()
+    got = lines[-1].strip().rstrip(". ") if lines else "no word of why"
+    must = "must find spark_pace and what it needs on every machine"
+    do = "install what it needs there, or name another Python by PYSPARK_PYTHON."
+    return UnfitError(f"the executors' Python — {must}; got: {got}. Send spark_pace by --py-files, {do}")
+
+
+def _of_kafka(texts: list[str]) -> SparkPaceError | None:
+    """The error if no broker answers, or records or a topic are gone; else None."""
+    whole = "\n".join(texts)
+    lost = _LOST.search(whole)
+    if lost:
+        must = "must hold all records that the checkpoint has not read"
+        do = "Restore the topic, or start a new checkpoint with a sink of its own."
+        return StateError(f"source.topics — {must}; got: {lost[1].strip()}. {do}")
+    gone = _GONE.search(whole)
+    if gone:
+        do = "Start the job again when it is back; one made anew needs a new checkpoint and sink."
+        return StateError(f"source.topics — must be there while the job runs; got: {gone[1].strip()}. {do}")
+    silent = _SILENT.search(whole)
+    if silent:
+        do = "Start the broker and then the job again: it goes on where it stopped."
+        return SetupError(f"source.servers — must answer while the job runs; got: {silent[1].strip()}. {do}")
+    return None
+
+
+def _of_the_store(texts: list[str], checkpoint: AnyPath) -> SparkPaceError | None:
+    """The error if Spark has not reached its own files of a checkpoint in a store; else None."""
+    if not isinstance(checkpoint, StorePath):
+        return None
+    whole = "\n".join(texts)
+    if full := full_store(str(checkpoint), whole):
+        return full
+    if not _OF_STORE.search(whole):
+        return None
+    must, got = "must be a place in a store that answers while the job runs", _cause(texts).rstrip(". ")
+    return SetupError(f"{checkpoint} — {must}; got: {got}. Start the job again: it goes on where it stopped.")
+
+
+def _place(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:
+    """Which disk it may be that cannot be written to: Java does not always name the file."""
+    found = next(filter(None, map(_PLACE.search, texts)), None)
+    if at is None and found is not None:
+        return str(Path(found[1] or found[2]).parent)
+    return at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}"
+
+
+def _of_the_checkpoint(texts: list[str], place: str, checkpoint: AnyPath) -> SparkPaceError | None:
+    """The error if Spark complains of the disk or of its own files; else None."""
+    whole = "\n".join(texts)
+    if _FULL.search(whole):
+        must = "must have room for the tables, the checkpoint and Spark's own files"
+        return SetupError(f"the disk of {place} — {must}; got a full one. Make room and start the job again.")
+    if _TOO_MANY_FILES.search(whole):
+        must, do = "must be allowed in the number that the job needs", "Raise the limit (`ulimit -n`)."
+        return SetupError(f"open files — {must}; got: too many open files. {do}")
+    if _READ_ONLY.search(whole):
+        must = "must be on a file system that can be written to"
+        do = "Mount it anew and start the job again."
+        return SetupError(f"the disk of {place} — {must}; got a read-only one. {do}")
+    damaged = _DAMAGED.search(whole)
+    if damaged:
+        return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")
+    if _NO_METADATA in whole:
+        note = Checkpoint(checkpoint).metadata_file
+        return StateError(f"{note} — must be there where batches are; got no file. {RESTORE}")
+    if _STATE_LOST.search(whole):
+        must, got = "must be as Spark wrote it", _cause(texts).rstrip(". ")
+        # what a store has answered may have been cut where nobody could notice it
+        once_more = "Start the job again; if it says the same: " if isinstance(checkpoint, StorePath) else ""
+        return StateError(f"{checkpoint / 'state'} — {must}; got: {got}. {once_more}{RESTORE}")
+    return None
+
+
+def _of_the_workers(texts: list[str]) -> SparkPaceError | None:
+    """The error if Python processes of Spark have ended; else None."""
+    if not _WORKER_ENDED.search("\n".join(texts)):
+        return None
+    got = "the end of one (killed, or out of memory)"
+    do = "If it lacked memory, use fewer cores; start the job again: it goes on where it stopped."
+    return SparkPaceError(
+        f"Spark's Python workers — must run as long as the job; got {got}. {do} {SEE_TRACE}"
+    )
+
+
+def _cause(texts: list[str]) -> str:
+    """The last Python error in the texts; else the last Java cause; else the first line."""
+    for text in texts:
+        python = [found for found in _PYTHON.findall(text) if not found[0].startswith(_GATEWAY)]
+        if python:
+            return f"{python[-1][0]}: {python[-1][1].strip()}"
+    for text in texts:
+        java = _CAUSED_BY.findall(text)
+        if java:
+            return str(java[-1]).strip()
+    for text in texts:
+        raised = _RAISED.search(text)
+        if raised:
+            return raised[1].strip()
+    return texts[0].strip().splitlines()[0] if texts[0].strip() else "no message"
+
 
 _POLL_SECONDS = 1
 

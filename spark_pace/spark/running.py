@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 
 from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.spark.checkpoint.batch_begin import read_begin
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files_note import FilesNote, read_note
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, FilesNote, read_note
 from spark_pace.spark.checkpoint.layout import checkpoint_in, id_of, read_layout
 from spark_pace.spark.checkpoint.lock import Holder, holder
 

@@ -28,16 +28,16 @@ from spark_pace.spark.internals import (
     require_known,
 )
 from spark_pace.spark.java.jars import delta_coordinate
-from spark_pace.spark.java.jvm import held_by_jvm, survived_in_words
-from spark_pace.spark.java.launch import launch
+from spark_pace.spark.java.launch import held_by_jvm, launch, survived_in_words
 from spark_pace.spark.java.settings import (
     JARS_VARIABLE,
     LOCAL_CHECKPOINT,
     MANAGER,
     SETTINGS,
+    require_store_jars,
     settings_here,
+    store_settings,
 )
-from spark_pace.spark.java.store_settings import require_store_jars, store_settings
 
 if TYPE_CHECKING:  # a session alone needs none of them
     from spark_pace.job_file import JobSpec

@@ -23,7 +23,7 @@ from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.files.addresses import AnyPath, path_at
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import JobSpec
-from spark_pace.job_file.checkpoint_settings import event_settings
+from spark_pace.job_file.spec import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
 from spark_pace.spark.checkpoint.layout import (

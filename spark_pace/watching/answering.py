@@ -1,19 +1,63 @@
-"""What a running job answers to those who ask by HTTP: its counters to Prometheus, its page to people."""
+"""What a running job answers to those who ask by HTTP: counters to Prometheus, its page, and its health.
+
+It is healthy if no batch is under way for too long. How old the last batch is says nothing by itself: a job
+whose trigger is long, or to which nothing comes, does none for hours and is well. All of it is in memory, so
+who asks waits for no store.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.summary import Listener
 
-if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
+if TYPE_CHECKING:
     from spark_pace.alerts.targets import Alerts
+
+
+@dataclass
+class Health:
+    """The health of the job that this process runs; each `now` is in seconds since 1970.
+
+    Attributes:
+        most_seconds: how long a batch may be under way.
+    """
+
+    most_seconds: float
+    _last: BatchReport | None = None
+    _written: float = 0.0
+    _since: float | None = None  # when the batch began, or was seen first, that is under way
+
+    def works(self, is_under_way: bool, now: float) -> None:
+        """Note whether a batch is under way."""
+        if not is_under_way:
+            self._since = None
+        elif self._since is None:
+            self._since = now
+
+    def after(self, batch: BatchReport, now: float) -> None:
+        """Note a batch that is written; Spark has not noted its end yet, or has begun the next one."""
+        self._last, self._written, self._since = batch, now, now
+
+    def told(self, now: float) -> dict[str, Any]:
+        """What `/healthz` answers."""
+        waited = None if self._since is None else max(0.0, now - self._since)
+        is_healthy = waited is None or waited <= self.most_seconds
+        state = "starts" if self._last is None else "waits" if waited is None else "works"
+        return {
+            "healthy": is_healthy,
+            "state": state if is_healthy else "hangs",
+            "batch": None if self._last is None else self._last.batch_id,
+            "last_batch_seconds": None if self._last is None else round(max(0.0, now - self._written), 1),
+            "under_way_seconds": None if waited is None else round(waited, 1),
+        }
 
 
 @contextmanager
@@ -40,7 +84,7 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
 @contextmanager
 def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
     from spark_pace.prometheus import Offered
-    from spark_pace.watching.server import served
+    from spark_pace.watching.page import served
 
     assert spec.metrics is not None
     offered = Offered(spec.name, [rule.name for rule in spec.rules])
@@ -59,12 +103,10 @@ def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
 
 @contextmanager
 def _page(spec: JobSpec) -> Iterator[Listener]:
-    from spark_pace.io.html.template import require_plotly
+    from spark_pace.io.html.timeline import require_plotly
     from spark_pace.watching.facts import Facts, facts
-    from spark_pace.watching.health import Health
-    from spark_pace.watching.page import POLICY_OF_ANSWERS, Pages
+    from spark_pace.watching.page import POLICY_OF_ANSWERS, Pages, served
     from spark_pace.watching.seen import Seen
-    from spark_pace.watching.server import served
     from spark_pace.watching.subject import Subject, tables_of
 
     assert spec.page is not None

@@ -1,20 +1,163 @@
-"""The page that shows a job: as a file that needs nothing beside itself, or as what a running job serves."""
+"""The page that shows a job, as a file that needs nothing beside itself, or as what a running job serves.
+
+The server answers at a port however many ask, and whoever says nothing.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from html import escape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
+from socket import SHUT_RDWR, getaddrinfo, socket
 from typing import Any
+from urllib.parse import urlsplit
 
-from spark_pace.errors import SetupError
-from spark_pace.io.html.template import filled, json_in_script, plotly
+from spark_pace.errors import SetupError, one_line, shown
+from spark_pace.io.html.timeline import filled, json_in_script, plotly
+from spark_pace.job_file import Endpoint
 from spark_pace.watching.facts import Facts
-from spark_pace.watching.server import JSON, Answer, refusal
+
+_SLOW_CLIENT_SECONDS = 10.0
+_MOST_CONNECTIONS = 32
+JSON = "application/json; charset=utf-8"
+
+Answer = tuple[int, str, str, bytes]  # the code, the type of the content, how long it may be kept, itself
+Answers = Callable[[str, str], Answer]  # by the path, and by the types of content that are accepted
+
+
+def refusal(code: int, text: str) -> Answer:
+    """What is answered where there is nothing else."""
+    return code, JSON, "no-store", json.dumps({"error": text}).encode() + b"\n"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _SLOW_CLIENT_SECONDS
+    server_version, sys_version = "spark-pace", ""
+
+    def __init__(self, *arguments: Any, answers: Answers, hosts: set[str] | None, policy: str) -> None:
+        self._answers, self._hosts, self._policy = answers, hosts, policy
+        super().__init__(*arguments)
+
+    def do_GET(self) -> None:
+        if self._hosts is not None and self._asked_host() not in self._hosts:
+            # a page of somebody else's, whose name leads to this machine, must not read what is here
+            self._send(*refusal(403, "this name does not lead to the job"))
+            return
+        try:
+            answer = self._answers(urlsplit(self.path).path, self.headers.get("Accept", ""))
+        except Exception as error:  # before the tables are made, for example; the job goes on
+            answer = refusal(503, one_line(shown(error)))
+        self._send(*answer)
+
+    def _refuse(self) -> None:
+        self._send(*refusal(405, "only GET is answered"))
+
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse
+
+    def _asked_host(self) -> str | None:
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        except ValueError:
+            return None
+
+    def _send(self, code: int, kind: str, kept: str, content: bytes) -> None:
+        self.send_response(code)
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Cache-Control": kept,
+            "Content-Security-Policy": self._policy,
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            **({"Allow": "GET"} if code == 405 else {}),
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing: the job's output is its own."""
+
+
+class _Server(ThreadingHTTPServer):
+    """Gives each connection a thread. The oldest of too many is ended, so that who asks next is answered."""
+
+    daemon_threads = True
+    block_on_close = False  # a slow client does not hold up the end of the job
+    request_queue_size = 128
+
+    def __init__(self, family: int, address: tuple[str, int], handler: Callable[..., _Handler]) -> None:
+        self.address_family = family
+        self._open: dict[socket, None] = {}
+        self._free = threading.Semaphore(2 * _MOST_CONNECTIONS)  # threads whose connection is ended end soon
+        super().__init__(address, handler)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        for oldest in [*self._open][:-_MOST_CONNECTIONS]:
+            self._open.pop(oldest, None)
+            with suppress(OSError):
+                oldest.shutdown(SHUT_RDWR)
+        return self._free.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that go away."""
+
+
+@contextmanager
+def served(key: str, answers: Answers, at: Endpoint, policy: str = "default-src 'none'") -> Iterator[None]:
+    """Answer at an address of this machine while the block runs, in threads of their own.
+
+    Args:
+        key: the key of the job file that names the address.
+        answers: what is answered.
+        at: the address.
+        policy: what a browser may load for what it is answered.
+
+    Raises:
+        SetupError: the port is taken, or the host is not one of this machine.
+    """
+    try:
+        family, *_, address = getaddrinfo(at.host, at.port)[0]
+        is_loopback = ip_address(str(address[0])).is_loopback
+        hosts = {at.host.lower(), "localhost", "127.0.0.1", "::1"} if is_loopback else None
+        handler = partial(_Handler, answers=answers, hosts=hosts, policy=policy)
+        server = _Server(family, (str(address[0]), at.port), handler)
+    except (OSError, UnicodeError) as error:
+        must = "must be an address of this machine that is free"
+        do = "Choose another port or host, or stop what has it: this job perhaps, if it runs already."
+        raise SetupError(f"{key} — {must}; got {at.host}:{at.port}, {error}. {do}") from error
+    thread = threading.Thread(target=server.serve_forever, name=key, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
 
 _FOLDER = Path(__file__).parent
 _STYLES = "style-src 'unsafe-inline'; img-src data: blob:"  # plotly styles what it draws

@@ -11,9 +11,8 @@ from spark_pace.io.text.value_texts import as_cells
 from spark_pace.spark.running import running
 from spark_pace.watching.figures import paused_rules, rules_without_matches
 from spark_pace.watching.seen import Seen, state_word
-from spark_pace.watching.subject import Subject
+from spark_pace.watching.subject import Subject, WaitingAlerts, waiting_alerts
 from spark_pace.watching.troubles import troubles
-from spark_pace.watching.waiting_alerts import WaitingAlerts, waiting_alerts
 
 SCHEMA = 1  # keys may be added to it; one that is removed, or gets another meaning, makes it 2
 _OF_THE_LAST = ("batch_id", "written_at", "seconds", "batch_seconds", "records")

@@ -16,9 +16,8 @@ from spark_pace.io.metrics import ENOUGH_RECORDS, null_in_every_record
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.rules_on_disk import keys_told
 from spark_pace.spark.running import Running
-from spark_pace.watching.figures import newest_event
+from spark_pace.watching.figures import LATELY_SECONDS, MOST_SEEN, Reached, lag_of, newest_event
 from spark_pace.watching.history import History
-from spark_pace.watching.lag import LATELY_SECONDS, MOST_SEEN, Reached, lag_of
 from spark_pace.watching.seen import Seen
 from spark_pace.watching.subject import Subject
 from spark_pace.watching.words import age, shown_length, shown_time

@@ -23,7 +23,7 @@ from spark_pace.io.query import read_table
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.java.jars import local_jars
-from spark_pace.spark.sources.files_read import read_by_batches
+from spark_pace.spark.sources.files import read_by_batches
 from tests.long.chaos.processes import RunningJob, sessions
 from tests.long.chaos.series import Kill, Series, without_greeting
 from tests.spark.jobs import in_core, make_job, matches, random_events

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace.preflight import java_command
-from spark_pace.spark.java.class_archive import archive_options, archives, keep
 from spark_pace.spark.java.jars import _pyspark_jars
+from spark_pace.spark.java.settings import archive_options, archives, keep
 
 pytestmark = pytest.mark.integration
 

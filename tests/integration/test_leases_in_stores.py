@@ -20,10 +20,9 @@ from spark_pace.io.files.addresses import StorePath
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.spark.checkpoint import lease
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.claims import claim, mend_notes
+from spark_pace.spark.checkpoint.checkpoint import COMMIT, Checkpoint
+from spark_pace.spark.checkpoint.lease import claim, mend_notes
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
-from spark_pace.spark.checkpoint.spark_notes import COMMIT
 from spark_pace.watching.subject import Subject
 from tests.support.hdfs_server import HdfsServer
 

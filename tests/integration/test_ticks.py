@@ -21,7 +21,7 @@ from spark_pace.io.event_files import read_events, table_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import Clock, JobSpec
-from spark_pace.spark.sources.files_read import read_by_batches
+from spark_pace.spark.sources.files import read_by_batches
 from tests.spark.jobs import job, matches, random_events, stop_at, table, write_files
 from tests.support.kafka_jobs import as_json, columns_of, dealt, kafka_job
 

@@ -22,7 +22,7 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources import kafka_check, kafka_client
+from spark_pace.spark.sources import kafka_check
 from spark_pace.spark.stages.operators import BatchRows
 from tests.long.chaos.topic import kill_for
 from tests.spark.jobs import Event, matches, random_events, table
@@ -256,7 +256,7 @@ def test_a_batch_is_not_written_while_no_broker_tells_the_ids(
     spec = kafka_job(tmp_path, own_broker.servers, topic)
     kill_after_reading(monkeypatch, own_broker, lambda: None)
     monkeypatch.setattr(kafka_check, "WAIT_SECONDS", 2)
-    monkeypatch.setattr(kafka_client, "TIMEOUT_SECONDS", 8)  # as long as the client waits at least
+    monkeypatch.setattr(kafka_check, "TIMEOUT_SECONDS", 8)  # as long as the client waits at least
     with pytest.raises(SetupError) as raised:
         run_job(spec)
     assert str(raised.value).startswith("source.servers — must answer while the job runs; got: Timed out ")

@@ -15,7 +15,7 @@ from examples.cluster.store_server import StoreServer
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.stages.rule_history import RuleHistory
+from spark_pace.spark.stages.merger import RuleHistory
 from tests.spark.jobs import in_core, job, make_job, matches, random_events, write_files
 from tests.support.both_places import Kept
 from tests.support.damages import DAMAGES, OF_STORES

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.errors import SetupError
 from spark_pace.spark import internals
-from spark_pace.spark.checkpoint.spark_notes import COMMIT, is_commit, is_query
+from spark_pace.spark.checkpoint.checkpoint import COMMIT, is_commit, is_query
 from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, planned_offsets, require_known
 from spark_pace.spark.java.settings import LOCAL_CHECKPOINT, MANAGER
 from spark_pace.spark.session import _runs, job_session

@@ -20,8 +20,7 @@ from deltalake import write_deltalake
 
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job, rules_on_disk
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files_note import read_note
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, read_note
 from spark_pace.spark.checkpoint.layout import read_layout
 from tests.spark.jobs import RULES, make_job, table
 from tests.spark.test_changed_rules_in_spark import changes, expected, feed, found

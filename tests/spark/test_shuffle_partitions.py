@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import spark_pace
 from spark_pace.errors import ConfigError
-from spark_pace.spark.shuffle_partitions import SHUFFLE_PARTITIONS, shuffle_partitions
+from spark_pace.spark.detect import SHUFFLE_PARTITIONS, shuffle_partitions
 
 pytestmark = pytest.mark.spark
 RULES = """

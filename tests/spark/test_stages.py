@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace import ways
 from spark_pace.job import run_job
-from spark_pace.spark.checkpoint.slot_keys import slot_keys
+from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.stages import operators
 from tests.spark.jobs import in_core, job, matches, only, random_events, write_files
 

@@ -17,8 +17,8 @@ from spark_pace.core.intake.sift import Past, Sifted, sift, sift_next
 from spark_pace.core.levels import Levels
 from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.lane_matches import work_off
+from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.operate.python_operator import CallOperator, call_here
-from spark_pace.core.operate.result import decode_result
 from spark_pace.core.order import Progress, Tick, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price

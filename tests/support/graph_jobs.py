@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from spark_pace import read_table
 from spark_pace.core.expr import Aggregate, Column, Previous
 from spark_pace.core.plan.lower_rules import handing_on, over_input
-from spark_pace.core.plan.panes import panes_of
+from spark_pace.core.plan.plan import panes_of
 from spark_pace.core.plan.rule import Rule
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec

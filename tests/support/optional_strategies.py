@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.expr import Previous
 from spark_pace.core.match.contexts import CONTEXTS as NAMED
-from spark_pace.core.match.contexts.context import takes_optional_last
+from spark_pace.core.match.contexts.contexts import takes_optional_last
 from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Rule, Times
 from tests.support.disjunction_strategies import with_disjunctions
 from tests.support.draws import chosen, composite, some

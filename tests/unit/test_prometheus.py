@@ -18,7 +18,7 @@ from spark_pace.errors import SetupError
 from spark_pace.io.metrics import AlertCounts, BatchReport
 from spark_pace.job_file import Endpoint
 from spark_pace.prometheus import Offered
-from spark_pace.watching.server import served
+from spark_pace.watching.page import served
 from tests.support.commands import ROOT
 
 GRAFANA = ROOT / "conf" / "grafana"

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import EventColumns, evaluate
 from spark_pace.core.match.first import greatest
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_start
+from spark_pace.core.match.stream import Stream, window_start
 from spark_pace.core.plan.earlier_tests import AbsenceTest, AbsenceTests
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.ranks import distinct, segments_of

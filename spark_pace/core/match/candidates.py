@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.core.match.search.alternatives import Alternatives
-from spark_pace.core.match.search.any_order import AnyOrder
+from spark_pace.core.match.search.any_order import Alternatives, AnyOrder
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.ranks import expand, pieces
 from spark_pace.core.tables import Bools, Ints
 
 

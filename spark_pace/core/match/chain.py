@@ -17,8 +17,7 @@ from spark_pace import ways
 from spark_pace.core.match.first import completions
 from spark_pace.core.match.search.limits import deciding_rows
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Found, Stream
-from spark_pace.core.match.window import Horizon, window_end
+from spark_pace.core.match.stream import Found, Horizon, Stream, window_end
 from spark_pace.core.tables import Bools, Ints
 
 # Takes the rows of s initiators, and for each the row after the last one of its window. Returns int64[s], the

@@ -6,7 +6,7 @@ Sources: semantics, section 5.
 from __future__ import annotations
 
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import OneOpen
+from spark_pace.core.match.contexts.contexts import OneOpen
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Waiting
 from spark_pace.core.match.spans import next_end

@@ -13,7 +13,7 @@ import numpy as np
 from spark_pace import ways
 from spark_pace.core.match.candidates import Ranges, candidates, candidates_ending
 from spark_pace.core.match.compiled_search import searches_of, sequence_search
-from spark_pace.core.match.search.alternatives import Alternatives
+from spark_pace.core.match.search.any_order import Alternatives
 from spark_pace.core.match.search.comparison import best
 from spark_pace.core.match.search.limits import step
 from spark_pace.core.match.search.search import Search

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from spark_pace.core.expr import Call, Column
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, Forwards, Way
-from spark_pace.core.match.window import is_of_time
+from spark_pace.core.match.contexts.contexts import Backwards, Forwards, Way
+from spark_pace.core.match.stream import is_of_time
 from spark_pace.core.plan.earlier_tests import filters_back, looks_back
 from spark_pace.core.plan.rule import Conjunct, Pattern, Rule
 from spark_pace.core.plan.shape import initiator_bits, shape_of, terminator_bits

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Found, Positions, Stream
-from spark_pace.core.match.window import Horizon, end_times, window_end, window_ends
+from spark_pace.core.match.stream import Found, Horizon, Positions, Stream, end_times, window_end, window_ends
 from spark_pace.core.plan.rule import Within
 from spark_pace.core.tables import NOTHING_US, UNKNOWN_CODE, UNKNOWN_TIME, Bools, Ints
 

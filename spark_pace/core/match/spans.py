@@ -16,8 +16,7 @@ from spark_pace.core.match.candidates import Ranges
 from spark_pace.core.match.first import walk
 from spark_pace.core.match.release import earlier_resolved
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.match.window import Horizon, window_end, window_ends
+from spark_pace.core.match.stream import Horizon, Positions, Stream, window_end, window_ends
 from spark_pace.core.plan.rule import (
     Component,
     Conjunct,
@@ -30,7 +29,7 @@ from spark_pace.core.plan.rule import (
     SessionSpan,
     Within,
 )
-from spark_pace.core.ranges import expand, reached
+from spark_pace.core.ranks import expand, reached
 from spark_pace.core.tables import (
     CLOSE_BIT,
     NO_FRONTIER,

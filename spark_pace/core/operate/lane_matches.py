@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.contents import Contents, contents_of, held_in
 from spark_pace.core.expr import Aggregate, evaluate, evaluate_mask
-from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
+from spark_pace.core.match.contexts.contexts import Backwards, Forwards, OneOpen
 from spark_pace.core.match.delay import is_awaited, waits_for_sure
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import (
@@ -30,11 +30,12 @@ from spark_pace.core.match.release import (
     resolved,
 )
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.members import in_roles
-from spark_pace.core.match.stream import Found, Stream
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.search.groups import in_roles
+from spark_pace.core.match.stream import Found, Horizon, Stream
 from spark_pace.core.operate.match_table import (
+    FAILED_SCHEMA,
     Labels,
+    Result,
     fold_matches,
     matched_us,
     pattern_matches,
@@ -42,14 +43,12 @@ from spark_pace.core.operate.match_table import (
     span_matches,
 )
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
-from spark_pace.core.operate.result import FAILED_SCHEMA, Result
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans, waiting_in_spans
-from spark_pace.core.plan.panes import EVENTS, united
-from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.plan import EVENTS, Plan, RulePlan, united
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.python_functions import emit_schema, last_line, shortened
-from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.ranks import expand, pieces
 from spark_pace.core.split.task import Lane, LaneHeader
 from spark_pace.core.summaries.distribution import FUNCTIONS, distributed, sizes
 from spark_pace.core.summaries.sums import deviation

@@ -18,13 +18,12 @@ from spark_pace.core.expr import Aggregate, Expr, Previous, conjunction, evaluat
 from spark_pace.core.match.absences import inside_spans
 from spark_pace.core.match.chain import if_no_more_come
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import OneOpen, match_bounded
+from spark_pace.core.match.contexts.contexts import OneOpen, match_bounded
 from spark_pace.core.match.release import Waiting, decided_at, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
-from spark_pace.core.match.search.members import in_roles
-from spark_pace.core.match.stream import Found, Positions, Stream
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.search.groups import in_roles
+from spark_pace.core.match.stream import Found, Horizon, Positions, Stream
 from spark_pace.core.operate.match_table import Labels
 from spark_pace.core.plan.conditions import (
     OPENING_EVENT,
@@ -40,8 +39,7 @@ from spark_pace.core.plan.meaning import columns_of, previous_of
 from spark_pace.core.plan.members import conditions_by_bit
 from spark_pace.core.plan.rule import CountSpan, GridSpan, Pattern, PredicateSpan, Rule
 from spark_pace.core.plan.shape import shape_of
-from spark_pace.core.ranges import even_ranges, expand
-from spark_pace.core.ranks import segments_of
+from spark_pace.core.ranks import even_ranges, expand, segments_of
 from spark_pace.core.split.task import Lane
 from spark_pace.core.tables import MASK, SEQ, TIME, UNKNOWN_TIME, Ints, has_bit, with_column
 

@@ -294,7 +294,7 @@ def column_name(attribute: str) -> str:
 class Within:
     """The length of a window: `time_us` microseconds, `events` events, or what ends first if both are set.
 
-    At least one of them is set. `spark_pace.core.match.window` computes where such a window ends.
+    At least one of them is set. `spark_pace.core.match.stream` computes where such a window ends.
     """
 
     time_us: int | None = None

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from spark_pace.core.plan.price import Floats
-from spark_pace.core.ranges import even_ranges
+from spark_pace.core.ranks import even_ranges
 from spark_pace.core.split.task import Piece, SplitTask
 from spark_pace.core.tables import Ints
 

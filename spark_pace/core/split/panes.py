@@ -14,9 +14,9 @@ import pyarrow as pa
 from spark_pace.core.contents import Contents, ContentsOfEvents, ContentsOfPanes, held_in
 from spark_pace.core.match.spans import SpanRows, last_ended
 from spark_pace.core.match.stream import Stream
-from spark_pace.core.plan.panes import EVENTS, LAST, Panes, held_column
+from spark_pace.core.plan.plan import EVENTS, LAST, Panes, held_column
 from spark_pace.core.plan.rule import GridSpan
-from spark_pace.core.ranges import pieces
+from spark_pace.core.ranks import pieces
 from spark_pace.core.split.carry.carried_panes import CarriedPanes
 from spark_pace.core.split.carry.chunk import Chunk, Owned
 from spark_pace.core.split.carry.key_streams import Fresh, Left, Segments

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.match.chain import Chain, chain, if_no_more_come
-from spark_pace.core.match.contexts.context import Backwards, Forwards, OneOpen
+from spark_pace.core.match.contexts.contexts import Backwards, Forwards, OneOpen
 from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.release import (
     NOTHING_WAITS,
@@ -33,12 +33,19 @@ from spark_pace.core.match.release import (
     releases,
     resolved,
 )
-from spark_pace.core.match.search.alternatives import Alternatives
-from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.search.any_order import Alternatives, search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.spans import SpanRows, Windows, joined, spans_of
-from spark_pace.core.match.stream import Found, Positions, Stream, rows_before
-from spark_pace.core.match.window import Horizon, window_end, window_ends, window_start
+from spark_pace.core.match.stream import (
+    Found,
+    Horizon,
+    Positions,
+    Stream,
+    rows_before,
+    window_end,
+    window_ends,
+    window_start,
+)
 from spark_pace.core.plan.rule import GridSpan, Pattern, SessionSpan
 from spark_pace.core.plan.shape import terminator_bits, without_members
 from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows

@@ -14,8 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from spark_pace.core.expr import Expr
-from spark_pace.core.plan.panes import Panes, sharing, united
-from spark_pace.core.plan.plan import Plan, RulePlan, Unit
+from spark_pace.core.plan.plan import Panes, Plan, RulePlan, Unit, sharing, united
 from spark_pace.core.plan.rule import GridSpan
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace import ways
-from spark_pace.core.match.contexts.context import Backwards, Forwards, UsingUp
+from spark_pace.core.match.contexts.contexts import Backwards, Forwards, UsingUp
 from spark_pace.core.match.delay import is_awaited
 from spark_pace.core.match.release import (
     NOTHING_WAITS,
@@ -27,8 +27,16 @@ from spark_pace.core.match.release import (
 )
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Found, Positions, Stream, whole
-from spark_pace.core.match.window import Horizon, is_of_time, window_end, window_start
+from spark_pace.core.match.stream import (
+    Found,
+    Horizon,
+    Positions,
+    Stream,
+    is_of_time,
+    whole,
+    window_end,
+    window_start,
+)
 from spark_pace.core.plan.shape import initiator_bits, shape_of, without_members
 from spark_pace.core.split.selections import backward_keep, matched_lanes, without_enders
 from spark_pace.core.split.task import Lane, Split, SplitTask, count_in_segments, from_first

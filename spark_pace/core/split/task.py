@@ -16,8 +16,7 @@ import pyarrow as pa
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.method import Method
 from spark_pace.core.match.release import NOTHING_WAITS, Resolution, Waiting
-from spark_pace.core.match.stream import Positions, Stream, starts_of_streams
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.stream import Horizon, Positions, Stream, starts_of_streams
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Pattern

@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import EventColumns, evaluate
 from spark_pace.core.hashes import buckets_of
-from spark_pace.core.match.contexts.context import OneOpen, UsingUp
+from spark_pace.core.match.contexts.contexts import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import NOTHING_WAITS, Resolution, Waiting
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.stream import Horizon
 from spark_pace.core.plan.meaning import attributes_of
-from spark_pace.core.plan.panes import Panes
-from spark_pace.core.plan.plan import Plan, RulePlan, bits_column
+from spark_pace.core.plan.plan import Panes, Plan, RulePlan, bits_column
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.split.carry.carried_panes import CarriedPanes
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, Whole, distinct_texts

@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import Aggregate
 from spark_pace.core.hashes import hash_nullable
-from spark_pace.core.ranges import expand, folded, pieces
-from spark_pace.core.ranks import float_orders, floats_of, value_codes, value_ranks
+from spark_pace.core.ranks import expand, float_orders, floats_of, folded, pieces, value_codes, value_ranks
 from spark_pace.core.tables import Ints, bools
 
 Registers: TypeAlias = npt.NDArray[np.uint8]  # uint8[s, SIZE]

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.ranges import running
+from spark_pace.core.ranks import running
 from spark_pace.core.tables import Bools, Ints, boolean, bools
 
 Floats: TypeAlias = npt.NDArray[np.float64]

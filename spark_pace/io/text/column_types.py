@@ -1,4 +1,8 @@
-"""Says which types a parser is to read, and converts the columns that it returns to the types of the core."""
+"""The types of columns as they are read, and how they become those of the core.
+
+A parser is told which types to read. Columns of Parquet and of frames have a type of their own; of a frame it
+is told how a column that does not fit becomes one that does.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,9 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
 from spark_pace.core.expr.decimals import to_decimal
 from spark_pace.core.expr.time_functions import times_of
-from spark_pace.core.plan.rule import ORDINARY, Field, RecordForm
+from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm
+from spark_pace.core.tables import Bools, bools
+from spark_pace.io.event_times import FAR_US, UNIT_US
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # a time with more than six digits of a second
@@ -244,3 +250,155 @@ def _timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
         return plain
     with_zone = pc.if_else(zoned, texts, None).cast(pa.timestamp("us", "UTC"))
     return pc.coalesce(with_zone.cast(pa.timestamp("us")), plain)
+
+
+_ELSE = "Build the column with that type."
+_FRACTIONS = "It has fractions: declare it DOUBLE, or write in pandas .round()"
+# the kind of a column, the type of its attribute: what makes the one the other
+_BY_PANDAS = {
+    ("text", "BIGINT"): '.astype("Int64"), which has room for missing numbers',
+    ("text", "DOUBLE"): ".astype(float)",
+    ("text", "DECIMAL"): '.map(Decimal, na_action="ignore"), with Decimal of decimal',
+    ("float", "BIGINT"): '.astype("Int64"), which has room for missing numbers',
+    ("float", "DECIMAL"): ".round({digits}).astype(str).map(Decimal), with Decimal of decimal",
+    ("integer", "BOOLEAN"): '.astype("boolean"), if its numbers are 0 and 1',
+    ("float", "BOOLEAN"): '.astype("boolean"), if its numbers are 0 and 1',
+    ("integer", "TIMESTAMP"): 'pd.to_datetime(frame["{name}"], unit="s"), with the unit of its numbers',
+    ("integer", "STRING"): '.astype("string")',
+    ("time", "DATE"): ".dt.date",
+}
+
+
+def how_to_build(table: pa.Table, field: Field, schema: EventSchema) -> str:
+    """Return the advice for a column that has another type than its attribute.
+
+    Args:
+        table: the table with the column.
+        field: the attribute.
+        schema: all attributes.
+    """
+    if table.column_names.count(field.name) > 1:
+        return "Drop or rename one."
+    if field.name not in table.column_names:  # it is inside of another column
+        return _ELSE
+    column, digits = table[field.name], decimal_digits(field.type)
+    found = _kind(column.type), "DECIMAL" if digits else field.type
+    if found not in _BY_PANDAS:
+        return _ELSE
+    do = _BY_PANDAS[found].format(name=field.name, digits=digits and digits[1])
+    if found == ("float", "BIGINT") and not _is_whole(column):
+        return f"{_FRACTIONS}{do}."
+    of_times = ""
+    if found == ("integer", "TIMESTAMP") and field.name == schema.event_time:
+        of_times = " Or declare it BIGINT, with time_unit: s in events."
+    return f"In pandas, write {do}.{of_times}"
+
+
+def _kind(kind: pa.DataType) -> str | None:
+    is_ = pa.types
+    if is_.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
+        return "text"
+    if is_.is_floating(kind):
+        return "float"
+    if is_.is_integer(kind):
+        return "integer"
+    return "time" if is_.is_timestamp(kind) else None
+
+
+def _is_whole(column: pa.ChunkedArray) -> bool:
+    return pc.all(pc.or_(pc.is_nan(column), pc.equal(pc.floor(column), column))).as_py() is not False
+
+
+_INTEGERS = pa.decimal128(20, 0)  # has room for each of 64 bits
+_LEAST_TOO_LARGE = 2**63  # for a BIGINT
+
+
+def fitted_column(column: pa.ChunkedArray, attribute: Field) -> pa.ChunkedArray:
+    """A stored column in the type of its attribute.
+
+    Raises:
+        pa.ArrowInvalid: it has another type, or a value that would change.
+    """
+    if attribute.type == STRUCT:
+        return typed(column, STRUCT)
+    return _typed(column, ARROW_TYPES[attribute.type])
+
+
+def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Convert a stored column to the declared type; floats may lose precision, times what is below 1 µs.
+
+    Raises:
+        pa.ArrowInvalid: more would be lost.
+    """
+    is_, stored = pa.types, column.type
+    if is_.is_list(target) and not is_.is_null(stored):
+        return with_elements(column, lambda elements: _typed(elements, target.value_type), target)
+    if is_.is_dictionary(stored):
+        if is_.is_string_view(stored.value_type):  # of polars; Arrow does not decode it
+            column = column.cast(pa.dictionary(stored.index_type, pa.string()))
+        return _typed(column.cast(column.type.value_type), target)
+    if is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored)):
+        decimals, changed = _stored_decimals(column.combine_chunks(), target)
+        if changed.any():
+            raise pa.ArrowInvalid(f"{column.filter(pa.array(changed))[0].as_py()}, which has too many digits")
+        return pa.chunked_array([decimals])
+    is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
+    kept = stored == target or is_.is_null(stored)
+    kept |= is_.is_integer(stored) and is_.is_integer(target)
+    if is_.is_timestamp(stored) and is_.is_timestamp(target):
+        return _microseconds(column)
+    kept |= is_number and is_.is_floating(target)
+    is_text = is_.is_large_string(stored) or is_.is_string_view(stored)
+    kept |= is_text and is_.is_string(target)
+    if not kept:
+        raise pa.ArrowInvalid(f"a column of {stored}")
+    return column.cast(target, safe=is_.is_integer(target))
+
+
+def _stored_decimals(column: pa.Array, target: pa.DataType) -> tuple[pa.Array, Bools]:
+    """Whole numbers or decimals in another type of decimals; and bool[n], which ones would change."""
+    if pa.types.is_integer(column.type):
+        column = column.cast(_INTEGERS)
+    found = to_decimal(column, target)
+    same = pc.fill_null(pc.equal(to_decimal(found, column.type), column), False)
+    return found, bools(pc.is_valid(column)) & ~bools(same)
+
+
+def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert times of any unit to microseconds; times too large for these stay far out of range."""
+    unit, target = column.type.unit, pa.timestamp("us")
+    if unit == "ns":
+        # without its zone, for with it hours that a clock shows twice would be refused
+        return pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond").cast(target, safe=False)
+    if unit == "us":
+        return column.cast(target)
+    most = FAR_US // UNIT_US[unit]
+    counts = pc.max_element_wise(column.cast(pa.int64()), -most, skip_nulls=False)
+    counts = pc.min_element_wise(counts, most, skip_nulls=False)
+    return counts.cast(pa.timestamp(unit)).cast(target)
+
+
+def too_large_or_exact(column: pa.ChunkedArray, attribute: Field) -> Bools:
+    """bool[n]: the rows with a number that has too many digits for an attribute, before or behind the point.
+
+    It is about columns of a type that `fitted_column` takes; in columns of another type no row is told.
+    """
+    column = column.combine_chunks()
+    if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
+        return _of_numbers(column, attribute.type)
+    lists = np.zeros(len(column), np.bool_)
+    wrong = _of_numbers(pc.list_flatten(column), array_element(attribute.type) or attribute.type)
+    lists[pc.list_parent_indices(column).to_numpy()[wrong]] = True
+    return lists
+
+
+def _of_numbers(column: pa.Array, kind: str) -> Bools:
+    is_, stored = pa.types, column.type
+    if decimal_digits(kind) and (is_.is_integer(stored) or is_.is_decimal(stored)):
+        return _stored_decimals(column, ARROW_TYPES[kind])[1]
+    if kind == "BIGINT" and is_.is_integer(stored):
+        least = pa.scalar(Decimal(_LEAST_TOO_LARGE), _INTEGERS)
+        return bools(pc.fill_null(pc.greater_equal(column.cast(_INTEGERS), least), False))
+    return np.zeros(len(column), np.bool_)

@@ -1,12 +1,15 @@
 """Reads plain JSON by compiled code, and leaves all other records to pyarrow's reader.
 
-`spark_pace.io.text.scan` says which records are plain.
+`spark_pace.io.text.scan` says which records are plain. Loading the code takes some milliseconds and llvmlite:
+a process does so once it has read enough for that to pay. Spark's workers are forked from a process that has
+loaded it. Where there is none, a process that reads very much has it made. Until then pyarrow reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
@@ -16,13 +19,16 @@ import pyarrow as pa
 from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES, TypeName
 from spark_pace.core.plan.rule import Field
-from spark_pace.io.text.blocks import (
+from spark_pace.io.text.column_types import has_infinite
+from spark_pace.io.text.lines import PartlyParsed, filled_lines
+from spark_pace.io.text.scan import (
     BOOLEAN,
     DATE,
     DIGITS,
     DOUBLE,
     INTEGER,
     LEFT,
+    NOTHING,
     NULL,
     READ,
     TEXT,
@@ -31,12 +37,35 @@ from spark_pace.io.text.blocks import (
     Columns,
     Ints,
     Wanted,
+    scan,
 )
-from spark_pace.io.text.column_types import has_infinite
-from spark_pace.io.text.compiled_reader import compiled_reader
-from spark_pace.io.text.line_bounds import filled_lines
-from spark_pace.io.text.lines import PartlyParsed
-from spark_pace.io.text.scan import scan
+
+
+class CompiledReader:
+    """The compiled reader of a process, loaded once it pays."""
+
+    def __init__(self) -> None:
+        """Start without the reader."""
+        self._read_bytes = 0
+        self._is_ready = False
+
+    def is_ready_for(self, size: int) -> bool:
+        """True if `scan` can read `size` bytes more; False while loading it does not pay."""
+        self._read_bytes += size
+        if not self._is_ready and ways.is_loaded(self._read_bytes):
+            self.load(ways.is_worth_compiling(self._read_bytes))
+        return self._is_ready
+
+    def load(self, is_made_now: bool = False) -> None:
+        """Load the compiled reader now, for this process and processes forked from it, if it can be had."""
+        self._is_ready = scan.is_ready(NOTHING, is_made_now)
+
+
+@cache
+def compiled_reader() -> CompiledReader:
+    """The compiled reader of this process."""
+    return CompiledReader()
+
 
 _KINDS: dict[TypeName, int] = {
     "BIGINT": INTEGER,

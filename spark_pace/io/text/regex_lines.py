@@ -1,7 +1,12 @@
-"""Reads lines of text by regular expressions whose named groups are attributes."""
+"""Reads lines of text by regular expressions whose named groups are attributes, and JSON after some text.
+
+Lines are made UTF-8 first, so that no byte of a line can keep it from being matched.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,11 +16,68 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.text.column_types import typed
-from spark_pace.io.text.json_in_text import JsonInTextParser
-from spark_pace.io.text.line_bounds import filled_lines, lines_at
-from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
-from spark_pace.io.text.parsers import must_be
-from spark_pace.io.text.utf8 import in_utf8
+from spark_pace.io.text.lines import Check, Objections, PartlyParsed, filled_lines, lines_at, short
+from spark_pace.io.text.parsers import JsonParser, must_be
+
+_NEXT = r"[\x80-\xbf]"
+_UTF8 = (  # matches bytes that are UTF-8
+    rf"\A(?:[\x00-\x7f]|[\xc2-\xdf]{_NEXT}|\xe0[\xa0-\xbf]{_NEXT}|[\xe1-\xec\xee\xef]{_NEXT}{{2}}"
+    rf"|\xed[\x80-\x9f]{_NEXT}|\xf0[\x90-\xbf]{_NEXT}{{2}}|[\xf1-\xf3]{_NEXT}{{3}}|\xf4[\x80-\x8f]{_NEXT}{{2}})*\z"
+)
+
+
+def in_utf8(lines: pa.BinaryArray) -> pa.BinaryArray:
+    """The lines with U+FFFD in place of bytes that are not UTF-8, as Spark and Python replace them."""
+    try:
+        lines.view(pa.string()).validate(full=True)
+    except pa.ArrowInvalid:
+        wrong = pc.invert(pc.match_substring_regex(lines, _UTF8))
+        texts = (line.decode("utf-8", "replace").encode() for line in lines.filter(wrong).to_pylist())
+        return pc.replace_with_mask(lines, wrong, pa.array(texts, pa.binary()))
+    return lines
+
+
+_BEFORE = re.compile(rb"^[^{\n]+(?=\{)", re.MULTILINE)
+
+
+class JsonInTextParser(JsonParser):
+    """Parses the JSON of a line, from the first brace to the end of the line."""
+
+    def plain(self, chunk: bytes) -> PartlyParsed:
+        """Let compiled code read; lines without a brace are left over, or ignored if the form says so."""
+        bounds, numbers = filled_lines(chunk)
+        lines = len(numbers)
+        if self.form.ignores_unmatched:
+            has_brace = self.matching(lines_at(np.frombuffer(chunk, np.uint8), bounds))
+            has_brace = has_brace.to_numpy(zero_copy_only=False)
+            bounds, numbers = bounds[:, has_brace], numbers[has_brace]
+        read = super().plain(_json(chunk))
+        left = numbers if read is None else numbers[~np.isin(numbers, read.rows)]
+        among = np.ascontiguousarray(bounds[:, np.isin(numbers, left)])
+        if read is None:
+            read = PartlyParsed(super().parse(b""), np.empty(0, np.int64), left, among)
+        return replace(read, left=left, bounds=among, ignored=lines - len(numbers))
+
+    def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
+        """bool[n]: which values have a brace; null for a null."""
+        return pc.match_substring(values, "{")
+
+    def plain_rows(self, chunk: bytes) -> int | None:
+        """The number of lines if each has one JSON object at its end, else None."""
+        return super().plain_rows(_json(chunk))
+
+    def parse(self, chunk: bytes) -> pa.Table:
+        """Parse the JSON of lines into the declared attributes, in the types of the core."""
+        return super().parse(_json(chunk))
+
+    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """The JSON of the lines, in UTF-8."""
+        return super().records(in_utf8(pc.replace_substring_regex(lines, r"\A[^{]+\{", "{")))
+
+
+def _json(chunk: bytes) -> bytes:
+    """The lines without the text before their first brace."""
+    return _BEFORE.sub(b"", chunk)
 
 
 def text_parser(schema: EventSchema) -> TextParser | JsonInTextParser:

@@ -6,8 +6,10 @@ escapes in texts, each attribute once and written as its type is. What is not pl
 Numbers and times are computed here only where the result is exact; of other floating-point numbers the digits
 are kept, for pyarrow to convert. As plain Python this does not read the same: sums of one byte wrap around.
 
-A place is the index of a byte. Whatever gives a place gives `NOWHERE` if what it reads is not plain. `cell`
-says where a value goes: the column (an attribute, or a row of `Columns.texts`), and the record's row.
+A place is the index of a byte. What begins at the place `at` is read. Whatever gives a place gives that
+behind what it has read, or `NOWHERE` if that is not plain. None looks behind the brace that ends the record:
+every loop over letters stops there too. `cell` says where a value goes: the column (an attribute, or a row of
+`Columns.texts`), and the record's row.
 """
 
 from __future__ import annotations
@@ -15,28 +17,58 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spark_pace.io.text import scan_values as values
-from spark_pace.io.text.blocks import (
-    BLANK,
-    BOOLEAN,
-    DATE,
-    DIGITS,
-    DOUBLE,
-    INTEGER,
-    LEFT,
-    NULL,
-    NUMBER,
-    READ,
-    TEXT,
-    TIME,
-    Bytes,
-    Columns,
-    Ints,
-    Wanted,
-)
 from spark_pace.io.text.scan_values import NOWHERE, QUOTE, days_at, number_at, time_at, word_end
 from spark_pace.machine_code.kernel import Kernel, inlined
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+INTEGER, DOUBLE, BOOLEAN, TIME, DATE, TEXT = range(6)  # kinds of attributes
+NULL, NUMBER, DIGITS = range(3)  # states of values: null; read; kept among the texts, as digits
+READ, LEFT, BLANK = range(3)  # a record was read, is left to pyarrow's reader, is blank
+
+
+class Wanted(NamedTuple):
+    """The k attributes that are read from each record.
+
+    Attributes:
+        names: uint8[], one name behind the other.
+        bounds: int64[k + 1], where each name begins, and where the last one ends.
+        kinds: int64[k].
+        places: int64[k], the row of each attribute in `Columns.texts`, if it is a DOUBLE or a STRING.
+    """
+
+    names: Bytes
+    bounds: Ints
+    kinds: Ints
+    places: Ints
+
+
+class Columns(NamedTuple):
+    """Where the values of n records go.
+
+    Attributes:
+        numbers: int64[k, n]: integers, booleans, days or microseconds since 1970.
+        floats: float64[k, n], the same memory.
+        states: uint8[k, n].
+        texts: uint8[t, b], the texts of a column one behind the other.
+        ends: int64[t, n + 1]: the text of row i ends at entry i + 1, and begins where the one before ends.
+        seen: int64[k], the last row in which the attribute was read.
+        guess: int64[m], which attributes the first m members of the record before were; -1: none.
+    """
+
+    numbers: Ints
+    floats: Floats
+    states: Bytes
+    texts: Bytes
+    ends: Ints
+    seen: Ints
+    guess: Ints
+
 
 _UNKNOWN = -1  # in place of an attribute, for a member that is none
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = b"{}[]"

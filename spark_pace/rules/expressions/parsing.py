@@ -14,9 +14,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 
-from spark_pace.rules.document.document import Broken, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.document import Broken, Mapping, Node, Scalar, Section, describe
 from spark_pace.rules.document.report import Report, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.calendar import unit_in_words
 
 MAX_CHARACTERS = 10_000

@@ -15,9 +15,17 @@ from spark_pace.core.plan.conditions import OPENING_EVENT, conjuncts, named
 from spark_pace.core.plan.members import disjunction, names_of
 from spark_pace.core.plan.rule import Component, Contiguity, Ending, EventSchema, Member, Order, Times
 from spark_pace.core.tables import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe, in_quotes
+from spark_pace.rules.document.document import (
+    Listing,
+    Mapping,
+    Node,
+    Scalar,
+    Section,
+    as_mapping,
+    describe,
+    in_quotes,
+)
 from spark_pace.rules.document.report import Place, Report, quote
-from spark_pace.rules.document.section import Section, as_mapping
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
 from spark_pace.rules.expressions.scopes import Scope, event_scope, own_group_scope

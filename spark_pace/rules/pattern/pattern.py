@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from spark_pace.core.match.contexts import CONTEXTS, MISNAMED
-from spark_pace.core.match.contexts.context import ParameterContext, takes_optional_last, walks
+from spark_pace.core.match.contexts.contexts import (
+    EACH_ZERO,
+    NEXT_SELECTED,
+    ParameterContext,
+    takes_optional_last,
+    walks,
+)
 from spark_pace.core.match.contexts.earliest_selected import EARLIEST_SELECTED
-from spark_pace.core.match.contexts.selected import NEXT_SELECTED
-from spark_pace.core.match.contexts.zero import EACH_ZERO
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable, names_of
 from spark_pace.core.plan.rule import (
@@ -26,9 +30,8 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 from spark_pace.core.plan.shape import in_turn
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, describe
+from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, Section, describe
 from spark_pace.rules.document.report import Report, meant_by, nearest, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression, start_of
 from spark_pace.rules.lengths import read_window
 from spark_pace.rules.pattern.components import read_components

@@ -18,8 +18,8 @@ from spark_pace.core.plan.members import (
     united,
 )
 from spark_pace.core.plan.rule import Absence, Component, Conjunct, EventSchema
+from spark_pace.rules.document.document import Section
 from spark_pace.rules.document.report import Place, Report, quote
-from spark_pace.rules.document.section import Section
 from spark_pace.rules.expressions.compile import compile_parts
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import OfMatches

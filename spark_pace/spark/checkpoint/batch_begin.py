@@ -1,7 +1,8 @@
-"""Stores what a batch begins with: the numbers of the next matches and the frontier.
+"""Stores what a batch begins with: the next numbers, the frontier, the state of rules over rules.
 
-The batch before writes this file before it touches a table. So a batch that runs again after a crash begins
-as it did the first time: its matches get the same numbers, and the same events are late.
+The batch before writes these files before it touches a table. So a batch that runs again after a crash begins
+as it did the first time: its matches get the same numbers, the same events are late, and rules over rules
+find the same matches.
 """
 
 from __future__ import annotations
@@ -9,10 +10,69 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 
 from spark_pace.core.intake.sift import Past
+from spark_pace.core.levels import Levels
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.errors import StateError
-from spark_pace.io.files.files import RESTORE, read_json, write_json
+from spark_pace.io.files import files
+from spark_pace.io.files.files import RESTORE, damaged, digest, read_json, write_json
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+
+
+@dataclass
+class LevelStates:
+    """The state of a plan's rules over rules, from batch to batch.
+
+    The state after the last batch stays in memory, so that the next batch need not read it.
+    """
+
+    plan: Plan
+    checkpoint: Checkpoint
+    _running: tuple[int, Levels] | None = None
+
+    def begin(self, batch_id: int, known: str | None) -> Levels:
+        """The state at the beginning of a batch; `known` is as in `read_state`.
+
+        Raises:
+            StateError: it is missing, or another one.
+        """
+        running, self._running = self._running, None  # if the batch fails and runs again, it reads the file
+        if running is not None and running[0] == batch_id:
+            return running[1]
+        snapshot = read_state(self.checkpoint, batch_id, known) if self.plan.levels else None
+        return Levels(self.plan, snapshot, self.checkpoint.chunks())
+
+    def write(self, batch_id: int, levels: Levels) -> tuple[str | None, int]:
+        """Store the state that a batch begins with, in memory too; return `Begin.levels` and its size."""
+        self._running = (batch_id, levels)
+        if not self.plan.levels:
+            return None, 0
+        snapshot = levels.snapshot()
+        files.write(self.checkpoint.level_state(batch_id), snapshot)
+        return digest(snapshot), len(snapshot)
+
+
+def read_state(checkpoint: Checkpoint, batch_id: int, known: str | None) -> bytes | None:
+    """The stored state that a batch begins with.
+
+    Args:
+        checkpoint: the checkpoint.
+        batch_id: the batch.
+        known: the digest of the state (`Begin.levels`); None: there is none.
+
+    Raises:
+        StateError: the file is missing, or has another content.
+    """
+    if known is None:
+        return None
+    path = checkpoint.level_state(batch_id)
+    content = files.read(path)
+    if content is None:
+        must = f"must hold the state that the rules that read matches begin batch {batch_id} with"
+        raise StateError(f"{path} — {must}; got no file. {RESTORE}")
+    if digest(content) != known:
+        raise damaged(path, f"another content than {checkpoint.sequence(batch_id).name} has the checksum of")
+    return content
 
 
 @dataclass(frozen=True)

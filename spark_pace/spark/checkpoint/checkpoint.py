@@ -1,9 +1,15 @@
-"""The folder of a checkpoint: the names of its files, and which batches have begun and ended."""
+"""The folder of a checkpoint: the names of its files, which batches have begun and ended, and short notes.
+
+One note is Spark's, of a batch and of a query. The other says in what the files of a running job differ from
+what runs: the job writes it, `spark-pace status` shows it, and a start removes it.
+"""
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from spark_pace.errors import StateError
@@ -11,7 +17,64 @@ from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.io.files.files import RESTORE, digest
 from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.spark_notes import first_offset_in, offsets_in
+
+# Spark's note that a batch is done, for a query without a watermark of Spark's
+COMMIT = b'v1\n{"nextBatchWatermarkMs":0}'
+
+
+def offsets_in(note: str) -> list[Any]:
+    """The offset of each source in Spark's note of a batch; ValueError if the text is no such note.
+
+    A note has a version, settings, then a line for each source. `recentProgress` has the offsets too, but
+    only those of this run.
+    """
+    form, _, *offsets = note.splitlines()
+    if form != "v1" or not offsets:
+        raise ValueError("too few lines")
+    return [json.loads(offset) for offset in offsets]
+
+
+def first_offset_in(note: str) -> Any:
+    """The offset at which Kafka was begun, in Spark's note of it; ValueError if the text is no such note."""
+    form, _, offset = note.partition("\n")
+    if form != "\0v1":
+        raise ValueError("no version 1")
+    return json.loads(offset)
+
+
+def is_behind(later: Any, earlier: Any) -> bool:
+    """True if offsets, or parts of them, are nowhere before others of the same sources."""
+    if isinstance(earlier, dict):
+        return all(is_behind(later[name], part) for name, part in earlier.items() if name in later)
+    if isinstance(earlier, list):
+        return len(later) == len(earlier) and all(map(is_behind, later, earlier))
+    return not isinstance(earlier, int) or earlier <= later
+
+
+def began_at(note: bytes) -> float | None:
+    """When Spark began a batch, by its note, in seconds since 1970; None if the note does not say it."""
+    try:
+        return float(json.loads(note.splitlines()[1])["batchTimestampMs"]) / 1_000
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+
+
+def is_commit(note: bytes) -> bool:
+    """True if this is Spark's note that a batch is done, for a query without a watermark of Spark's."""
+    form, _, text = note.partition(b"\n")
+    try:
+        return form == b"v1" and json.loads(text)["nextBatchWatermarkMs"] == 0
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def is_query(note: bytes) -> bool:
+    """True if this is Spark's note of a query's id."""
+    try:
+        stored = json.loads(note)
+        return list(stored) == ["id"] and str(uuid.UUID(stored["id"])) == stored["id"]
+    except (ValueError, TypeError, AttributeError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -21,7 +84,7 @@ class Checkpoint:
     The job writes these files when it starts, in this order:
 
     - ``.lock``: held by the job's process (`spark_pace.spark.checkpoint.lock`).
-    - ``.lock-jvm``: held by the job's JVM (`spark_pace.spark.java.jvm`).
+    - ``.lock-jvm``: held by the job's JVM (`spark_pace.spark.java.launch`).
     - ``source.json``: the kind of the job's source, and what identifies it, such as the ids of topics
       (`spark_pace.spark.sources.input`).
     - ``layout.json``: slots, buckets and rules (`spark_pace.spark.checkpoint.layout`).
@@ -33,17 +96,17 @@ class Checkpoint:
     - ``log.json``: how far the log was read, if the job reads a Delta table
       (`spark_pace.spark.sources.table_commits`).
     - ``clock.json``: the last tick of the clock, if the job reads Kafka and has one
-      (`spark_pace.spark.sources.kafka_clock`).
+      (`spark_pace.spark.sources.kafka`).
     - ``sources/0/0``: Spark's note of where a job that reads Kafka begins, before the first batch.
     - ``offsets/N``: Spark's note of what the batch reads. With it the batch has begun.
-    - ``claims/N``: the same once more (`spark_pace.spark.checkpoint.claims`). In a store it is never written
+    - ``claims/N``: the same once more (`spark_pace.spark.checkpoint.lease`). In a store it is never written
       over.
     - ``lookup/N.json``: the versions of side tables for the batch, with copies of their content beside, if
       the job has side tables (`spark_pace.spark.stages.side_table_copies`).
     - ``waiting/``: chunks of the carry that are too large for a state (`spark_pace.spark.checkpoint.chunks`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``levels/N+1``: the state of rules over rules for batch N + 1, if there are such rules
-      (`spark_pace.spark.checkpoint.level_states`).
+      (`spark_pace.spark.checkpoint.batch_begin`).
     - ``sequence/N+1.json``: what batch N + 1 begins with (`spark_pace.spark.checkpoint.batch_begin`).
     - the tables, which are outside the checkpoint.
     - ``commits/N``: Spark's note that the batch is done.
@@ -53,7 +116,7 @@ class Checkpoint:
 
     Beside the batches, ``alerts/NAME.json`` says how far each target of alerts has come
     (`spark_pace.alerts.cursor`), and ``files.json`` in what the job's files differ from what runs
-    (`spark_pace.spark.checkpoint.files_note`).
+    (`spark_pace.spark.checkpoint.checkpoint`).
 
     A batch then removes the files of ``waiting/`` that batch N - 1 needed and batches N and N + 1 do not.
 
@@ -305,3 +368,40 @@ def _last(log: AnyPath) -> int:
         got = f"none for batch {numbers[-1] - 1}"
         raise StateError(f"{log} — must have a file for each batch; got {got}. {RESTORE}")
     return numbers[-1] if numbers else -1
+
+
+@dataclass(frozen=True)
+class FilesNote:
+    """What differs, in words.
+
+    Attributes:
+        rules: why the rules of the files are not those that run; empty if they are.
+        keys: the keys of the job file, other than `rules`, that changed since the start.
+        at: when the job has noticed it, in UTC.
+    """
+
+    rules: str
+    keys: tuple[str, ...]
+    at: str
+
+
+def write_note(checkpoint: Checkpoint, note: FilesNote) -> None:
+    """Keep what differs."""
+    files.write_json(checkpoint.files_note, asdict(note))
+
+
+def remove_note(checkpoint: Checkpoint) -> None:
+    """Say that nothing differs."""
+    files.remove(checkpoint.files_note)
+
+
+def read_note(checkpoint: Checkpoint) -> FilesNote | None:
+    """Read what a running job says of its files; None if they say what runs.
+
+    Raises:
+        StateError: the note is damaged.
+    """
+    stored = files.read_json(checkpoint.files_note)
+    if stored is None:
+        return None
+    return FilesNote(stored["rules"], tuple(stored["keys"]), stored["at"])

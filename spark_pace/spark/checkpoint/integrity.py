@@ -11,10 +11,8 @@ from spark_pace.errors import StateError
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import RESTORE
-from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.level_states import read_state
-from spark_pace.spark.checkpoint.spark_notes import is_behind, is_commit, is_query
+from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin, read_state
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, is_behind, is_commit, is_query
 
 
 def require_whole(

@@ -31,7 +31,7 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
     In an object store and on HDFS there is a lease instead, which is given to the block.
 
     A job whose process was killed leaves a JVM behind, which holds a second lock until it ends (see
-    `spark_pace.spark.java.jvm`). The next job waits for that.
+    `spark_pace.spark.java.launch`). The next job waits for that.
 
     Args:
         checkpoint: the checkpoint.

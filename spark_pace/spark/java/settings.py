@@ -1,7 +1,13 @@
-"""The settings of a Spark that this package starts, each with its reason.
+"""The settings of a Spark that this package starts, each with its reason; those for a store among them.
 
 Four of them are not documented: Delta's `snapshotPartitions`, `maxBytesPerBatch`, `python.daemon.module` and
 `checkpointFileManagerClass`. A Spark that does not know one ignores it, and takes longer or more memory.
+
+One names the archive of classes beside the jars, which Spark's JVM maps into memory. A job needs more than
+ten thousand classes from some 270 jars. Finding, checking and laying them out takes a quarter of the
+processor time of a start. Java ignores an archive that is not sound, or was made by another Java or from
+other jars. It crashes on an archive that is cut short, so the file's name contains its size.
+`spark_pace.cli.archive` makes it.
 """
 
 from __future__ import annotations
@@ -10,14 +16,47 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from spark_pace.errors import UnfitError
+from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.preflight import require_java, require_open_files
-from spark_pace.spark.internals import CATALOG, FILE_MANAGER, STATE_STORE
-from spark_pace.spark.java.class_archive import archive_options
+from spark_pace.spark.internals import (
+    CATALOG,
+    FILE_MANAGER,
+    RENAMING_FILE_MANAGER,
+    S3A_CLASS,
+    STATE_STORE,
+    STORE_FILE_MANAGER,
+    has_class,
+)
 from spark_pace.spark.java.jars import JAR_DIRECTORY, S3A, delta_coordinate, kafka_coordinate, local_jars
-from spark_pace.spark.java.session_folder import session_folder
+from spark_pace.spark.java.launch import session_folder
+
+
+def archives(directory: Path) -> list[Path]:
+    """The archives in `directory`, complete or not; there are several if processes have made them at once."""
+    return sorted(directory.glob("classes-*.jsa"))
+
+
+def keep(made: Path, directory: Path) -> Path:
+    """Move a new archive into `directory`, on the same file system, so that others see only complete ones."""
+    return made.replace(directory / f"classes-{made.stat().st_size}.jsa")
+
+
+def archive_options(directory: Path) -> list[str]:
+    """The Java options to use the archive in `directory`; none if there is no archive."""
+    for archive in archives(directory):
+        with suppress(OSError):  # it was removed just now
+            if archive.name == f"classes-{archive.stat().st_size}.jsa" and os.access(archive, os.R_OK):
+                # without a comparison of checksums a spoilt archive would crash the JVM
+                checked = ["-XX:+VerifySharedSpaces", "-Xlog:cds*=off"]
+                return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", *checked]
+    return []
+
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -172,3 +211,64 @@ def _jar_settings(found: list[str], of_s3: list[str], settings: Mapping[str, str
         return {_CLASS_PATH: os.pathsep.join(jars)}
     downloaded = {} if found else {"spark.jars.packages": f"{delta_coordinate()},{kafka_coordinate()}"}
     return downloaded | ({"spark.jars": ",".join(jars)} if jars else {})
+
+
+_S3A = "spark.hadoop.fs.s3a."
+_NAMES = {
+    "endpoint": "endpoint",
+    "region": "endpoint.region",
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "session_token": "session.token",
+}
+# the store itself checks what is written, and each checksum would be a file more
+_UNCHECKED = {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}
+_SECRET = {"access.key", "secret.key", "session.token"}
+
+
+def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """(more settings of Spark for a checkpoint, those of them that nobody may see); none for one on a disk.
+
+    Args:
+        checkpoint: where it lies.
+        given: the job's own settings, which win.
+    """
+    if not isinstance(checkpoint, StorePath):
+        return {}, {}
+    if checkpoint.is_on_hdfs:
+        return {MANAGER: RENAMING_FILE_MANAGER, **_UNCHECKED}, {}
+    if not checkpoint.is_in_s3:
+        return {MANAGER: RENAMING_FILE_MANAGER}, {}
+    reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
+    if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
+        reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
+    # the reader that asks again where an answer breaks off; the newer one that reads ahead does not
+    reached["input.stream.type"] = "classic"
+    own = {f"{_S3A}{name}": value for name, value in reached.items() if f"{_S3A}{name}" not in given}
+    secret = {key: value for key, value in own.items() if key.removeprefix(_S3A) in _SECRET}
+    plain = {key: value for key, value in own.items() if key not in secret}
+    return {
+        MANAGER: STORE_FILE_MANAGER,
+        # objects are made without looking for folders of their name first
+        OF_S3: "create,mkdir",
+        **_UNCHECKED,
+        **plain,
+    }, secret
+
+
+def require_store_jars(spark: SparkSession, checkpoint: AnyPath) -> None:
+    """Refuse a Spark that cannot write to the store of the checkpoint.
+
+    Raises:
+        UnfitError: it lacks jars.
+    """
+    if not isinstance(checkpoint, StorePath) or not checkpoint.is_in_s3:
+        return
+    is_ours = spark.conf.get(MANAGER, None) == STORE_FILE_MANAGER  # a job may name another one
+    for name in (S3A_CLASS, STORE_FILE_MANAGER) if is_ours else (S3A_CLASS,):
+        if not has_class(spark, name):
+            must = "must be reached by Spark too, for a checkpoint"
+            got = f"no class {name.rpartition('.')[2]}"
+            do = "Fetch its jars by `python -m spark_pace.spark.java.jars s3a`"
+            submitted = "with spark-submit name them as well: --jars 'jars/*.jar,jars/s3a/*.jar'"
+            raise UnfitError(f"{checkpoint} — {must}; got {got}. {do}; {submitted}.")

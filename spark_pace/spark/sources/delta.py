@@ -16,7 +16,7 @@ from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import read_json, remove, remove_appended
 from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.layout import id_of
-from spark_pace.spark.sources.files_by_name import FilesByName, ReadFile, entries_read
+from spark_pace.spark.sources.files import FilesByName, ReadFile, entries_read
 from spark_pace.spark.sources.manifest import FINISH, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
 

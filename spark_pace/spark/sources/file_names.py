@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import path_of
+from spark_pace.spark.sources.end_source import Ticks
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
@@ -34,14 +35,13 @@ from spark_pace.spark.sources.read_limits import (
     reader_for,
 )
 from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_position, write_position
-from spark_pace.spark.sources.ticks import Ticks
 
 FILE_NAMES = "spark_pace_files"
 STORE = "store_secret"  # Spark shows no option with such a name
 CHECKPOINT = "checkpoint_secret"  # the store of the checkpoint, if it is in one
 CHECKPOINT_ID = "checkpoint_id"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
-# the same as `ARCHIVES` of `spark_pace.io.text.name_endings`, which takes long to import
+# the same as `ARCHIVES` of `spark_pace.io.text.unread_lines`, which takes long to import
 _PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
 _UNPACKED = 4  # bytes of text for each byte of such a file, roughly
 _OPENING = 4096  # opening a file takes about as long as reading this many bytes

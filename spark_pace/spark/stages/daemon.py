@@ -40,7 +40,7 @@ def load() -> None:
     """
     for name in LOADED:
         import_module(name)
-    import_module("spark_pace.io.text.compiled_reader").compiled_reader().load()
+    import_module("spark_pace.io.text.plain_json").compiled_reader().load()
     import_module("spark_pace.spark.stages.memory").keep_freed()
     gc.collect()
     gc.freeze()

@@ -1,24 +1,138 @@
-"""Tells a batch's tasks what the batches before it have left.
+"""Tells a batch's tasks what the batches before it have left: what it begins with, and prices.
 
-The driver has it from the batch before (`spark_pace.spark.checkpoint.batch_begin`). A local property of Spark
-brings it to the tasks.
+The driver has the first from the batch before (`spark_pace.spark.checkpoint.batch_begin`). Prices are the
+predicted times of operators, learned from each batch. Local properties of Spark bring both to the tasks.
+
+Prices are part neither of the plan nor of a checkpoint, because no result depends on them: they decide where
+lanes are worked off and, with a latency bound, how many lanes there are. A run begins without prices, because
+those of an earlier run may come from another machine or another version of an operator.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from spark_pace.core.intake.sift import Past
-from spark_pace.errors import StateError
+from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans
+from spark_pace.core.plan.plan import Plan
+from spark_pace.core.plan.price import Floats, Price, price_of, sums_of_calls, sums_of_lane
+from spark_pace.core.tables import Ints
+from spark_pace.errors import StateError, counted
 from spark_pace.spark.checkpoint.batch_begin import FIRST, Begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.internals import BATCH_ID, batch_of
+
+_PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selection, event]}
+_KEPT = 0.5  # the weight of earlier measurements is halved with each batch
+
+
+@dataclass
+class Measured:
+    """Calls a rule's Python operator for a lane, and records the time of each call, if it is known."""
+
+    call: CallOperator
+    _rows: list[Ints] = field(default_factory=list)
+    _seconds: list[float] = field(default_factory=list)
+
+    def __call__(self, spans: Spans) -> Iterator[Answers]:
+        """Yield the answers of the wrapped function."""
+        self._rows.append(spans.end - spans.start)
+        for answers in self.call(spans):
+            self._seconds += answers.seconds or (0.0,) * len(answers.counts)
+            yield answers
+
+    def sums(self, weight: int, seconds: float) -> list[float]:
+        """The sums from which the rule's price is computed, see `sums_of_calls` and `sums_of_lane`.
+
+        Args:
+            weight: the events of the lane's selections; see `LaneHeader`.
+            seconds: the time that the lane took.
+        """
+        sums = sums_of_lane(weight, seconds)
+        if self._rows:
+            sums = sums_of_calls(self._rows[0], np.array(self._seconds), seconds)
+        return list(map(float, sums))
+
+
+@dataclass
+class Prices:
+    """The prices of a plan's rules, learned on the driver."""
+
+    plan: Plan
+    _sums: dict[int, Floats] = field(default_factory=dict)
+    _known: dict[int, Price] = field(default_factory=dict)
+
+    def learn(self, work: Iterable[Mapping[str, Any]]) -> None:
+        """Update the prices by the rows `WORK` of a batch."""
+        new: dict[int, Floats] = {}
+        for lane in work:
+            rule = lane["rule_index"]
+            new[rule] = new.get(rule, 0.0) + np.array(lane["sums"])
+        for rule, sums in new.items():
+            self._sums[rule] = self._sums.get(rule, 0.0) * _KEPT + sums
+            price = price_of(self._sums[rule], by_call=self.plan.rules[rule].rule.operator is not None)
+            if price is not None:
+                self._known[rule] = price
+
+    def known(self) -> dict[int, Price]:
+        """The known prices, by the rule's index in the plan."""
+        return dict(self._known)
+
+    def tell(self, spark: SparkSession) -> None:
+        """Tell the tasks of later batches the prices. Call it inside the query's `foreachBatch`."""
+        prices = {rule: [price.selection, price.event] for rule, price in self.known().items()}
+        spark.sparkContext.setLocalProperty(_PRICES, json.dumps(prices))
+
+
+def prices_of_batch() -> dict[int, Price]:
+    """In a task: the prices for its batch, by the rule's index in the plan."""
+    task = TaskContext.get()
+    told = None if task is None else task.getLocalProperty(_PRICES)
+    return {int(rule): Price(*parts) for rule, parts in json.loads(told or "{}").items()}
+
+
+def longest_lanes(work: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The longest measured and the longest predicted time of a lane, from the rows `WORK` of a batch.
+
+    The keys are fields of `spark_pace.io.metrics.BatchReport`.
+    """
+    predicted = [lane["predicted_seconds"] for lane in work if lane["predicted_seconds"] is not None]
+    return {
+        "longest_lane_seconds": max((lane["operator_seconds"] for lane in work), default=0.0),
+        "longest_lane_predicted": max(predicted, default=None),
+    }
+
+
+def over_bound(plan: Plan, work: Sequence[Mapping[str, Any]], slots: int) -> str | None:
+    """Why no cut into lanes was predicted to keep the plan's latency bound; None if one was.
+
+    Args:
+        plan: the plan, which has a bound.
+        work: the rows `WORK` of the batch.
+        slots: how many tasks run at once.
+    """
+    assert plan.latency_bound_us is not None
+    bound = plan.latency_bound_us / 1_000_000
+    known = [lane for lane in work if lane["predicted_seconds"] is not None]
+    total = sum(lane["predicted_seconds"] for lane in known)
+    if total > bound * slots:
+        most = f"{bound:,.4g} s on each of {counted(slots, 'slot')}"
+        return f"{total:,.4g} s predicted for operators, more than {most}"
+    longest = max(known, key=lambda lane: lane["predicted_seconds"], default=None)
+    if longest is None or longest["predicted_seconds"] <= bound * (1 + 1e-6):
+        return None
+    rule = plan.rules[longest["rule_index"]].rule.name
+    of = f"a lane of {counted(longest['selections'], 'selection')} of {rule}"
+    return f"{longest['predicted_seconds']:,.4g} s predicted for {of}, more than {bound:,.4g} s"
+
 
 _EARLIER = "spark_pace.earlier"  # a local property: JSON of {batch id: the fields of its `Earlier` but one}
 

@@ -3,6 +3,10 @@
 A batch that runs again must give the same numbers. So the next `out_seq` comes not from the tables but from
 the checkpoint, where batch N - 1 has written it before touching a table
 (`spark_pace.spark.checkpoint.batch_begin`).
+
+The table `rule_changes` says with which batch each rule begins, ends, pauses and begins anew. What has
+changed follows from the rows that the table has and from the rules that run. So nothing is written twice and
+nothing is forgotten, whenever the job is killed: the next batch that is written completes it.
 """
 
 from __future__ import annotations
@@ -25,38 +29,88 @@ from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.levels import Levels
 from spark_pace.core.match.release import Waiting
 from spark_pace.core.merger import Merged, merge
-from spark_pace.core.operate.result import decode_result
+from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.order import LateFile
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
-from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta_tables import CHANGES_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
 from spark_pace.io.files import requests
-from spark_pace.io.metrics import (
-    ALIKE,
-    IGNORED,
-    LANES,
-    SLOTS,
-    TASKS,
-    BatchReport,
-    counters_of,
-    metrics_row,
-)
-from spark_pace.io.query import TABLES
-from spark_pace.spark.checkpoint.batch_begin import Begin, Begins
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.claims import require_states
-from spark_pace.spark.checkpoint.level_states import LevelStates
-from spark_pace.spark.checkpoint.spark_notes import began_at
-from spark_pace.spark.stages.earlier_batches import tell_earlier
+from spark_pace.io.metrics import ALIKE, IGNORED, LANES, SLOTS, TASKS, BatchReport, counters_of, metrics_row
+from spark_pace.io.query import CHANGES, TABLES
+from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, LevelStates
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, began_at
+from spark_pace.spark.checkpoint.layout import LaidRule
+from spark_pace.spark.checkpoint.lease import require_states
+from spark_pace.spark.stages.earlier_batches import Prices, longest_lanes, over_bound, tell_earlier
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operators import BatchRows
-from spark_pace.spark.stages.prices import Prices, longest_lanes, over_bound
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
-from spark_pace.spark.stages.rule_history import RuleHistory
 from spark_pace.spark.stages.side_table_copies import SideTables
+
+ADDED, REMOVED, RESET = "added", "removed", "reset"
+CAME_BACK, PAUSED, RESUMED = "came back", "paused", "resumed"
+_MOST_ROWS = 1 << 20  # of which transactions of one batch tell their number
+_BEGIN_AFTER = {REMOVED: CAME_BACK, PAUSED: RESUMED}  # else it is added, or has begun anew
+
+
+@dataclass
+class RuleHistory:
+    """The changes of rules of a job, written with the first batch of a query.
+
+    Attributes:
+        rules: the rules that run, by name.
+        paused: the names of rules that are paused.
+    """
+
+    rules: Mapping[str, LaidRule]
+    paused: Collection[str]
+    _is_written: bool = False
+
+    def append(self, tables: DeltaTables, batch_id: int, now: datetime) -> None:
+        """Write what has changed since the last row, in the first batch; `now` is the time of the rows."""
+        if self._is_written:
+            return
+        known = tables.rows(CHANGES, ["batch_id", "rule", "change"])
+        rows = self._changes(last_changes(known), batch_id)
+        if rows:
+            stamped = [{"changed_at": now, **row} for row in rows]
+            # a batch that is done again with other rules has further rows, so its number alone does not do
+            version = batch_id * _MOST_ROWS + min(known.num_rows, _MOST_ROWS - 1)
+            tables.append(CHANGES, pa.Table.from_pylist(stamped, CHANGES_SCHEMA), version)
+        self._is_written = True
+
+    def _changes(self, last: Mapping[str, tuple[int, str]], batch_id: int) -> list[dict[str, Any]]:
+        rows = []
+        for name, rule in self.rules.items():
+            since, before = last.get(name, (-1, ""))
+            if rule.hands_on or (since == rule.place.since and before not in _BEGIN_AFTER):
+                continue
+            change = _BEGIN_AFTER.get(before, RESET if before else ADDED)
+            meaning = json.dumps(rule.parts, ensure_ascii=False)
+            rows.append(_row(rule.place.since, name, change, meaning))
+        for name, (_, before) in last.items():
+            if name not in self.rules and before not in _BEGIN_AFTER:
+                rows.append(_row(batch_id, name, PAUSED if name in self.paused else REMOVED, None))
+        return rows
+
+
+def last_changes(rows: pa.Table) -> dict[str, tuple[int, str]]:
+    """The last change of each rule, as (its batch, the change), by the name of the rule.
+
+    A rule may begin and end with the same batch, and not the other way round: once a batch has begun without
+    it, it begins anew with a later one.
+    """
+    changes = [(row["batch_id"], row["change"] in _BEGIN_AFTER, row) for row in rows.to_pylist()]
+    ordered = sorted(changes, key=lambda change: change[:2])
+    return {row["rule"]: (batch_id, row["change"]) for batch_id, _, row in ordered}
+
+
+def _row(batch_id: int, rule: str, change: str, meaning: str | None) -> dict[str, Any]:
+    return {"batch_id": batch_id, "rule": rule, "change": change, "meaning": meaning}
+
 
 _KEPT_SEQUENCES = 20
 _QUARANTINE_KEY = ("kind", "rule", "key", "selection_id", "source", "offset")

@@ -18,11 +18,10 @@ from spark_pace.errors import StateError
 from spark_pace.io.files import requests
 from spark_pace.io.files.files import RESTORE
 from spark_pace.io.metrics import null_in_all
-from spark_pace.spark.stages.earlier_batches import earlier_than_batch
+from spark_pace.spark.stages.earlier_batches import earlier_than_batch, prices_of_batch
 from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operators import Handover
-from spark_pace.spark.stages.prices import prices_of_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS
 
 if TYPE_CHECKING:

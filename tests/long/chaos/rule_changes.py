@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_pace.errors import StateError
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.spark_notes import offsets_in
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, offsets_in
 from tests.long.chaos.beside import beside
 
 EVERY_S = (4.0, 20.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spark_pace.core.local_run import run
 from spark_pace.core.plan.lower_rules import levels_of
-from spark_pace.core.plan.panes import panes_of
+from spark_pace.core.plan.plan import panes_of
 from spark_pace.core.plan.rule import Rule
 from tests.long.differential.choices import drawn, taken_with
 from tests.property.test_invariance import plan_of

@@ -13,7 +13,7 @@ from spark_pace.errors import StateError
 from spark_pace.io.delta_tables import CHANGES_SCHEMA
 from spark_pace.io.files.files import write_json
 from spark_pace.job_file import read_job
-from spark_pace.job_file.checkpoint_settings import event_settings
+from spark_pace.job_file.spec import event_settings
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout

@@ -28,7 +28,7 @@ from spark_pace.errors import (
 )
 from spark_pace.io.files.files import write_json
 from spark_pace.job_file import read_job
-from spark_pace.job_file.checkpoint_settings import event_settings
+from spark_pace.job_file.spec import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
 from spark_pace.spark.start import change_of

@@ -15,8 +15,7 @@ from spark_pace import replay, ways
 from spark_pace.cli import kernels
 from spark_pace.machine_code import code_files
 from spark_pace.machine_code.kernel import Kernel
-from spark_pace.machine_code.layout import read
-from spark_pace.machine_code.memory import SHIPPED, here, loaded
+from spark_pace.machine_code.memory import SHIPPED, here, loaded, read
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import load_rules
-from spark_pace.cli.show.matches import IDENTITY, WRITERS
+from spark_pace.cli.show import IDENTITY, WRITERS
 from spark_pace.core.operate.match_table import EVENTS_TYPE
 from spark_pace.core.plan.rule import Rule
 

@@ -11,7 +11,7 @@ import pytest
 
 from spark_pace.core.order import Tick
 from spark_pace.io.replay import replay_files
-from spark_pace.io.text.name_endings import position
+from spark_pace.io.text.unread_lines import position
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
 from tests.spark.jobs import LINES, line_of, random_events

@@ -24,8 +24,7 @@ from spark_pace.cli.run import Board, advice_on_late, alert_lines, closing_line,
 from spark_pace.errors import counted
 from spark_pace.io.metrics import METRICS_SCHEMA, AlertCounts, BatchReport
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.files_note import FilesNote, write_note
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, FilesNote, write_note
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
 from spark_pace.spark.summary import Summary

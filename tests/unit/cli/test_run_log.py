@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.cli.log import code_of_run
 from spark_pace.cli.run import line, print_batch
-from spark_pace.cli.show.log import code_of_run
 from spark_pace.errors import SetupError
 from spark_pace.spark.summary import Summary
 from tests.support.commands import message_of

@@ -11,8 +11,7 @@ from signal import SIGTERM
 
 from examples.ports import free_port
 from spark_pace.job_file import Endpoint
-from spark_pace.watching.page import Pages
-from spark_pace.watching.server import served
+from spark_pace.watching.page import Pages, served
 from tests.support.commands import called, message_of, spark_pace
 
 UNITS = Path(__file__).parents[3] / "conf" / "systemd"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_pace.cli.standstill import Standstill, standing
+from spark_pace.cli.run import Standstill, standing
 from spark_pace.job_file import Clock, DeltaSource, JobSpec, read_job
 from tests.support.commands import ROOT
 from tests.unit.cli.test_run_and_status import progress
@@ -144,7 +144,7 @@ def test_an_event_of_times_to_come_is_told_once() -> None:
 def test_a_job_that_is_far_behind_says_so_when_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     told, now = list[str](), 1_700_000_000.0
     standstill = Standstill(FILES, told.append, LONG)
-    monkeypatch.setattr("spark_pace.cli.standstill.time.time", lambda: now)
+    monkeypatch.setattr("spark_pace.cli.run.time.time", lambda: now)
     lags = [600, 610, 620, 630, 640, 560, 480, 400, 320, 240, 160, 80, 2, 2]
     for lag in lags:
         now += 20

@@ -18,7 +18,7 @@ from spark_pace.core.levels import Levels
 from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.merger import Merged
 from spark_pace.core.operate.lane_matches import work_off
-from spark_pace.core.operate.result import FAILED_SCHEMA
+from spark_pace.core.operate.match_table import FAILED_SCHEMA
 from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.lower_rules import every_rule, input_schema, levels_of, over_input, readers_of
 from spark_pace.core.plan.meaning import rule_parts

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_pace.errors import StateError
-from spark_pace.io.delta_checkpoint import TableCheckpoint, last_checkpoint
-from spark_pace.io.delta_log import DeltaLog
+from spark_pace.io.delta_log import DeltaLog, TableCheckpoint, last_checkpoint
 from spark_pace.spark.sources.table_commits import file_of
 from tests.unit.io.test_delta_log import append, commits_of, forget_commits
 

@@ -9,8 +9,8 @@ import pytest
 from spark_pace.core.order import OrderSpec
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
-from spark_pace.job_file.checkpoint_settings import event_settings
 from spark_pace.job_file.pace import Admission
+from spark_pace.job_file.spec import event_settings
 from spark_pace.rules.document.report import quote
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}

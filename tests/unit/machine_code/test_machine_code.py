@@ -128,7 +128,7 @@ def test_code_is_made_anew_once_what_makes_it_has_changed(
 
 def test_every_module_that_decides_what_machine_code_is_like_is_part_of_its_name() -> None:
     modules = {path.stem for path in Path(code_files.__file__).parent.glob("*.py")}
-    assert modules - {*code_files._MAKERS} == {"__init__", "code_files", "dependencies", "kernel"}
+    assert modules - {*code_files._MAKERS} == {"__init__", "code_files", "kernel"}
     sources = [(Path(code_files.__file__).parent / f"{one}.py").read_bytes() for one in code_files._MAKERS]
     assert sources == code_files._MADE_BY
 

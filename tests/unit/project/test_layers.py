@@ -34,10 +34,7 @@ ALLOWED = {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
     "spark_pace.rules.document.document": {
-        *("spark_pace.rules.document", "spark_pace.io.files.local", "yaml"),
-    },
-    "spark_pace.rules.document.addresses": {
-        *("spark_pace.rules.document", "spark_pace.io.files.addresses"),
+        *("spark_pace.rules.document", "spark_pace.io.files", "yaml"),
     },
     "spark_pace.core.match.row_patterns.match_so_far": {
         *("spark_pace.core", "spark_pace.machine_code", "numpy"),
@@ -50,7 +47,6 @@ ALLOWED = {
     "spark_pace.io.files": {"spark_pace.errors"},
     "spark_pace.io.files.object_store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
     "spark_pace.io.delta_rs": {"spark_pace.io.files", "deltalake", "pyarrow"},
-    "spark_pace.io.text.compiled_reader": {"spark_pace.ways", "spark_pace.io.text"},
     "spark_pace.io.text.scan": {"spark_pace.io.text", "spark_pace.machine_code", "numpy"},
     "spark_pace.io.text.scan_values": {"spark_pace.machine_code", "numpy"},
     "spark_pace.io.delta_tables": {
@@ -85,11 +81,8 @@ ALLOWED = {
     },
     "spark_pace.spark.row_patterns": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
-        *("spark_pace.spark.frame_columns", "spark_pace.spark.packed_rows"),
         *("spark_pace.rules.match_recognize", "spark_pace.spark.detect", *PACKAGES_OF_SPARK),
-        "spark_pace.spark.shuffle_partitions",
     },
-    "spark_pace.spark.packed_rows": {"spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),
         *("spark_pace.spark.checkpoint", "spark_pace.spark.internals", *PACKAGES_OF_SPARK),
@@ -140,7 +133,7 @@ FORBIDDEN_IN_CORE = {
 KNOWN_IN_CIRCLES = {
     "spark_pace.core.match.candidates",
     "spark_pace.core.match.compiled_search.sequence_search",
-    *("spark_pace.core.match.search.alternatives", "spark_pace.core.match.search.any_order"),
+    "spark_pace.core.match.search.any_order",
     *("spark_pace.core.match.search.between", "spark_pace.core.match.search.limits"),
     *("spark_pace.core.match.search.row_tables", "spark_pace.core.match.search.search"),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_pace.cli.show.matches import show
+from spark_pace.cli.show import show
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.core.python_functions import load_operator
 from spark_pace.errors import ConfigError, OperatorError, RuleError, one_line

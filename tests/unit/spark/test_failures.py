@@ -9,7 +9,7 @@ import pytest
 
 from spark_pace.errors import FullStoreError, SetupError, StateError, UnfitError
 from spark_pace.io.files.addresses import StorePath, StoreSettings
-from spark_pace.spark.failures import as_our_error
+from spark_pace.spark.queries import as_our_error
 
 
 class Raised(Exception):

@@ -15,8 +15,8 @@ from spark_pace.errors import ConfigError
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.queries import occurrences_in
 from spark_pace.rules.row_patterns.words import read_query
-from spark_pace.spark import packed_rows
-from spark_pace.spark.packed_rows import PLACES, packed, unpacked
+from spark_pace.spark import row_patterns
+from spark_pace.spark.row_patterns import PLACES, packed, unpacked
 from tests.support.row_pattern_cases import SKIPPED, Trial, found_rows, many_rows, trial_of
 
 WHOLE = ("PARTITION BY k ", "")
@@ -49,9 +49,9 @@ def rows_of_tasks(sql: str, table: pa.Table, random: Random, buckets: int = 1) -
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_rows, "FRAME_BYTES", 300)
-    monkeypatch.setattr(packed_rows, "PIECE_BYTES", 700)
-    monkeypatch.setattr(packed_rows, "AT_ONCE_ROWS", 20)
+    monkeypatch.setattr(row_patterns, "FRAME_BYTES", 300)
+    monkeypatch.setattr(row_patterns, "PIECE_BYTES", 700)
+    monkeypatch.setattr(row_patterns, "AT_ONCE_ROWS", 20)
 
 
 def test_random_clauses_give_the_rows_of_the_oracle_however_their_input_is_cut() -> None:

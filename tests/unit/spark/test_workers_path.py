@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from spark_pace.errors import SetupError
-from spark_pace.spark.failures import as_our_error
+from spark_pace.spark.queries import as_our_error
 from spark_pace.spark.session import path_of_workers
 
 LACKING = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted due to stage failure

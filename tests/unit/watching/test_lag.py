@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_pace.watching.lag import Lag, Reached, lag_of
+from spark_pace.watching.figures import Lag, Reached, lag_of
 
 
 def batches(*lags: float, every: float = 20.0, busy: float = 0.9) -> list[Reached]:

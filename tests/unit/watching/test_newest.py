@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 from spark_pace.core.tables import UTC_TIME
 from spark_pace.io.query import Tables
-from spark_pace.watching.rows import MOST_MATCHES, latest_matches
+from spark_pace.watching.facts import MOST_MATCHES, latest_matches
 from tests.support.alerts import job_tables, match_rows
 from tests.support.watched import BEGAN
 

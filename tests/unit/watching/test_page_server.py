@@ -17,14 +17,13 @@ import pytest
 
 from examples.ports import free_port
 from spark_pace.errors import ConfigError, SetupError, StateError
-from spark_pace.io.html import template
+from spark_pace.io.html import timeline
 from spark_pace.job_file import Endpoint, JobSpec, Page
-from spark_pace.watching import page, server
-from spark_pace.watching.answering import answering
-from spark_pace.watching.health import Health
+from spark_pace.watching import page
+from spark_pace.watching.answering import Health, answering
 from spark_pace.watching.page import POLICY_OF_ANSWERS, Looks, Pages
+from spark_pace.watching.page import served as answered
 from spark_pace.watching.seen import Seen
-from spark_pace.watching.server import served as answered
 from tests.support.watched import HOSTILE, pairs_of_events, watched_job
 from tests.unit.test_prometheus import HOST, batch
 
@@ -114,14 +113,14 @@ def test_silent_connections_take_few_files_and_keep_nobody_waiting() -> None:
         before = len(os.listdir("/proc/self/fd"))
         silent = [socket.create_connection((HOST, port)) for _ in range(300)]
         assert asked(port, "/healthz")[0] == 200
-        assert len(os.listdir("/proc/self/fd")) - before - len(silent) <= 2 * server._MOST_CONNECTIONS
+        assert len(os.listdir("/proc/self/fd")) - before - len(silent) <= 2 * page._MOST_CONNECTIONS
         assert silent[0].recv(1) == b""  # the first one was ended for the others
         for one in silent:
             one.close()
 
 
 def test_who_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server._Handler, "timeout", 0.1)
+    monkeypatch.setattr(page._Handler, "timeout", 0.1)
     with served(dict) as port, socket.create_connection((HOST, port)) as silent:
         silent.settimeout(30)
         silent.sendall(b"GET / HT")
@@ -293,7 +292,7 @@ def test_a_port_that_is_taken_a_host_that_cannot_be_and_a_missing_package_are_re
     )
     with pytest.raises(SetupError, match="page — must be"), answering(with_page(spec, port, "a..b"), None):
         pass
-    monkeypatch.setattr(template, "find_spec", lambda name: None)
+    monkeypatch.setattr(timeline, "find_spec", lambda name: None)
     with (
         pytest.raises(ConfigError, match="must be installed to draw a page"),
         answering(with_page(spec, free_port()), None),

@@ -12,9 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_pace.errors import StateError
 from spark_pace.io.query import Tables, read_table
-from spark_pace.watching import rows, sums
-from spark_pace.watching.rows import LATE, QUARANTINED
-from spark_pace.watching.sums import Summing, Sums
+from spark_pace.watching import facts, seen
+from spark_pace.watching.facts import LATE, QUARANTINED
+from spark_pace.watching.seen import Summing, Sums
 
 SCHEMAS = {
     "late": pa.schema(
@@ -49,7 +49,7 @@ def test_each_file_is_read_once_until_some_are_put_together(
         return rows_of(tables, name, files, columns)
 
     monkeypatch.setattr(Tables, "rows_of", noted)
-    monkeypatch.setattr(sums, "_FILES_AT_ONCE", 2)
+    monkeypatch.setattr(seen, "_FILES_AT_ONCE", 2)
     name, growing = summing.table, Sums(summing)
     for step in range(4):
         read.clear()
@@ -87,6 +87,6 @@ def test_a_lost_file_is_told(tmp_path: Path) -> None:
 
 
 def test_reasons_that_all_differ_take_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_MOST_REASONS", 3)
+    monkeypatch.setattr(facts, "_MOST_REASONS", 3)
     append(tmp_path, "quarantine", range(30))
     assert Sums(QUARANTINED).of(Tables(tmp_path, ["quarantine"]), lambda: None).num_rows == 3

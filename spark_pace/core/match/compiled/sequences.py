@@ -11,12 +11,14 @@ from spark_pace.core.match.compiled.arguments import Answers, Placement, Searche
 from spark_pace.core.match.compiled.between import (
     FITS,
     NO_FURTHER,
+    begins_before,
+    begins_behind,
     between,
+    earliest_begin,
     is_better,
     nearest_allowed,
     written,
 )
-from spark_pace.core.match.compiled.group_events import begins_before, begins_behind, earliest_begin
 from spark_pace.core.match.compiled.places import next_place, span_of
 from spark_pace.core.tables import Ints
 from spark_pace.machine_code.kernel import Kernel, inlined, part

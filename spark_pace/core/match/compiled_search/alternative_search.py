@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_pace.core.match.compiled_search.sequence_search import Turns
-from spark_pace.core.match.search.alternatives import Alternatives
+from spark_pace.core.match.search.any_order import Alternatives
 from spark_pace.core.ranks import segments_of
 from spark_pace.core.tables import NO_ROW, Ints
 

@@ -11,8 +11,7 @@ from spark_pace.core.match.compiled.arguments import COMPLETION, GREATEST, LEAST
 from spark_pace.core.match.compiled.conjunctions import FIRST, HINT, ROOM, search_conjunctions
 from spark_pace.core.match.search.any_order import AnyOrder
 from spark_pace.core.match.search.row_tables import searched_of
-from spark_pace.core.match.stream import Decided
-from spark_pace.core.match.window import window_start
+from spark_pace.core.match.stream import Decided, window_start
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import component_bits
 from spark_pace.core.tables import NO_ROW, Ints

@@ -29,8 +29,7 @@ from spark_pace.core.match.search.row_tables import (
     sets_of,
 )
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Decided
-from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.match.stream import Decided, window_end, window_start
 from spark_pace.core.plan.shape import Shape
 from spark_pace.core.tables import NO_ROW, Ints
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_pace.core.match.contexts.context import ParameterContext
-from spark_pace.core.match.contexts.earliest_selected import EARLIEST_SELECTED
-from spark_pace.core.match.contexts.selected import (
+from spark_pace.core.match.contexts.contexts import (
     ALL_SELECTED,
     EACH_SELECTED,
+    EACH_ZERO,
+    EARLIEST_ZERO,
     LATEST_SELECTED,
+    LATEST_ZERO,
     NEXT_SELECTED,
+    NEXT_ZERO,
+    ParameterContext,
 )
-from spark_pace.core.match.contexts.zero import EACH_ZERO, EARLIEST_ZERO, LATEST_ZERO, NEXT_ZERO
+from spark_pace.core.match.contexts.earliest_selected import EARLIEST_SELECTED
 from spark_pace.core.plan.rule import Pattern
 
 

@@ -30,18 +30,15 @@ import pyarrow as pa
 from spark_pace.core.match.candidates import Ranges, candidates
 from spark_pace.core.match.compiled import sets
 from spark_pace.core.match.compiled_search import alternative_search, searches_of
-from spark_pace.core.match.contexts.context import ParameterContext, UsingUp
+from spark_pace.core.match.contexts.contexts import ParameterContext, UsingUp
 from spark_pace.core.match.first import chosen, least
 from spark_pace.core.match.release import settling
-from spark_pace.core.match.search.alternatives import Alternatives
-from spark_pace.core.match.search.any_order import search_of
+from spark_pace.core.match.search.any_order import Alternatives, search_of
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Decided, Found, Stream
-from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.match.stream import Decided, Found, Stream, window_end, window_start
 from spark_pace.core.plan.rule import Context, Pattern, Within
 from spark_pace.core.plan.shape import initiator_bits
-from spark_pace.core.ranges import expand
-from spark_pace.core.ranks import segments_of
+from spark_pace.core.ranks import expand, segments_of
 from spark_pace.core.tables import (
     MASK,
     NO_ROW,

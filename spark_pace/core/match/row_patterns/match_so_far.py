@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spark_pace.core.match.compiled.group_events import BITS, HALF, LOW, WHOLE, write_whole
+from spark_pace.core.match.compiled.between import BITS, EXACT, HALF, LOW, write_whole
 from spark_pace.core.match.compiled.interpreter import holds
 from spark_pace.core.match.row_patterns.compiled import (
     FAILED,
@@ -168,7 +168,7 @@ def _sum_of_doubles(so_far: SoFar, slot: int, rows: int) -> float:
     low = so_far.running[first, rows]
     high = so_far.running[first + 1, rows] if count > 1 else 0
     lowest = so_far.slots[slot, LOWEST]
-    if count < 3 and -WHOLE <= low <= WHOLE and -WHOLE <= high <= WHOLE:  # it is rounded once, here
+    if count < 3 and -EXACT <= low <= EXACT and -EXACT <= high <= EXACT:  # it is rounded once, here
         scale, next_scale = so_far.scales[FARTHEST + lowest], so_far.scales[FARTHEST + lowest + 1]
         return low * scale + high * next_scale  # type: ignore[no-any-return]
     negative = _settle(so_far, first, count, rows)

@@ -30,7 +30,7 @@ from spark_pace.core.plan.row_pattern import (
     Summary,
     output_columns,
 )
-from spark_pace.core.ranges import expand, running
+from spark_pace.core.ranks import expand, running
 from spark_pace.core.summaries.distribution import extremes
 from spark_pace.core.summaries.sums import sums_of
 from spark_pace.core.tables import Bools, Ints, bools

@@ -16,8 +16,7 @@ from spark_pace.core.match.row_patterns.compiled import BY_END, FAR
 from spark_pace.core.match.row_patterns.result import search
 from spark_pace.core.match.row_patterns.rows import Extent, Rows, holding
 from spark_pace.core.match.row_patterns.search import Found
-from spark_pace.core.match.stream import Positions, Stream
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.stream import Horizon, Positions, Stream
 from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.tables import Ints
 

@@ -13,11 +13,10 @@ from spark_pace.core.match.search import limits
 from spark_pace.core.match.search.comparison import Sets
 from spark_pace.core.match.search.groups import aggregated, further_of
 from spark_pace.core.match.search.limits import begins_behind, may_begin, stands_before_begin
-from spark_pace.core.match.stream import Stream, counted_before
-from spark_pace.core.match.window import window_end
+from spark_pace.core.match.stream import Stream, counted_before, window_end
 from spark_pace.core.plan.rule import Pattern
 from spark_pace.core.plan.shape import Gap, Shape, places_of, runs
-from spark_pace.core.ranges import expand, pieces
+from spark_pace.core.ranks import expand, pieces
 from spark_pace.core.tables import Bools, Ints
 
 

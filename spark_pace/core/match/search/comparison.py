@@ -31,8 +31,7 @@ from spark_pace.core.match.compiled.operations import EQUAL, GREATER, LESS
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern
 from spark_pace.core.plan.shape import places_of, shape_of
-from spark_pace.core.ranges import expand
-from spark_pace.core.ranks import segments_of, value_codes, value_orders
+from spark_pace.core.ranks import expand, segments_of, value_codes, value_orders
 from spark_pace.core.tables import NULL_ORDER, Bools, Ints
 
 ACCEPTS = {

@@ -14,10 +14,9 @@ from spark_pace import ways
 from spark_pace.core.expr import Aggregate, Column, Expr, transform
 from spark_pace.core.match.search.comparison import Sets
 from spark_pace.core.match.search.technique import follows_compiled
-from spark_pace.core.match.window import window_end
+from spark_pace.core.match.stream import window_end
 from spark_pace.core.plan.rule import Pattern, Times
-from spark_pace.core.ranges import expand, pieces
-from spark_pace.core.ranks import segments_of
+from spark_pace.core.ranks import expand, pieces, segments_of
 from spark_pace.core.tables import Bools, Ints
 
 if TYPE_CHECKING:

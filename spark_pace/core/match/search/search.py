@@ -24,6 +24,7 @@ from spark_pace.core.match.search.comparison import (
     is_comparison,
     is_equality,
 )
+from spark_pace.core.match.search.groups import with_members
 from spark_pace.core.match.search.limits import (
     asked_of_one_event,
     behind,
@@ -33,7 +34,6 @@ from spark_pace.core.match.search.limits import (
     rows_at,
     with_events,
 )
-from spark_pace.core.match.search.members import with_members
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.match.stream import Found, Stream, counted_before, found_of, rows_before
 from spark_pace.core.plan.meaning import columns_of

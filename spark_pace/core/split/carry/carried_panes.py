@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_pace.core.plan.panes import LAST
+from spark_pace.core.plan.plan import LAST
 from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.chunk import Chunk
 from spark_pace.core.tables import NO_ROW, SEQ, TIME, Ints, array, concat, numbers, with_column

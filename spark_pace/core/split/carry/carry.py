@@ -29,7 +29,7 @@ from spark_pace import ways
 from spark_pace.core.frames import let_go
 from spark_pace.core.hashes import Hashes, hash_texts
 from spark_pace.core.match.release import Resolution
-from spark_pace.core.ranges import expand
+from spark_pace.core.ranks import expand
 from spark_pace.core.split.carry.chunk import (
     COUNTERS,
     EVERY_HASH,

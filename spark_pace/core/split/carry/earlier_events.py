@@ -19,8 +19,7 @@ from spark_pace.core.expr import EventColumns, Expr, evaluate_mask
 from spark_pace.core.match.absences import Grouped, forbidden_by_steps, grouped, without_bits
 from spark_pace.core.plan.earlier_tests import AbsenceTest, AbsenceTests, LookingBack
 from spark_pace.core.plan.plan import RulePlan
-from spark_pace.core.ranges import expand
-from spark_pace.core.ranks import segments_of
+from spark_pace.core.ranks import expand, segments_of
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, distinct_texts
 from spark_pace.core.split.carry.chunk import LAST, Chunk, without
 from spark_pace.core.split.carry.examined_keys import Forgetting

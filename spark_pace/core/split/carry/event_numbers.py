@@ -16,9 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.match.contexts.context import UsingUp, Way
-from spark_pace.core.plan.panes import EVENTS, LAST
-from spark_pace.core.plan.plan import RulePlan
+from spark_pace.core.match.contexts.contexts import UsingUp, Way
+from spark_pace.core.plan.plan import EVENTS, LAST, RulePlan
 from spark_pace.core.plan.rule import PredicateSpan
 from spark_pace.core.plan.shape import initiator_bits
 from spark_pace.core.ranks import segments_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.match.contexts.context import Backwards, UsingUp
+from spark_pace.core.match.contexts.contexts import Backwards, UsingUp
 from spark_pace.core.plan.plan import RulePlan
 from spark_pace.core.plan.rule import GridSpan, Pattern, PredicateSpan, Rule, SessionSpan
 from spark_pace.core.plan.shape import initiator_bits, shape_of

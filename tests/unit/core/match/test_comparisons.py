@@ -16,8 +16,7 @@ from spark_pace.core.match.contexts.earliest_selected import earliest_selected
 from spark_pace.core.match.first import Ranges, completions, greatest, least, walk
 from spark_pace.core.match.search.comparison import comparison_of, is_comparison
 from spark_pace.core.match.search.search import Search
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_end, window_start
+from spark_pace.core.match.stream import Stream, window_end, window_start
 from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Within
 from spark_pace.core.ranks import value_orders, value_ranks
 from spark_pace.core.tables import MASK, NULL_ORDER, SEQ, TIME, Ints

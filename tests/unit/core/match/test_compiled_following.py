@@ -11,8 +11,7 @@ from spark_pace.core.match.compiled_search.sequence_search import following
 from spark_pace.core.match.search.limits import ends, step
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.search.technique import follows_compiled
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import window_end
+from spark_pace.core.match.stream import Stream, window_end
 from spark_pace.core.plan.rule import Component, Conjunct, Context, Pattern, Within
 from spark_pace.core.tables import SPENT
 from tests.unit.core.match.test_compiled_turns import (

@@ -12,7 +12,7 @@ import yaml
 
 from spark_pace.core.local_run import run
 from spark_pace.core.match.contexts import CONTEXTS, by_name
-from spark_pace.core.match.contexts.context import ParameterContext
+from spark_pace.core.match.contexts.contexts import ParameterContext
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule

@@ -9,10 +9,9 @@ import pytest
 
 from spark_pace import ways
 from spark_pace.core.match.contexts import CONTEXTS
-from spark_pace.core.match.contexts.context import match_bounded, takes_optional_last
+from spark_pace.core.match.contexts.contexts import match_bounded, takes_optional_last
 from spark_pace.core.match.search import limits
-from spark_pace.core.match.stream import Stream
-from spark_pace.core.match.window import Horizon
+from spark_pace.core.match.stream import Horizon, Stream
 from spark_pace.core.plan.rule import Conjunct, Pattern, Within
 from spark_pace.core.tables import SPENT
 from tests.unit.core.match.test_compiled_following import FIRST, plus

@@ -15,7 +15,7 @@ from spark_pace.core.match.delay import delay_us
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule, SessionSpan
-from spark_pace.core.ranges import reached
+from spark_pace.core.ranks import reached
 from spark_pace.reasons import why
 from spark_pace.reasons.answer import lines_of
 from spark_pace.rules import explain, explain_as_json, load_rules

@@ -16,7 +16,7 @@ import pytest
 
 from spark_pace.core.expr import Aggregate, Column
 from spark_pace.core.match.compiled import operations as do
-from spark_pace.core.match.compiled.group_events import begun, ended, grown, nearest_double
+from spark_pace.core.match.compiled.between import begun, ended, grown, nearest_double
 from spark_pace.core.match.row_patterns.backtracking import State, result_of, step_of
 from spark_pace.core.match.row_patterns.result import summary_of
 from spark_pace.core.match.search.groups import aggregated

@@ -13,8 +13,7 @@ import pytest
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.core.operate.result import Result, decode_result
+from spark_pace.core.operate.match_table import FIXED_COLUMNS, Result, decode_result
 from spark_pace.core.order import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.split.slot_splitter import SlotSplitter

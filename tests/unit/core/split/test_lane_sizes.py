@@ -18,7 +18,7 @@ from spark_pace.core.plan.price import Price, price_of, sums_of_calls, sums_of_l
 from spark_pace.core.split.lane_sizes import fewest_ranges
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 from spark_pace.rules import load_rules
-from spark_pace.spark.stages.prices import Prices, over_bound
+from spark_pace.spark.stages.earlier_batches import Prices, over_bound
 
 RULES = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}

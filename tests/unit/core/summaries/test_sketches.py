@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_pace.core.ranges import folded
+from spark_pace.core.ranks import folded
 from spark_pace.core.summaries.distribution import SIZE, of_stored, registers_of, sizes, stored
 
 

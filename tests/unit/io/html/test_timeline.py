@@ -11,7 +11,7 @@ import pytest
 
 import spark_pace as package
 from spark_pace.errors import ConfigError
-from spark_pace.io.html import template, timeline
+from spark_pace.io.html import timeline
 from tests.support.commands import spark_pace
 
 RULES = """
@@ -107,7 +107,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     drawn = package.timeline(package.replay(RULES, EVENTS).matches, "title")
     with pytest.raises(ConfigError, match="must be a file that can be written; got Is a directory"):
         drawn.write(tmp_path)
-    monkeypatch.setattr(template, "find_spec", lambda name: None)
+    monkeypatch.setattr(timeline, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="must be installed to draw a page; got no such"):
         drawn.write(tmp_path / "page.html")
 

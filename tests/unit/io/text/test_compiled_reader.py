@@ -15,15 +15,14 @@ from llvmlite import binding as llvm
 
 import spark_pace
 from spark_pace import ways
-from spark_pace.io.text.compiled_reader import CompiledReader
+from spark_pace.io.text.plain_json import CompiledReader
 from spark_pace.io.text.scan import NOTHING, scan
 from spark_pace.machine_code import code_files
-from spark_pace.machine_code.layout import read
-from spark_pace.machine_code.memory import here
+from spark_pace.machine_code.memory import here, read
 
 TOLD = """
 import sys
-from spark_pace.io.text import compiled_reader as reader
+from spark_pace.io.text import plain_json as reader
 reader.compiled_reader().load()
 print(reader.__file__, reader.compiled_reader().is_ready_for(0), "numba" in sys.modules)
 """
@@ -49,7 +48,7 @@ def test_a_package_in_an_archive_brings_code_or_finds_what_a_folder_has_kept(
     answer = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, **kept}, cwd=tmp_path
     )
-    assert answer.stdout.split() == [f"{archive}/spark_pace/io/text/compiled_reader.py", "True", "False"]
+    assert answer.stdout.split() == [f"{archive}/spark_pace/io/text/plain_json.py", "True", "False"]
 
 
 @pytest.fixture

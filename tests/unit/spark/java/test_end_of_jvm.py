@@ -12,7 +12,7 @@ import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters
 from pyspark import SparkContext
 
-from spark_pace.spark.java.jvm import survived_in_words
+from spark_pace.spark.java.launch import survived_in_words
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 

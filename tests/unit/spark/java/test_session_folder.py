@@ -14,7 +14,7 @@ from spark_pace.spark.java.settings import settings_here
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.kafka import KafkaInput
 
-IMPORT = "from spark_pace.spark.java.session_folder import session_folder; "
+IMPORT = "from spark_pace.spark.java.launch import session_folder; "
 WAITS = IMPORT + "print(session_folder(), flush=True); input()"
 LAUNCHES = "from spark_pace.spark.java.launch import launch; launch({})"
 ENDS = IMPORT + "print(session_folder())"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace.io.files.addresses import StorePath, StoreSettings
-from spark_pace.spark.java.settings import MANAGER, settings_here
-from spark_pace.spark.java.store_settings import store_settings
+from spark_pace.spark.java.settings import MANAGER, settings_here, store_settings
 
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 

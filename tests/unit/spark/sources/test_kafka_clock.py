@@ -8,9 +8,9 @@ import pytest
 from py4j.protocol import Py4JError
 
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources.kafka_client import Offsets
-from spark_pace.spark.sources.kafka_clock import KafkaClock
-from spark_pace.spark.sources.ticks import Ticks
+from spark_pace.spark.sources.end_source import Ticks
+from spark_pace.spark.sources.kafka import KafkaClock
+from spark_pace.spark.sources.kafka_check import Offsets
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.merger import merge
 from spark_pace.core.operate.lane_matches import work_off
-from spark_pace.core.operate.result import decode_result
+from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.price import Price

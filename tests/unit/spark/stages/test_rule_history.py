@@ -13,7 +13,7 @@ from spark_pace.core.plan.plan import RulePlace
 from spark_pace.io.delta_tables import CHANGES_SCHEMA, DeltaTables
 from spark_pace.io.query import CHANGES, read_table
 from spark_pace.spark.checkpoint.layout import LaidRule
-from spark_pace.spark.stages.rule_history import RuleHistory
+from spark_pace.spark.stages.merger import RuleHistory
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 Row = tuple[int, str, str]

@@ -18,7 +18,7 @@ from spark_pace.io.query import CHANGES, read_table
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
-from spark_pace.spark.stages.rule_history import RuleHistory
+from spark_pace.spark.stages.merger import RuleHistory
 from spark_pace.spark.start import change_of, without_reset
 
 BEGIN = ("added", "came back", "resumed", "reset")

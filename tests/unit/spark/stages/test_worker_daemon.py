@@ -11,7 +11,7 @@ import sys
 
 LOADS = """
 import gc
-from spark_pace.io.text.compiled_reader import compiled_reader
+from spark_pace.io.text.plain_json import compiled_reader
 from spark_pace.spark.stages.daemon import load, lost_threads
 compiled_reader().load(is_made_now=True)
 compiled_reader.cache_clear()

@@ -14,7 +14,7 @@ import pytest
 from spark_pace import ways
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
-from spark_pace.core.operate.result import decode_result
+from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.split.carry import carry as log

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from rich.console import Console
 
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
@@ -80,8 +81,6 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from spark_pace.cli.show.terminal import console_of
-
     console = console_of(WIDTH)
     table = Table("rule", "out_seq", "key", "selection", "matched at", "fields", "events")
     for match in map(json.loads, json_lines(matches.slice(0, SHOWN_ROWS), rules)):
@@ -94,3 +93,9 @@ def show(matches: pa.Table, rules: Sequence[Rule]) -> None:
     console.print(table)
     if matches.num_rows > SHOWN_ROWS:
         console.print(f"and {matches.num_rows - SHOWN_ROWS:,} more: -o FILE.json has them all")
+
+
+def console_of(width: int) -> Console:
+    """A console as wide as the terminal; for a file or a pipe, with lines of at most `width` characters."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=width)
