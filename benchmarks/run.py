@@ -62,7 +62,6 @@ MEASUREMENTS = {
     "lanes": Measurement("lanes", "lanes by a bound", FULL),
     "strategies": Measurement("strategies", "the strategies of earliest, selected", FULL),
     "worst": Measurement("worst", "the slowest rules of the core: fixed ones, and of random ones", FULL),
-    "one_key": Measurement("one_key", "a batch while many events of one key wait, in each context", ()),
     "row_patterns": Measurement("row_patterns", "queries with MATCH_RECOGNIZE, beside Flink SQL", FULL),
     "explosions": Measurement("explosions", "windows that hold far more combinations than matches", ()),
 }
