@@ -46,20 +46,20 @@ $(VENV)/.compiled: $(VENV)/.ready $(COMPILED)
 	@$(BIN)/python -m spark_pace.cli.kernels || true
 	@touch $@
 
-jars/kafka/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.java.jars broker
+jars/kafka/.ready: examples/servers.py | $(VENV)/.ready
+	$(BIN)/python -m examples.servers broker
 	@touch $@
 
-jars/store/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.java.jars store
+jars/store/.ready: examples/servers.py | $(VENV)/.ready
+	$(BIN)/python -m examples.servers store
 	@touch $@
 
 jars/s3a/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
 	$(BIN)/python -m spark_pace.spark.java.jars s3a
 	@touch $@
 
-jars/hdfs/.ready: spark_pace/spark/java/jars.py | $(VENV)/.ready
-	$(BIN)/python -m spark_pace.spark.java.jars hdfs
+jars/hdfs/.ready: examples/servers.py | $(VENV)/.ready
+	$(BIN)/python -m examples.servers hdfs
 	@touch $@
 
 demo: setup  ## Run the rules in conf/rules over a year of real flights, on Spark, and show the results

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_pace.cli.run import run_shown
 from spark_pace.cli.log import code_of_run
+from spark_pace.cli.run import run_shown
 from spark_pace.job_file import read_job
 
 

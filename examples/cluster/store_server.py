@@ -1,6 +1,6 @@
 """A server that speaks S3, on this machine: it keeps buckets as folders and checks signatures.
 
-Its jars are fetched by ``python -m spark_pace.spark.java.jars store``.
+Its jars are fetched by ``python -m examples.servers store``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from urllib.parse import unquote
 from obstore.store import S3Store
 
 from examples.ports import free_port
+from examples.servers import STORE_JARS
 from spark_pace.errors import SetupError
 from spark_pace.preflight import java_command
-from spark_pace.spark.java.jars import STORE_JARS
 
 HOST = "127.0.0.1"
 NAME, SECRET = "reader", "correct-horse-battery"
 START_SECONDS = 120
-FETCH = "python -m spark_pace.spark.java.jars store"
+FETCH = "python -m examples.servers store"
 _SETTINGS = """\
 s3proxy.endpoint={endpoint}
 s3proxy.authorization=aws-v2-or-v4

@@ -28,9 +28,10 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from examples.ports import free_port
+from examples.servers import BROKER_JARS
 from spark_pace.errors import SetupError
 from spark_pace.preflight import java_command, require_java
-from spark_pace.spark.java.jars import BROKER_JARS, local_jars
+from spark_pace.spark.java.jars import local_jars
 
 HOST = "127.0.0.1"
 FOLDER = Path(__file__).parents[2] / "out" / "kafka"

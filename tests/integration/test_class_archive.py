@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_pace.preflight import java_command
-from spark_pace.spark.java.jars import _pyspark_jars
+from spark_pace.spark.java.jars import pyspark_jars
 from spark_pace.spark.java.settings import archive_options, archives, keep
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ class Program:
     def __init__(self, folder: Path) -> None:
         """Make the archive."""
         self.folder = folder
-        (jar,) = _pyspark_jars().glob("ivy-*.jar")
+        (jar,) = pyspark_jars().glob("ivy-*.jar")
         self.jar = Path(copy2(jar, folder))
         self.run(f"-XX:ArchiveClassesAtExit={folder / 'made'}", "-Xlog:cds*=off")
         self.archive = keep(folder / "made", folder)

@@ -17,8 +17,9 @@ import psutil
 import pyspark
 import yaml
 
+from examples.servers import BROKER_JARS
 from spark_pace.preflight import java_command
-from spark_pace.spark.java.jars import BROKER_JARS, local_jars
+from spark_pace.spark.java.jars import local_jars
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 """A server of HDFS on this machine: a name node and a data node in one process. Its files stay when it ends.
 
-Its jars are fetched by ``python -m spark_pace.spark.java.jars hdfs``.
+Its jars are fetched by ``python -m examples.servers hdfs``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hdfs_native import Client, WriteOptions
 
+from examples.servers import HDFS_JARS, hadoop_jars
 from spark_pace.preflight import java_command
-from spark_pace.spark.java.jars import HDFS_JARS, hadoop_jars
 
 START_SECONDS = 120
 _MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"

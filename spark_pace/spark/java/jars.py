@@ -2,8 +2,7 @@
 
 A session uses the jars in `JAR_DIRECTORY` alone, so a job starts without a network too. Ivy, which comes with
 PySpark, fetches them from the repositories that it is configured for. On a machine without a network, copy
-the directory. Folders below it have other jars: of Spark's own client of S3, for checkpoints in a store; of a
-Kafka broker, for the demo and the tests; of a server that speaks S3, and of one of HDFS, for the tests.
+the directory. A folder below it has the jars of Spark's own client of S3, for checkpoints in a store.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import requires, version
 from pathlib import Path
 
@@ -23,31 +21,14 @@ from spark_pace.errors import SetupError, UnfitError
 from spark_pace.preflight import java_command, require_java
 
 JAR_DIRECTORY = Path(__file__).resolve().parents[3] / "jars"
-BROKER_JARS = JAR_DIRECTORY / "kafka"
-STORE_JARS = JAR_DIRECTORY / "store"
-HDFS_JARS = JAR_DIRECTORY / "hdfs"
 S3A = "s3a"  # the folder of jars with which Spark reaches S3, beside those of a job
 SCALA = "2.13"
-KAFKA_VERSION = "4.1.1"  # the broker's version; the connector brings its own client
 
 _NEWEST = re.compile(r"pyspark\b.*<=([\d.]+)")  # the newest version that delta-spark requires
 # The connector requires its own version of this jar, which some mirrors of Maven Central lack. This one works
 # too.
 _TOKEN_PROVIDER = (
     f'<override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{SCALA}" rev="4.0.0"/>'
-)
-
-# without it a broker prints nothing when it fails
-_BROKER_LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
-
-# a server that keeps objects in a folder; and what it needs for that, without clients of other stores
-_STORE = ("org.gaul:s3proxy:4.1.0", "jakarta.servlet:jakarta.servlet-api:6.0.0")
-_OF_OTHER_STORES = (
-    *("azure-core-http-jdk-httpclient", "azure-identity", "azure-storage-blob", "azure-storage-blob-batch"),
-    *("apache-client", "apache5-client", "netty-nio-client", "sts", "url-connection-client"),
-    *("google-cloud-storage", "grpc-context", "openstack4j-core", "openstack4j-okhttp", "sshd-sftp"),
-    *("jcl-over-slf4j", "jetty-ee10-servlet", "jimfs", "opentelemetry-exporter-prometheus"),
-    *("opentelemetry-sdk", "opentelemetry-semconv", "prometheus-metrics-exposition-textformats"),
 )
 
 # Spark's own client of S3, of the Hadoop that PySpark brings, without the SDK's bundle of 600 MB
@@ -67,16 +48,6 @@ _OF_OTHER_CLOUDS = (
     *("bundle", "hadoop-azure", "hadoop-azure-datalake", "hadoop-cloud-storage", "hadoop-common"),
     *("hadoop-client", "hadoop-huaweicloud", "okhttp", "okio", "gcs-connector"),
     *("jetty-util", "jetty-util-ajax"),
-)
-
-# a name node and a data node in one process, of the Hadoop that PySpark brings, whose client it needs too
-_HDFS = "org.apache.hadoop:hadoop-client-minicluster"
-# folders that the web server of a name node looks for when it starts, by reading the jar to its end
-_OF_ITS_WEB_SERVER = re.compile(r"org/apache/hadoop/hdfs/(?:.*/)?web/resources/")
-
-_OF_HADOOP = (
-    *("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl", "log4j-api"),
-    *("log4j-core", "jcl-over-slf4j"),
 )
 
 _IVY_FILE = """<ivy-module version="2.0">
@@ -112,7 +83,7 @@ def s3a_coordinates() -> list[str]:
 
     If that Hadoop is not known here, the jars that it needs are those of the newest one that is.
     """
-    hadoop = _hadoop()
+    hadoop = hadoop_version()
     sdk, openssl, ahead = _VERSIONS_OF_S3A.get(hadoop) or _VERSIONS_OF_S3A[max(_VERSIONS_OF_S3A)]
     found = [f"org.apache.hadoop:hadoop-aws:{hadoop}", f"org.wildfly.openssl:wildfly-openssl:{openssl}"]
     found += [f"software.amazon.awssdk:{name}:{sdk}" for name in _SDK]
@@ -122,9 +93,9 @@ def s3a_coordinates() -> list[str]:
     return [*found, f"{_CLOUD}:{spark}"]
 
 
-def _hadoop() -> str:
+def hadoop_version() -> str:
     """The version of the Hadoop that PySpark brings."""
-    return next(_pyspark_jars().glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
+    return next(pyspark_jars().glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
 
 
 def local_jars(directory: Path = JAR_DIRECTORY) -> list[str]:
@@ -138,27 +109,7 @@ def fetch(directory: Path) -> list[str]:
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
-    return _fetch((delta_coordinate(), kafka_coordinate()), directory, excluded=_of_pyspark())
-
-
-def fetch_broker() -> list[str]:
-    """Fetch the jars of a Kafka broker; return their paths.
-
-    Raises:
-        SetupError: Java is missing, or Ivy could not reach a repository.
-    """
-    return _fetch(
-        (f"org.apache.kafka:kafka_{SCALA}:{KAFKA_VERSION}", _BROKER_LOGGING), BROKER_JARS, ("jar", "bundle")
-    )
-
-
-def fetch_store() -> list[str]:
-    """Fetch the jars of a server that speaks S3; return their paths.
-
-    Raises:
-        SetupError: Java is missing, or Ivy could not reach a repository.
-    """
-    return _fetch(_STORE, STORE_JARS, ("jar", "bundle"), _OF_OTHER_STORES)
+    return resolved((delta_coordinate(), kafka_coordinate()), directory, excluded=of_pyspark())
 
 
 def fetch_s3a(directory: Path = JAR_DIRECTORY) -> list[str]:
@@ -167,39 +118,17 @@ def fetch_s3a(directory: Path = JAR_DIRECTORY) -> list[str]:
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
-    return _fetch(s3a_coordinates(), directory / S3A, ("jar", "bundle"), (*_of_pyspark(), *_OF_OTHER_CLOUDS))
+    return resolved(s3a_coordinates(), directory / S3A, ("jar", "bundle"), (*of_pyspark(), *_OF_OTHER_CLOUDS))
 
 
-def fetch_hdfs() -> list[str]:
-    """Fetch the jars of a server of HDFS, beside PySpark's; return their paths.
+def resolved(
+    coordinates: Sequence[str], directory: Path, types: Iterable[str] = ("jar",), excluded: Iterable[str] = ()
+) -> list[str]:
+    """Fetch jars, and those that they need, into a directory; return the paths of all that are there.
 
     Raises:
         SetupError: Java is missing, or Ivy could not reach a repository.
     """
-    jars = _fetch((f"{_HDFS}:{_hadoop()}",), HDFS_JARS, ("jar", "bundle"), _of_pyspark())
-    for jar in jars:
-        _let_load_quickly(Path(jar))
-    return jars
-
-
-def hadoop_jars() -> list[str]:
-    """The jars of PySpark that a server of HDFS needs: Hadoop's client, and what it logs by."""
-    return [str(jar) for name in _OF_HADOOP for jar in _pyspark_jars().glob(f"{name}-[0-9]*.jar")]
-
-
-def _let_load_quickly(jar: Path) -> None:
-    """Write a jar anew, without compression and without what a server would look for in all of it."""
-    quick = jar.with_suffix(".quick")
-    with zipfile.ZipFile(jar) as packed, zipfile.ZipFile(quick, "w") as unpacked:
-        for entry in packed.infolist():
-            if not _OF_ITS_WEB_SERVER.fullmatch(entry.filename):
-                unpacked.writestr(entry.filename, packed.read(entry))
-    quick.replace(jar)
-
-
-def _fetch(
-    coordinates: Sequence[str], directory: Path, types: Iterable[str] = ("jar",), excluded: Iterable[str] = ()
-) -> list[str]:
     require_java()
     with tempfile.TemporaryDirectory(prefix="spark-pace-ivy-") as scratch:
         ivy_file = Path(scratch, "ivy.xml")
@@ -214,12 +143,17 @@ def _fetch(
     return local_jars(directory)
 
 
-def _of_pyspark() -> list[str]:
-    """The modules that PySpark has."""
-    return sorted({re.sub(r"-\d.*", "", jar.stem) for jar in _pyspark_jars().glob("*.jar")})
+def of_pyspark() -> list[str]:
+    """The modules of Java that PySpark has."""
+    return sorted({re.sub(r"-\d.*", "", jar.stem) for jar in pyspark_jars().glob("*.jar")})
 
 
-def _pyspark_jars() -> Path:
+def pyspark_jars() -> Path:
+    """The folder of PySpark's jars.
+
+    Raises:
+        UnfitError: PySpark is not installed.
+    """
     spec = importlib.util.find_spec("pyspark")  # finds it without importing it
     if spec is None or spec.origin is None:
         do = "Run `make setup`, or `pip install spark-pace`."
@@ -237,7 +171,7 @@ def _ivy_text(coordinates: Sequence[str], excluded: Iterable[str]) -> str:
 
 
 def _ivy_command(ivy_file: Path, directory: Path, types: Iterable[str]) -> list[str]:
-    ivy = next(_pyspark_jars().glob("ivy-*.jar"))
+    ivy = next(pyspark_jars().glob("ivy-*.jar"))
     pattern = f"{directory}/[artifact]-[revision].[ext]"
     files = ["-ivy", str(ivy_file), "-cache", str(ivy_file.parent / "cache")]
     wanted = ["-confs", "default", "-types", *types, "-retrieve", pattern]
@@ -253,23 +187,22 @@ def _first_failure(log: str) -> str:
     return lines[-1] if lines else "no answer"
 
 
-_OF_JOBS = {"job": fetch, S3A: fetch_s3a}
-_OF_SERVERS = {"broker": fetch_broker, "store": fetch_store, "hdfs": fetch_hdfs}
+_WHOSE = {"job": fetch, S3A: fetch_s3a}
 
 
 def main() -> int:
     """Fetch a job's jars, or those of what the argument names; print a failure as one line."""
-    parser = argparse.ArgumentParser(description="Fetch jars that a job or its tests need.")
-    parser.add_argument("whose", nargs="?", choices=[*_OF_JOBS, *_OF_SERVERS], default="job")
-    parser.add_argument("--into", type=Path, help="the directory of a job's jars")
+    parser = argparse.ArgumentParser(description="Fetch jars that a job needs.")
+    parser.add_argument("whose", nargs="?", choices=_WHOSE, default="job")
+    parser.add_argument("--into", type=Path, default=JAR_DIRECTORY, help="the directory of a job's jars")
     given = parser.parse_args()
-    if given.into and given.whose in _OF_SERVERS:
-        parser.error(f"--into is for the jars of jobs: {' and '.join(_OF_JOBS)}")
+    return told(lambda: _WHOSE[given.whose](given.into))
+
+
+def told(fetching: Callable[[], list[str]]) -> int:
+    """Fetch jars, and say in one line where they are, or why they are not; the exit code."""
     try:
-        if given.whose in _OF_SERVERS:
-            jars = _OF_SERVERS[given.whose]()
-        else:
-            jars = _OF_JOBS[given.whose](given.into or JAR_DIRECTORY)
+        jars = fetching()
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1

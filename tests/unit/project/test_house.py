@@ -169,7 +169,7 @@ def test_docker_compose_runs_files_that_exist():
 
 
 def test_docker_compose_has_the_broker_of_the_tests():
-    from spark_pace.spark.java.jars import KAFKA_VERSION
+    from examples.servers import KAFKA_VERSION
 
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"

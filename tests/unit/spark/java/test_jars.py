@@ -26,7 +26,7 @@ def test_jars_of_s3_are_those_of_the_hadoop_that_pyspark_brings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: str, hadoop: str, sdk: str, cloud: str
 ) -> None:
     (tmp_path / f"hadoop-client-api-{hadoop}.jar").touch()
-    monkeypatch.setattr(jars, "_pyspark_jars", lambda: tmp_path)
+    monkeypatch.setattr(jars, "pyspark_jars", lambda: tmp_path)
     monkeypatch.setattr(jars, "version", lambda name: spark)
     found = versions(jars.s3a_coordinates())
     assert found["hadoop-aws"] == hadoop

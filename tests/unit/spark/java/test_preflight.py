@@ -145,15 +145,6 @@ def test_jars_of_s3_go_with_those_that_spark_downloads():
     assert _jar_settings([], ["/a.jar", "/b.jar"], {}) == {**downloaded, "spark.jars": "/a.jar,/b.jar"}
 
 
-def test_jars_of_a_server_have_their_own_folder(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-):
-    monkeypatch.setattr("sys.argv", ["jars", "hdfs", "--into", str(tmp_path)])
-    with pytest.raises(SystemExit):
-        jars.main()
-    assert "--into is for the jars of jobs: job and s3a" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("installed", "jar"), [("4.1.4", "4.1"), ("4.2.1", "4.2"), ("4.3.0", "4.2")])
 def test_delta_is_for_the_newest_spark_that_it_names_where_the_installed_one_is_newer(
     installed: str, jar: str, monkeypatch: pytest.MonkeyPatch
