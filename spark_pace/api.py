@@ -235,11 +235,12 @@ def read_table(out: str | Path, name: str, columns: Sequence[str] | None = None)
         columns: those that are wanted; None: all.
 
     Returns:
-        Its rows, in no order. `matches` has the columns of `Matches`. `late` has `event_time`
-        (timestamp[us, UTC]), `lateness_us` and `offset` (int64), `source`, `reason` and `event` (string, the
-        last as JSON). `quarantine` has `kind`, `reason`, `source`, `rule` and `key` (string), `offset`,
-        `selection_id` and `batch_id` (int64), and `raw` (binary). `metrics` has a row for each batch,
-        `rule_changes` one for each change of the rules, see docs/operations.md.
+        Its rows, in no order. `matches` has the columns of `Matches`, and `batch_id` (int64), the batch that
+        wrote the row. `late` has `event_time` (timestamp[us, UTC]), `lateness_us`, `offset` and `batch_id`
+        (int64), `source`, `reason` and `event` (string, the last as JSON). `quarantine` has `kind`, `reason`,
+        `source`, `rule` and `key` (string), `offset`, `selection_id` and `batch_id` (int64), and `raw`
+        (binary). `metrics` has a row for each batch, `rule_changes` one for each change of the rules, see
+        docs/operations.md.
 
     Raises:
         ConfigError: there is no such table or column, or an argument is of another kind.

@@ -19,7 +19,6 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.rules_on_disk import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, FilesNote, remove_note, write_note
 from spark_pace.spark.checkpoint.layout import Layout
 from spark_pace.spark.checkpoint.lease import mend_notes
@@ -71,7 +70,8 @@ def run_job(
     secrets = Secrets()
     with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as answers:
         caller = Listener(on_progress, ready=on_ready, empty=on_empty)
-        heard = Listener.of([Listener(summary.add), answers, caller])
+        told = [] if alerts is None else [Listener(lambda report: alerts.look(report.batch_id))]
+        heard = Listener.of([Listener(summary.add), answers, *told, caller])
         summary.stopped_by = _run(spec, secrets, reset_rules, heard, alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
@@ -158,10 +158,9 @@ def _begin_sending(
     """Send alerts from now on; called again, it tells of other rules. The tables must be there."""
     from spark_pace.alerts.targets import Queue
 
-    begin = read_begin(checkpoint, checkpoint.next_batch())
-    numbers = {} if begin is None else begin.out_seq
     is_new = layout.number == 0  # it was never written
-    queue = Queue(tables.place, checkpoint.alert_cursor, layout.app_id, numbers, is_new)
+    done = tables.last_batch("metrics")  # its row is the last that a batch writes
+    queue = Queue(tables.root, checkpoint.alert_cursor, layout.app_id, done, is_new)
     alerts.begin(queue, spec.rules)
 
 

@@ -6,7 +6,7 @@ So after a crash it is known which rows may have been sent already: those of the
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spark_pace.errors import StateError
@@ -19,19 +19,17 @@ class Place:
     """How far a table was sent.
 
     Attributes:
-        following: the first commit that was not sent to its end.
-        row: how many rows of this commit were sent.
-        added_ms: no file of the commits before it was written later, milliseconds since 1970.
+        batch: the first batch whose rows were not all sent.
+        row: how many of its rows were sent.
     """
 
-    following: int
-    row: int
-    added_ms: int
+    batch: int
+    row: int = 0
 
 
 @dataclass(frozen=True)
 class Sending:
-    """The piece that is being sent: rows of a table from its place to the row `until` of the same commit."""
+    """The piece that is being sent: rows of a table from its place to the row `until` of the same batch."""
 
     table: str
     until: int
@@ -52,13 +50,11 @@ class Cursor:
 
     Attributes:
         places: of the tables whose rows it is sent.
-        next_out_seq: the number of the first match of each rule that was not sent; 0 for missing rules.
         sending: the piece that is being sent; None if none is.
         failure: the last failure; None if there was none.
     """
 
     places: dict[str, Place]
-    next_out_seq: dict[str, int] = field(default_factory=dict)
     sending: Sending | None = None
     failure: Failure | None = None
 
@@ -91,7 +87,6 @@ def _cursor(stored: dict[str, Any]) -> Cursor:
     sending, failure = stored["sending"], stored["failure"]
     return Cursor(
         places,
-        dict(stored["next_out_seq"]),
         None if sending is None else Sending(**sending),
         None if failure is None else Failure(**failure),
     )

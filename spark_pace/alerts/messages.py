@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.alerts.sender import Alert
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.operate.match_table import FIXED_COLUMNS, TAKEN_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.core.tables import array
 from spark_pace.io.text.value_texts import as_json, json_objects
@@ -87,7 +87,7 @@ def _alerts(origin: Origin, table: str, key: str, rows: pa.Table, is_repeat: boo
 
 
 def _of_match(origin: Origin, rule: str, rows: pa.Table) -> dict[str, pa.Array]:
-    own = [name for name in rows.column_names if name not in FIXED_COLUMNS]
+    own = [name for name in rows.column_names if name not in TAKEN_COLUMNS]
     fields = origin.fields.get(rule)
     if fields is None:  # the rule was removed since
         fields = [name for name in own if rows[name].null_count < rows.num_rows]

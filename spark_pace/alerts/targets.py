@@ -11,18 +11,20 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from spark_pace.alerts.cursor import Cursor, Failure, Place, Sending, read_cursor, write_cursor
 from spark_pace.alerts.messages import Origin, alerts_of, fields_of
 from spark_pace.alerts.refused_table import RefusedTable
 from spark_pace.alerts.sender import Pauses, Refusal, Sender, SendError
-from spark_pace.alerts.table_rows import Piece, TableRows
+from spark_pace.alerts.table_rows import TableRows
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, SparkPaceError, UnfitError, one_line
 from spark_pace.io.files.addresses import AnyPath
@@ -33,7 +35,6 @@ from spark_pace.job_file.alerts import AlertTarget, Command, HttpAddress
 from spark_pace.job_file.secrets import Secrets
 
 _LOG = logging.getLogger(__name__)
-_LOOK_SECONDS = 1.0
 _REPLY_CHARACTERS = 500
 
 
@@ -68,12 +69,14 @@ class Forwarder:
         moved_at: when it last got on, by `time.monotonic`.
     """
 
-    def __init__(self, target: Target, cursor: Cursor) -> None:
-        """Go on at a cursor. Nothing is sent before `start`."""
+    def __init__(self, target: Target, cursor: Cursor, done: int) -> None:
+        """Go on at a cursor; `done` is the last batch that is there. Nothing is sent before `start`."""
         self.counts = AlertCounts(target.name)
         self.moved_at = time.monotonic()
         self._target, self._cursor = target, cursor
-        self._stored, self._counted = cursor, dict(cursor.places)
+        self._stored, self._done = cursor, done
+        self._counted = {table: place.batch - 1 for table, place in cursor.places.items()}
+        self._ahead: list[tuple[int, TableRows, int]] = []  # batches with rows to send: how many of a table
         self._pauses = Pauses()
         self._failing_since = 0.0
         self._ended, self._woken = threading.Event(), threading.Event()
@@ -87,8 +90,9 @@ class Forwarder:
         """Begin to send."""
         self._thread.start()
 
-    def look(self) -> None:
-        """Look for new rows at once; otherwise this happens every second."""
+    def look(self, done: int | None = None) -> None:
+        """Look for new rows; `done` is the last batch, of which all rows are there."""
+        self._done = self._done if done is None else max(done, self._done)
         self._asked += 1
         self._woken.set()
 
@@ -115,61 +119,59 @@ class Forwarder:
             if self._tried(self._send_all) and not self._ended.is_set():
                 self._well()
                 self._answered = asked
-                self._woken.wait(_LOOK_SECONDS)
+                self._woken.wait()
         self._target.sender.close()
 
     def _send_all(self) -> None:
-        """Send the rows of all tables until there are no more, commit by commit."""
+        """Send the rows of all tables until there are no more, batch by batch."""
         self._count()
-        # what a crash has left comes first, because the cursor has room for one piece
-        under_way = self._cursor.sending
-        for table in self._target.tables:
-            if under_way is not None and under_way.table == table.table:
-                self._send_commit(table)
-        found = True
-        while found:
-            found = True in [self._send_commit(table) for table in self._target.tables]
+        while self._ahead and self._send_batch(*self._ahead[0]):
+            del self._ahead[0]
             self._count()
-        if self._cursor != self._stored:
+        if self._cursor != self._stored and not self._ended.is_set():
             self._write(self._cursor)
 
-    def _send_commit(self, table: TableRows) -> bool:
-        """Send the rows of the next commit of a table; False if there is none, or the forwarder ends."""
-        found = False
-        for piece in table.pieces(self._cursor, self._target.sender.most_rows):
-            if self._ended.is_set() or not self._delivered(table.table, piece):
+    def _send_batch(self, batch: int, table: TableRows, count: int) -> bool:
+        """Send the rows of a table that a batch has written; False if the forwarder ends before."""
+        place, sending = self._cursor.places[table.table], self._cursor.sending
+        is_under_way = sending is not None and sending.table == table.table and place.batch == batch
+        at_risk = sending.until if sending is not None and is_under_way else 0
+        row = place.row if place.batch == batch else 0
+        while row < count:
+            most = self._target.sender.most_rows
+            rows = table.rows(batch, row, min(most, at_risk - row) if row < at_risk else most)
+            if not rows.num_rows:  # somebody has deleted some
+                break
+            if self._ended.is_set() or not self._delivered(table, Place(batch, row), rows, row < at_risk):
                 return False
-            found = True
-        return found
-
-    def _delivered(self, table: str, piece: Piece) -> bool:
-        """Send a piece until it is accepted, and move the cursor; False if the forwarder ends before."""
-        if piece.rows.num_rows:
-            at = self._cursor.at(table, piece.begin)
-            # a piece that a crash has left may have been larger than those of now
-            until = piece.until if at.sending is None else max(piece.until, at.sending.until)
-            self._write(replace(at, sending=Sending(table, until)))
-            if not self._accepted(table, piece):
-                return False
-        numbers = {**self._cursor.next_out_seq, **piece.next_out_seq}
-        moved, sending = self._cursor.at(table, piece.behind), self._cursor.sending
-        if sending is not None and not 0 < piece.until < sending.until:
-            sending = None
-        self._cursor = replace(moved, next_out_seq=numbers, sending=sending)
-        self.moved_at = time.monotonic()
-        self.counts.waiting = max(0, self.counts.waiting - piece.rows.num_rows)
+            row += rows.num_rows
+        self._cursor = replace(self._cursor.at(table.table, Place(batch + 1)), sending=None)
         return True
 
-    def _accepted(self, table: str, piece: Piece) -> bool:
-        """Send a piece until each alert is accepted or refused; False if the forwarder ends before."""
-        is_repeat = piece.is_repeat
+    def _delivered(self, table: TableRows, begin: Place, rows: pa.Table, is_repeat: bool) -> bool:
+        """Send rows until they are accepted, and move the cursor; False if the forwarder ends before."""
+        at, until = self._cursor.at(table.table, begin), begin.row + rows.num_rows
+        # a piece that a crash has left may have been larger than those of now
+        most = max(until, at.sending.until) if is_repeat and at.sending is not None else until
+        self._write(replace(at, sending=Sending(table.table, most)))
+        if not self._accepted(table.table, rows, is_repeat):
+            return False
+        sending = self._cursor.sending if until < most else None
+        self._cursor = replace(self._cursor.at(table.table, Place(begin.batch, until)), sending=sending)
+        self.moved_at = time.monotonic()
+        self.counts.waiting = max(0, self.counts.waiting - rows.num_rows)
+        return True
+
+    def _accepted(self, table: str, rows: pa.Table, is_repeat: bool) -> bool:
+        """Send rows until each alert is accepted or refused; False if the forwarder ends before."""
         while not self._ended.is_set():
-            alerts = alerts_of(self._target.origin, table, piece.rows, is_repeat=is_repeat)
+            alerts = alerts_of(self._target.origin, table, rows, is_repeat=is_repeat)
             try:
                 refused = self._target.sender.send(alerts)
             except SendError as error:
                 is_repeat |= error.may_have_arrived
-                self._count()
+                with suppress(SparkPaceError, OSError):  # what cannot be read is said where it is to be sent
+                    self._count()
                 self._failed(str(error), error.pause_seconds)
             else:
                 return self._settled(len(alerts), refused)
@@ -246,20 +248,18 @@ class Forwarder:
                 self._cursor = self._stored = cursor
 
     def _count(self) -> None:
-        """Add the rows of new commits to those that wait."""
+        """Find the batches with rows to send that are done by now; what a crash has left comes first."""
+        done, places, sending = self._done, self._cursor.places, self._cursor.sending
         for table in self._target.tables:
-            with suppress(SparkPaceError, OSError):  # what cannot be read is said where it is to be sent
-                self._count_rows(table)
-
-    def _count_rows(self, table: TableRows) -> None:
-        sent, since = self._cursor.places[table.table], self._counted[table.table]
-        since = sent if sent.following > since.following else since
-        last = since.following
-        while table.log.has(last):
-            last += 1
-        if last > since.following:
-            self.counts.waiting += table.waiting(since, last - 1)
-            self._counted[table.table] = Place(last, 0, 0)
+            known = self._counted[table.table]
+            if known < done:
+                found = [(batch, table, count) for batch, count in table.counts(known + 1, done)]
+                self._counted[table.table] = done
+                self._ahead += found
+                sent = places[table.table]
+                self.counts.waiting += sum(count for _, _, count in found) - sent.row * (known < sent.batch)
+        left = None if sending is None else (places[sending.table].batch, sending.table)
+        self._ahead.sort(key=lambda one: ((one[0], one[1].table) != left, one[0]))
 
 
 AT_END_SECONDS = 30.0  # how long the end of the input waits for targets that do not get on
@@ -274,18 +274,18 @@ class Queue:
     """Where the alerts of a job wait.
 
     Attributes:
-        place: for the name of a table, where it lies.
+        root: the place of the job's tables.
         cursor_file: for the name of a target, where its cursor is kept.
         checkpoint_id: the id of the job's checkpoint.
-        next_out_seq: the number of the next match of each rule; 0 for rules that are missing.
+        done: the last batch of which all rows are there; -1 if none is.
         is_new: True before the checkpoint has its id for good: a start that ended before had another one, so
             its cursors are none of this checkpoint.
     """
 
-    place: Callable[[str], AnyPath]
+    root: AnyPath
     cursor_file: Callable[[str], AnyPath]
     checkpoint_id: str
-    next_out_seq: Mapping[str, int]
+    done: int
     is_new: bool = False
 
 
@@ -318,7 +318,7 @@ class Alerts:
         self._fields |= fields_of(rules)  # rows of rules that are gone may still wait
         if self._forwarders:
             return
-        refused = RefusedTable(queue.place(REFUSED))
+        refused = RefusedTable(queue.root / REFUSED)
         self._forwarders = [self._forwarder(target, queue, refused) for target in self._spec.alerts]
         for forwarder in self._forwarders:
             forwarder.start()
@@ -331,10 +331,10 @@ class Alerts:
         for forwarder in self._forwarders:
             forwarder.end(ends - time.monotonic())
 
-    def look(self) -> None:
-        """Tell the forwarders that there may be new rows."""
+    def look(self, done: int | None = None) -> None:
+        """Tell the forwarders that there may be new rows: all of a batch, which is the last one."""
         for forwarder in self._forwarders:
-            forwarder.look()
+            forwarder.look(done)
 
     def wait(self, stopped: threading.Event) -> None:
         """Wait until everything is sent, or nothing was for a while: 30 s, after a signal 3 s."""
@@ -348,30 +348,24 @@ class Alerts:
             threading.Event().wait(_POLL_SECONDS)
 
     def _forwarder(self, target: AlertTarget, queue: Queue, refused: RefusedTable) -> Forwarder:
-        tables = tuple(TableRows(queue.place(table), table, target.rules) for table in target.tables)
+        tables = tuple(TableRows(queue.root, table, target.rules) for table in target.tables)
         origin = Origin(self._spec.name, queue.checkpoint_id[:8], self._fields)
         file, sender = queue.cursor_file(target.name), self._senders[target.name]
         stored = None if queue.is_new else read_cursor(file, origin.checkpoint)
-        cursor = _cursor_of(stored, tables, queue.next_out_seq)
+        cursor = _cursor_of(stored, target.tables, queue.done)
         if cursor != stored:
             write_cursor(file, cursor, origin.checkpoint)
-        return Forwarder(
-            Target(target.name, sender, tables, file, refused, origin, self._secrets.mask), cursor
-        )
+        wanted = Target(target.name, sender, tables, file, refused, origin, self._secrets.mask)
+        return Forwarder(wanted, cursor, queue.done)
 
 
-def _cursor_of(stored: Cursor | None, tables: Sequence[TableRows], next_out_seq: Mapping[str, int]) -> Cursor:
+def _cursor_of(stored: Cursor | None, tables: Sequence[str], done: int) -> Cursor:
     """The stored cursor; tables that are new in it begin with the rows that are written from now on."""
     known = {} if stored is None else stored.places
-    now_ms = time.time_ns() // 1_000_000
-    places = {
-        rows.table: known.get(rows.table) or Place(max(rows.log.versions()) + 1, 0, now_ms) for rows in tables
-    }
-    numbers = dict(next_out_seq) if "matches" in places and "matches" not in known else None
+    places = {table: known.get(table) or Place(done + 1) for table in tables}
     cursor = replace(stored or Cursor(places), places=places)
-    if cursor.sending is not None and cursor.sending.table not in places:
-        cursor = replace(cursor, sending=None)
-    return cursor if numbers is None else replace(cursor, next_out_seq=numbers)
+    is_gone = cursor.sending is not None and cursor.sending.table not in places
+    return replace(cursor, sending=None) if is_gone else cursor
 
 
 def _sender_of(target: AlertTarget, secrets: Secrets) -> Sender:

@@ -50,6 +50,7 @@ QUARANTINE_SCHEMA = pa.schema(
         ("batch_id", pa.int64()),  # the batch that wrote the row; null in rows of older releases
     ]
 )
+_BATCH = pa.field("batch_id", pa.int64())  # the batch that wrote the row
 CHANGES_SCHEMA = pa.schema(
     [
         ("batch_id", pa.int64()),  # the first batch with the change
@@ -79,8 +80,16 @@ T = TypeVar("T")
 
 def table_schemas(rules: Sequence[Rule]) -> dict[str, pa.Schema]:
     """The schema of each table of a job with these rules."""
-    schemas = (matches_schema(rules), LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA, CHANGES_SCHEMA)
+    of_events = (matches_schema(rules).append(_BATCH), LATE_SCHEMA.append(_BATCH))
+    schemas = (*of_events, QUARANTINE_SCHEMA, METRICS_SCHEMA, CHANGES_SCHEMA)
     return dict(zip((*TABLES, CHANGES), schemas, strict=True))
+
+
+def of_batch(rows: pa.Table, batch_id: int) -> pa.Table:
+    """Rows with the number of their batch in the column `batch_id`, which they may have already."""
+    if _BATCH.name in rows.column_names:
+        return rows
+    return rows.append_column(_BATCH, pa.repeat(pa.scalar(batch_id, _BATCH.type), rows.num_rows))
 
 
 class DeltaTables:
@@ -95,15 +104,15 @@ class DeltaTables:
     def __init__(self, root: str | AnyPath, app_id: str) -> None:
         """Take `root` as the place of the tables, and `app_id` as the writer's name in transactions."""
         self.writing: str | None = None  # the table that is being, or could not be, appended to
-        self._root = path_at(root)
+        self.root = path_at(root)
         self._app_id = app_id
-        self._owner = SinkOwner(self._root, app_id)
+        self._owner = SinkOwner(self.root, app_id)
         # of a store: a table as it was before the last append, its version then, the batch of that append
         self._open: dict[str, tuple[DeltaTable, int, int]] = {}
 
     def place(self, table: str) -> AnyPath:
         """Where a table lies."""
-        return self._root / table
+        return self.root / table
 
     def path(self, table: str) -> str:
         """The path or the address of a table."""
@@ -126,7 +135,7 @@ class DeltaTables:
         Raises:
             StateError: a table has a column with the same name and another type.
         """
-        require_columns(self._root, schemas)
+        require_columns(self.root, schemas)
 
     def last_batch(self, table: str) -> int:
         """The last batch that was appended to a table, -1 if none was."""
@@ -143,7 +152,7 @@ class DeltaTables:
         Raises:
             StateError: a table is damaged, or belongs to another checkpoint.
         """
-        return self._patiently(self._root, lambda: require_own_tables(self._owner, tables))
+        return self._patiently(self.root, lambda: require_own_tables(self._owner, tables))
 
     def claim(self) -> None:
         """Make this checkpoint the only one that writes to the tables.
@@ -151,20 +160,20 @@ class DeltaTables:
         Raises:
             StateError: another one writes to them.
         """
-        self._patiently(self._root, self._owner.claim)
+        self._patiently(self.root, self._owner.claim)
 
     def rows(self, table: str, columns: Sequence[str]) -> pa.Table:
         """Some columns of a small table that is there."""
-        return self._patiently(self._root, lambda: read_table(self._root, table, columns))
+        return self._patiently(self.root, lambda: read_table(self.root, table, columns))
 
     def failed_selections(self, batch_id: int) -> int:
         """How many selections a batch has in the table `quarantine`, whichever of its tries wrote them."""
         query = f"SELECT kind FROM quarantine WHERE batch_id = {batch_id} AND kind = 'selection'"
 
         def step() -> int:
-            return int(Tables(self._root, ["quarantine"]).query(query).read_all().num_rows)
+            return int(Tables(self.root, ["quarantine"]).query(query).read_all().num_rows)
 
-        return self._patiently(self._root, step)
+        return self._patiently(self.root, step)
 
     def has_batch(self, table: str, batch_id: int) -> bool:
         """True if a batch was appended to a table."""

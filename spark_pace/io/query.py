@@ -88,7 +88,7 @@ class Tables:
     def _add_rule(self, rule: str) -> None:
         """Add the view of one rule; in Spark, `view_sql` of `spark_pace.io.delta_tables` makes the views."""
         rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
-        names = [name for name in self.schemas["matches"].names if name not in ("rule", "events")]
+        names = [name for name in self.schemas["matches"].names if name not in ("rule", "events", "batch_id")]
         counted = ", ".join(f"count({quoted(name)}) AS {quoted(name)}" for name in names)
         counts = self.query(f"SELECT {counted} {rows}").read_all()
         columns = [*(name for name in names if counts[name][0].as_py()), "events"]

@@ -104,34 +104,6 @@ def stored_rows(
     return stored
 
 
-def stored_pieces(folder: AnyPath, file: TableFile, rows: int) -> Iterator[pa.Table]:
-    """Read a file piece by piece, so that it need not fit into memory; without partition columns.
-
-    Args:
-        folder: the table's folder.
-        file: the file.
-        rows: the most rows of a piece.
-
-    Raises:
-        EventError: the file is gone.
-        pa.ArrowInvalid: it is no Parquet.
-    """
-    with _opened(folder, file) as opened:
-        for batch in opened.iter_batches(rows, use_threads=False):
-            yield pa.Table.from_batches([batch])
-
-
-def stored_count(folder: AnyPath, file: TableFile) -> int:
-    """The number of rows of a file, which it tells at its end.
-
-    Raises:
-        EventError: the file is gone.
-        pa.ArrowInvalid: it is no Parquet.
-    """
-    with _opened(folder, file) as opened:
-        return int(opened.metadata.num_rows)
-
-
 @contextmanager
 def _opened(folder: AnyPath, file: TableFile) -> Iterator[pa.parquet.ParquetFile]:
     """Open a file of a table; errors while it is read name the table."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from spark_pace.core.match.contexts import context_of
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.operate.match_table import TAKEN_COLUMNS
 from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule, column_name
 from spark_pace.rules.document.document import Node, Scalar, Section, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
@@ -65,12 +65,12 @@ def check_name(name: str, place: Place, before: Sequence[str], shared: Sequence[
     """
     if not _NAME.fullmatch(name):
         report.add(place, "must be a name of letters, digits and _", quote(name), "Rename the field.")
-    elif name.lower() in FIXED_COLUMNS:
+    elif name.lower() in TAKEN_COLUMNS:
         report.add(
             place,
             "must not be a column that every match has",
             quote(name),
-            f"Choose another name than {', '.join(FIXED_COLUMNS)}.",
+            f"Choose another name than {', '.join(TAKEN_COLUMNS)}.",
         )
     elif name.lower() in [column_name(other).lower() for other in shared]:
         report.add(

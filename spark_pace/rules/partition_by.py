@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from spark_pace.core.expr import is_single
 from spark_pace.core.expr.canonical_text import canonical_duration
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.operate.match_table import TAKEN_COLUMNS
 from spark_pace.core.plan.rule import (
     EventSchema,
     GridSpan,
@@ -66,8 +66,8 @@ def _wrong(name: str, schema: EventSchema, found: Sequence[str]) -> Wrong | None
     if kind == "DOUBLE":
         must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
         return Wrong(must, got, "Use a BIGINT or STRING attribute.")
-    if not _IDENTIFIER.fullmatch(column) or column.lower() in FIXED_COLUMNS:
-        must, taken = "must be usable as a column of the matches", ", ".join(FIXED_COLUMNS)
+    if not _IDENTIFIER.fullmatch(column) or column.lower() in TAKEN_COLUMNS:
+        must, taken = "must be usable as a column of the matches", ", ".join(TAKEN_COLUMNS)
         return Wrong(must, quote(name), f"Rename the attribute: letters, digits and _, but none of {taken}.")
     if column in map(column_name, found):
         return Wrong("must name an attribute once", quote(name), "Remove one.")

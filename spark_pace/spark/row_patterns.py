@@ -34,7 +34,7 @@ from spark_pace.core.frames import decode, encode
 from spark_pace.core.hashes import hash_nullable
 from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.core.match.row_patterns.rows import expression_type, sorted_table, typed
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.operate.match_table import TAKEN_COLUMNS
 from spark_pace.core.plan.meaning import attributes_of, columns_of
 from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
 from spark_pace.core.plan.rule import EmitField, EventSchema, Field, Rule
@@ -509,8 +509,8 @@ def _field(column: kinds.StructField, plan: RowPattern) -> Field:
         must = "must read columns of plain types, where the input streams"
         do = "Cast it, or take a part of it, in a subquery."
         raise ConfigError.of(plan.where, must, f"{column.name}, {kind.simpleString()}", do)
-    if column.name.lower() in FIXED_COLUMNS or not column.name.isidentifier():
+    if column.name.lower() in TAKEN_COLUMNS or not column.name.isidentifier():
         must = "must read columns that are named by letters, digits and _, where the input streams"
-        do = f"Rename it in a subquery, but not to {', '.join(FIXED_COLUMNS)}."
+        do = f"Rename it in a subquery, but not to {', '.join(TAKEN_COLUMNS)}."
         raise ConfigError.of(plan.where, must, column.name, do)
     return Field(column.name, found)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr.time_functions import time_of
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.operate.match_table import FIXED_COLUMNS, TAKEN_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import REFUSED, Tables
@@ -51,7 +51,7 @@ def latest_matches(tables: Tables, fields_of: Mapping[str, Iterable[str]] | None
         wanted = {field for rule in rules for field in fields_of.get(rule, columns)}
         columns = [name for name in columns if name in FIXED_COLUMNS or name in wanted]
     found = tables.newest("matches", _ORDER, MOST_MATCHES, columns)
-    fields = [name for name in columns if name not in FIXED_COLUMNS]
+    fields = [name for name in columns if name not in TAKEN_COLUMNS]
     fields = [name for name in fields if found[name].null_count < found.num_rows]
     cells = {name: cells_of(found, name) for name in fields}
     texts = [

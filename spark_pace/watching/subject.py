@@ -9,6 +9,7 @@ from spark_pace.alerts.cursor import Cursor, Failure, read_cursor
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.delta_rs import tables_in
 from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.query import Tables
 from spark_pace.job_file import JobFile, JobSpec, read_job
 from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.reader import MANY_PROBLEMS
@@ -128,22 +129,20 @@ def waiting_alerts(spec: JobSpec | None, tables: AnyPath) -> list[WaitingAlerts]
     if spec is None or not spec.alerts:
         return []
     own_id, paths = cursors(spec.checkpoint_folder, [target.name for target in spec.alerts])
-    found = []
+    metrics = Tables(tables, ["metrics"]).query("SELECT max(batch_id) AS done FROM metrics").read_all()
+    done, found = metrics["done"][0].as_py(), []
     for target, path in zip(spec.alerts, paths, strict=True):
         cursor = read_cursor(path, own_id[:8])
         if cursor is None:
             found.append(WaitingAlerts(target.name, None, None))
         else:
-            found.append(WaitingAlerts(target.name, _waiting(tables, target, cursor), cursor.failure))
+            waiting = 0 if done is None else _waiting(tables, target, cursor, done)
+            found.append(WaitingAlerts(target.name, waiting, cursor.failure))
     return found
 
 
-def _waiting(tables: AnyPath, target: AlertTarget, cursor: Cursor) -> int:
+def _waiting(tables: AnyPath, target: AlertTarget, cursor: Cursor, done: int) -> int:
     from spark_pace.alerts.table_rows import TableRows  # most jobs have no targets
 
-    count = 0
-    for table in target.tables:
-        if table in cursor.places:
-            rows = TableRows(tables / table, table, target.rules)
-            count += rows.waiting(cursor.places[table], max(rows.log.versions(), default=-1))
-    return count
+    there = [table for table in target.tables if table in cursor.places]
+    return sum(TableRows(tables, name, target.rules).waiting(cursor.places[name], done) for name in there)

@@ -14,7 +14,7 @@ from kafka import KafkaConsumer
 from examples.kafka.broker import Broker
 from spark_pace.io.query import Tables
 from tests.integration.conftest import PASSWORD, USER
-from tests.support.alerts import LATE_SCHEMA, TIME, job_tables, match_rows, numbers_of, running, sent_by
+from tests.support.alerts import LATE_SCHEMA, TIME, job_tables, look, match_rows, numbers_of, running, sent_by
 from tests.support.certificates import BROKER, Certificates
 
 pytestmark = pytest.mark.integration
@@ -92,7 +92,7 @@ def test_a_broker_that_is_killed_gets_all_in_order_once_it_is_back(
         sent_by(alerts)
         own_broker.kill()
         tables.append("matches", match_rows(("a", range(700, 1400))), 1)
-        alerts.look()
+        look(alerts)
         while not alerts.counts[0].is_failing:
             threading.Event().wait(0.05)
         own_broker.start()

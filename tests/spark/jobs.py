@@ -286,7 +286,9 @@ def in_core(spec: JobSpec, *, whole: bool = False) -> local_run.LocalResult:
 
 
 def table(spec: JobSpec, name: str) -> pa.Table:
-    return read_table(spec.sink_path, name)
+    """A table of the job; matches and late events as the core gives them, without their `batch_id`."""
+    found = read_table(spec.sink_path, name)
+    return found.drop_columns(["batch_id"]) if name in ("matches", "late") else found
 
 
 def matches(spec: JobSpec) -> list[dict[str, Any]]:

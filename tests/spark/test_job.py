@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace import read_table
 from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceError, StateError, shown
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.metrics import BatchReport
@@ -65,6 +66,9 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
     assert [progress.finished for progress in seen] == [False] * (batches - 1) + [True]
     metrics = table(spec, "metrics").sort_by("batch_id")
     assert metrics["events"].to_pylist() == [200 // batches] * batches
+    written = read_table(spec.sink_path, "matches", ["batch_id"])["batch_id"].to_pylist()
+    counts = [written.count(batch) for batch in metrics["batch_id"].to_pylist()]
+    assert counts == metrics["matches"].to_pylist()
     assert sum(metrics["selections"].to_pylist()) >= len(
         {(r["rule"], r["key"], r["selection_id"]) for r in expected}
     )

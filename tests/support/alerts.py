@@ -18,7 +18,7 @@ from spark_pace import load_rules
 from spark_pace.alerts.targets import Alerts, Queue
 from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
-from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables, of_batch
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import read_job
@@ -53,11 +53,19 @@ def match_rows(*runs: tuple[str, range]) -> pa.Table:
     return pa.Table.from_pylist(rows, MATCHES)
 
 
+class JobTables(DeltaTables):
+    """Appends as a job does: each row has the number of its batch."""
+
+    def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
+        super().append(table, of_batch(rows, batch_id), batch_id)
+
+
 def job_tables(folder: Path) -> DeltaTables:
     """The tables of a job, without rows."""
-    tables = DeltaTables(str(folder), "app")
+    tables = JobTables(str(folder), "app")
     schemas = (MATCHES, LATE_SCHEMA, QUARANTINE_SCHEMA, METRICS_SCHEMA)
-    tables.prepare(dict(zip(TABLES, schemas, strict=True)))
+    there = (of_batch(schema.empty_table(), 0).schema for schema in schemas)
+    tables.prepare(dict(zip(TABLES, there, strict=True)))
     return tables
 
 
@@ -183,22 +191,34 @@ def cursor_file(folder: Path, name: str = "pager") -> Path:
     return folder / "checkpoint" / f"{name}.json"
 
 
-def queue_of(folder: Path, numbers: dict[str, int] | None = None) -> Queue:
-    tables = DeltaTables(str(folder / "out"), "app")
-    return Queue(tables.place, lambda name: cursor_file(folder, name), f"{CHECKPOINT}89", numbers or {})
+def done_in(out: Path | str) -> int:
+    """The last batch that any table in a folder has."""
+    tables = DeltaTables(str(out), "app")
+    return max(map(tables.last_batch, TABLES))
+
+
+def queue_of(folder: Path) -> Queue:
+    out = folder / "out"
+    return Queue(out, lambda name: cursor_file(folder, name), f"{CHECKPOINT}89", done_in(out))
 
 
 @contextmanager
-def running(folder: Path, *listed: dict[str, Any], numbers: dict[str, int] | None = None) -> Iterator[Alerts]:
+def running(folder: Path, *listed: dict[str, Any]) -> Iterator[Alerts]:
     alerts = alerts_of(folder, *listed)
-    alerts.begin(queue_of(folder, numbers), load_rules(folder / "rules.yaml"))
+    alerts.begin(queue_of(folder), load_rules(folder / "rules.yaml"))
     try:
         yield alerts
     finally:
         alerts.end()
 
 
+def look(alerts: Alerts) -> None:
+    """Tell of all batches that are there."""
+    alerts.look(done_in(alerts._spec.sink_path))
+
+
 def sent_by(alerts: Alerts) -> None:
+    look(alerts)
     alerts.wait(threading.Event())
 
 

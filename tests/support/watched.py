@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.io.delta_tables import DeltaTables, table_schemas
+from spark_pace.io.delta_tables import DeltaTables, of_batch, table_schemas
 from spark_pace.io.metrics import BatchReport, metrics_row
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
@@ -52,7 +52,8 @@ class Watched:
     def rows(self, table: str, *rows: dict[str, Any]) -> None:
         """Add rows to a table."""
         schema = table_schemas(self.spec.rules)[table]
-        self.tables.append(table, pa.Table.from_pylist(list(rows), schema), self.batches)
+        made = pa.Table.from_pylist([row | {"batch_id": self.batches} for row in rows], schema)
+        self.tables.append(table, made, self.batches)
 
 
 def watched_job(
@@ -90,7 +91,7 @@ def watched_job(
     tables.prepare(table_schemas(spec.rules))
     if events:
         found = replay_files(spec.rules, folder / "in.json").result.matches
-        tables.append("matches", found, 0)
+        tables.append("matches", of_batch(found, 0), 0)
     return Watched(spec, tables)
 
 

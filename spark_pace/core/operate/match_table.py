@@ -232,7 +232,7 @@ EVENTS_TYPE = pa.list_(
     ])
 )  # fmt: skip
 # The columns of every match. The merger fills `rule` and `out_seq`, the functions below fill the others.
-# Partition columns and fields of `emit` come before `events`, and may not have these names.
+# Partition columns and fields of `emit` come before `events`, and may not have names of `TAKEN_COLUMNS`.
 FIXED_COLUMNS: dict[str, pa.DataType] = {
     "rule": pa.string(),
     "key": pa.string(),  # null without partition_by
@@ -243,6 +243,7 @@ FIXED_COLUMNS: dict[str, pa.DataType] = {
     "matched_at": UTC_TIME,
     "events": EVENTS_TYPE,
 }
+TAKEN_COLUMNS = (*FIXED_COLUMNS, "batch_id")  # the last only tables of a job have
 
 
 THE_EVENT = "event"  # the component of the event that gives a fold's match

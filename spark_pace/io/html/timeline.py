@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr.time_functions import us_of
-from spark_pace.core.operate.match_table import FIXED_COLUMNS
+from spark_pace.core.operate.match_table import TAKEN_COLUMNS
 from spark_pace.errors import ConfigError, one_line
 
 
@@ -189,7 +189,7 @@ def _about(matches: pa.Table, newest_us: int | None) -> list[str]:
 
     Columns that are null are left out.
     """
-    fields = [name for name in matches.column_names if name not in FIXED_COLUMNS]
+    fields = [name for name in matches.column_names if name not in TAKEN_COLUMNS]
     texts = list[str]()
     for batch in matches.select([*fields, "out_seq", "matched_at"]).to_batches(max_chunksize=_ROWS_AT_ONCE):
         for row in batch.to_pylist():

@@ -35,7 +35,7 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
-from spark_pace.io.delta_tables import CHANGES_SCHEMA, QUARANTINE_SCHEMA, DeltaTables
+from spark_pace.io.delta_tables import CHANGES_SCHEMA, QUARANTINE_SCHEMA, DeltaTables, of_batch
 from spark_pace.io.files import requests
 from spark_pace.io.metrics import ALIKE, IGNORED, LANES, SLOTS, TASKS, BatchReport, counters_of, metrics_row
 from spark_pace.io.query import CHANGES, TABLES
@@ -218,7 +218,7 @@ class MergerHost:
         quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
         # matches last: a selection that fails in one try only is perhaps in two tables, but never in none
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
-        tables = {name: table for name, table in tables.items() if table.num_rows}
+        tables = {name: of_batch(table, batch_id) for name, table in tables.items() if table.num_rows}
         last_appended = self._last_appended(batch_id, begin.tables if earlier is None else {}, tables)
         of_slots = {name for slot in stats for name in slot["chunks"]} if stats else begin.chunks
         chunks = sorted({*of_slots, *(levels.stored() if kept is None else kept.chunks)})

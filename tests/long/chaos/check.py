@@ -24,6 +24,7 @@ Tables = dict[str, pa.Table]
 def tables_of(sink: str) -> Tables:
     """A job's tables, each in an order of its own."""
     found = {name: read_table(sink, name) for name in ORDERS}
+    found |= {name: found[name].drop_columns(["batch_id"]) for name in ("matches", "late") if name in found}
     return {
         name: table.sort_by([(column, "ascending") for column in ORDERS[name]])
         for name, table in found.items()

@@ -1,161 +1,75 @@
-"""The rows of a table, piece by piece, wherever a cursor stands."""
+"""The rows of a table, batch by batch, whatever becomes of its files and its log."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from spark_pace.alerts.cursor import Cursor, Failure, Place, Sending, read_cursor, write_cursor
-from spark_pace.alerts.table_rows import Piece, TableRows
+from spark_pace.alerts.table_rows import TableRows
 from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.errors import StateError
 from tests.support.alerts import TIME, job_tables, match_rows
 
-BEGIN = Cursor({"matches": Place(1, 0, 0), "late": Place(1, 0, 0)})
+BEGIN = Cursor({"matches": Place(1), "late": Place(1)})
+RUNS = [(("b", range(2)), ("a", range(3))), (), (("a", range(3, 5)),)]  # of each batch
 
 
-def read(rows: TableRows, cursor: Cursor, most: int = 100) -> tuple[Cursor, list[Piece]]:
-    """All pieces from a cursor on, and the cursor behind them."""
-    found: list[Piece] = []
-    while pieces := list(rows.pieces(cursor, most)):
-        for piece in pieces:
-            numbers = {**cursor.next_out_seq, **piece.next_out_seq}
-            cursor = replace(cursor.at(rows.table, piece.behind), next_out_seq=numbers, sending=None)
-        found += [piece for piece in pieces if piece.rows.num_rows]
-    return cursor, found
-
-
-def numbers(pieces: list[Piece]) -> list[list[int]]:
-    return [piece.rows["out_seq"].to_pylist() for piece in pieces]
-
-
-def matches_of(folder: Path, rules: tuple[str, ...] | None = None) -> TableRows:
-    return TableRows(folder / "matches", "matches", rules)
-
-
-def test_commits_come_in_order_in_pieces_of_the_wanted_rows(tmp_path: Path) -> None:
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """The place of a job's tables."""
     tables = job_tables(tmp_path)
-    tables.append("matches", match_rows(("a", range(3)), ("b", range(2))), 0)
-    tables.append("matches", match_rows(("a", range(3, 5))), 1)
-    cursor, pieces = read(matches_of(tmp_path), BEGIN, 2)
-    assert numbers(pieces) == [[0, 1], [2, 0], [1], [3, 4]]
-    assert cursor.next_out_seq == {"a": 5, "b": 2}
-    assert read(matches_of(tmp_path), cursor)[1] == []
-    cursor, pieces = read(matches_of(tmp_path, ("b",)), BEGIN, 2)
-    assert numbers(pieces) == [[0, 1]]
-    assert cursor.next_out_seq == {"a": 5, "b": 2}
+    for batch, runs in enumerate(RUNS):
+        if runs:
+            tables.append("matches", match_rows(*runs), batch)
+    return tmp_path
 
 
-def test_a_cursor_in_the_middle_of_a_commit_goes_on_there(tmp_path: Path) -> None:
-    job_tables(tmp_path).append("matches", match_rows(("a", range(10))), 0)
-    for row in range(11):
-        _, pieces = read(matches_of(tmp_path), BEGIN.at("matches", Place(1, row, 0)), 4)
-        assert [*chain(*numbers(pieces))] == list(range(row, 10))
-        assert matches_of(tmp_path).waiting(Place(1, row, 0), 1) == 10 - row
+def numbers(rows: pa.Table) -> list[tuple[str, int]]:
+    return list(zip(rows["rule"].to_pylist(), rows["out_seq"].to_pylist(), strict=True))
 
 
-def test_rows_that_may_have_been_sent_are_repeats_and_no_others(tmp_path: Path) -> None:
-    tables = job_tables(tmp_path)
-    tables.append("matches", match_rows(("a", range(1200))), 0)
-    tables.append("matches", match_rows(("a", range(1200, 1210))), 1)
-    cursor = replace(BEGIN.at("matches", Place(1, 498, 0)), sending=Sending("matches", 503))
-    _, pieces = read(matches_of(tmp_path), cursor, 100)
-    repeats = [number for piece in pieces if piece.is_repeat for number in piece.rows["out_seq"].to_pylist()]
-    assert repeats == [498, 499, 500, 501, 502]
-    assert [*chain(*numbers(pieces))] == list(range(498, 1210))
-
-
-def test_only_wanted_rows_wait(tmp_path: Path) -> None:
-    tables = job_tables(tmp_path)
-    tables.append("matches", match_rows(("a", range(700)), ("b", range(600))), 0)
-    tables.append("matches", match_rows(("b", range(600, 605))), 1)
-    assert matches_of(tmp_path).waiting(Place(1, 0, 0), 2) == 1305
-    assert matches_of(tmp_path, ("b",)).waiting(Place(1, 0, 0), 2) == 605
-    assert matches_of(tmp_path, ("b",)).waiting(Place(1, 750, 0), 2) == 555
-
-
-def test_commits_that_the_log_has_forgotten_are_read_from_the_files_that_there_are(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    tables = job_tables(tmp_path)
-    for batch in range(4):
-        tables.append("matches", match_rows(("a", range(batch * 3, batch * 3 + 3))), batch)
-    cursor, _ = read(matches_of(tmp_path), BEGIN)
-    for batch in range(4, 8):
-        tables.append("matches", match_rows(("a", range(batch * 3, batch * 3 + 3))), batch)
-    DeltaTable(f"{tmp_path}/matches").create_checkpoint()
-    for version in range(8):
-        (tmp_path / "matches" / "_delta_log" / f"{version:020d}.json").unlink()
-    rows = matches_of(tmp_path)
-    cursor, pieces = read(rows, cursor)
-    assert numbers(pieces) == [[12, 13, 14], [15, 16, 17], [18, 19, 20], [21, 22, 23]]
-    assert all(piece.is_repeat for piece in pieces)
-    (told,) = caplog.messages
-    assert told == (
-        f"{tmp_path}/matches — must keep its commits and files until alerts are sent; got a log without "
-        "commit 5. What was not sent is read from the files that it has now, and sent with repeat: true."
-    )
-    tables.append("matches", match_rows(("a", range(24, 25))), 8)
-    _, pieces = read(rows, cursor)
-    assert (numbers(pieces), pieces[0].is_repeat) == ([[24]], False)
-
-
-def test_after_a_crash_the_rest_goes_on_with_the_file_that_was_under_way(tmp_path: Path) -> None:
-    tables = job_tables(tmp_path)
-    for batch in range(4):
-        tables.append("matches", match_rows(("a", range(batch * 3, batch * 3 + 3))), batch)
-    DeltaTable(f"{tmp_path}/matches").create_checkpoint()
-    for version in range(4):
-        (tmp_path / "matches" / "_delta_log" / f"{version:020d}.json").unlink()
-    cursor = BEGIN
-    for piece, _ in zip(matches_of(tmp_path).pieces(cursor, 2), range(5), strict=False):
-        cursor = cursor.at("matches", piece.behind)
-    _, pieces = read(matches_of(tmp_path), cursor, 2)
-    assert numbers(pieces) == [[6, 7], [8], [9, 10], [11]]
-
-
-def test_files_that_were_joined_and_removed_are_read_as_joined(tmp_path: Path) -> None:
-    tables = job_tables(tmp_path)
-    tables.append("matches", match_rows(("a", range(3))), 0)
-    cursor, _ = read(matches_of(tmp_path), BEGIN)
-    tables.append("matches", match_rows(("a", range(3, 5))), 1)
-    there = DeltaTable(f"{tmp_path}/matches")
+def joined(out: Path) -> None:
+    """Join the files, remove the old ones, and let the log forget the commits."""
+    there = DeltaTable(f"{out}/matches")
     there.optimize.compact()
     there.vacuum(0, dry_run=False, enforce_retention_duration=False)
-    cursor, pieces = read(matches_of(tmp_path), cursor)
-    assert numbers(pieces) == [[3, 4]]
-    tables.append("matches", match_rows(("a", range(5, 6))), 2)
-    assert numbers(read(matches_of(tmp_path), cursor)[1]) == [[5]]
+    there.create_checkpoint()
+    for version in range(there.version()):
+        (out / "matches" / "_delta_log" / f"{version:020d}.json").unlink()
 
 
-def test_a_commit_that_joins_files_sends_nothing_again(tmp_path: Path) -> None:
-    tables = job_tables(tmp_path)
-    tables.append("matches", match_rows(("a", range(3))), 0)
-    tables.append("matches", match_rows(("a", range(3, 5))), 1)
-    DeltaTable(f"{tmp_path}/matches").optimize.compact()
-    assert numbers(read(matches_of(tmp_path), BEGIN)[1]) == [[0, 1, 2], [3, 4]]
+@pytest.mark.parametrize("are_joined", [False, True])
+def test_batches_are_counted_and_read_in_parts_in_an_order_that_stays(out: Path, are_joined: bool) -> None:
+    if are_joined:
+        joined(out)
+    every = TableRows(out, "matches", None)
+    assert every.counts(0, 2) == [(0, 5), (2, 2)]
+    assert every.counts(1, 1) == []
+    whole = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+    for first in range(6):
+        assert numbers(every.rows(0, first, 3)) == whole[first : first + 3]
+    assert [numbers(every.rows(batch, 0, 9)) for batch in (1, 2)] == [[], [("a", 3), ("a", 4)]]
+    assert [every.waiting(place, 2) for place in (Place(0), Place(0, 4), Place(1), Place(3))] == [7, 3, 2, 0]
 
 
-def test_rows_without_numbers_are_sent_again_where_nothing_tells_them(tmp_path: Path) -> None:
-    job_tables(tmp_path)
-    late = TableRows(tmp_path / "late", "late", None)
+def test_only_the_matches_of_wanted_rules_are_there(out: Path) -> None:
+    wanted = TableRows(out, "matches", ("b", "it's"))
+    assert wanted.counts(0, 2) == [(0, 2)]
+    assert numbers(wanted.rows(0, 1, 9)) == [("b", 1)]
 
-    def append(offset: int) -> None:
-        row = {"event_time": TIME, "source": "s", "offset": offset, "reason": "r", "event": "{}"}
-        write_deltalake(str(late.log.folder), pa.Table.from_pylist([row], LATE_SCHEMA), mode="append")
 
-    append(0)
-    cursor, _ = read(late, BEGIN)
-    append(1)
-    DeltaTable(str(late.log.folder)).delete("offset = 0")
-    append(2)
-    _, pieces = read(late, cursor)
-    assert [piece.rows["offset"].to_pylist() for piece in pieces] == [[1], [2]]
+def test_other_tables_have_the_rows_of_all_rules(tmp_path: Path) -> None:
+    row = {"event_time": TIME, "source": "s", "reason": "r", "event": "{}"}
+    rows = [row | {"offset": offset} for offset in (2, 1)]
+    job_tables(tmp_path).append("late", pa.Table.from_pylist(rows, LATE_SCHEMA), 7)
+    late = TableRows(tmp_path, "late", ("a",))
+    assert late.counts(0, 7) == [(7, 2)]
+    assert late.rows(7, 0, 9)["offset"].to_pylist() == [1, 2]
 
 
 def test_a_cursor_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -
     cursor = Checkpoint(watched.spec.checkpoint_folder).alert_cursor("pager")
     cursor.parent.mkdir(parents=True)
     failure = Failure("2026-11-01T00:00:00Z", HOSTILE)
-    write_cursor(cursor, Cursor({"matches": Place(1, 0, 0)}, failure=failure), "")
+    write_cursor(cursor, Cursor({"matches": Place(0)}, failure=failure), "")
     refusal = Refusal(Alert("job/matches/rule_0/0", "rule_0", "{}"), "400", HOSTILE)
     RefusedTable(watched.tables.place("alerts_refused")).add("pager", [refusal])
     told = told_of(watched)
@@ -235,7 +235,7 @@ def job_with_alerts_and_sources(folder: Path) -> Watched:
     checkpoint = Checkpoint(watched.spec.checkpoint_folder)
     checkpoint.alert_cursor("pager").parent.mkdir(parents=True)
     failure = Failure("2026-11-01T00:00:00Z", "503")
-    cursor = Cursor({"matches": Place(1, 0, 0)}, failure=failure)
+    cursor = Cursor({"matches": Place(0)}, failure=failure)
     write_cursor(checkpoint.alert_cursor("pager"), cursor, id_of(checkpoint))
     write_begin(checkpoint, 0, Begin({}, 0, reached={"north": 300_000_000, "south": 0}))
     return watched
