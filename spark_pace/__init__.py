@@ -62,6 +62,11 @@ _ELSEWHERE = {
 }
 
 
+def __dir__() -> list[str]:
+    """What stands here, for those who complete names."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Import what is asked for the first time."""
     if name not in __all__:

@@ -66,7 +66,9 @@ def write_file(place: AnyPath, rows: pa.Table) -> AddAction:
     path = place / name
     size, told = _write_here(path, rows) if isinstance(path, Path) else _write_there(path, rows)
     made_ms = time.time_ns() // 1_000_000
-    return AddAction(name, size, {}, made_ms, True, json.dumps(_stats(rows, told)))
+    # delta-rs misreads characters behind U+FFFF where they are escaped
+    stats = json.dumps(_stats(rows, told), ensure_ascii=False)
+    return AddAction(name, size, {}, made_ms, True, stats)
 
 
 def _write_here(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:

@@ -17,6 +17,9 @@ from urllib.parse import quote, unquote
 from spark_pace.errors import SparkPaceError, UnfitError, one_line
 
 MASK = "***"
+_LEAST_BEGUN = 4  # characters of a value: fewer at the end of a text may be anything
+_OF_HTML_IN_JSON = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "<>&"})
+_HEX = re.compile(r"%[0-9A-F]{2}")
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 
 
@@ -53,9 +56,14 @@ class Secrets:
         return {key: self.resolve(text, f"{where}.{key}") for key, text in texts.items()}
 
     def mask(self, text: str) -> str:
-        """Return `text` with ``***`` in place of each value that was read, as others may write it too."""
+        """Return `text` with ``***`` in place of each value that was read, as others may write it too.
+
+        The text may have been cut: it may end in the beginning of a value.
+        """
         for form in sorted({form for value in self._values for form in _forms(value)}, key=len, reverse=True):
             text = text.replace(form, MASK)
+            begun = (form[:length] for length in range(len(form) - 1, _LEAST_BEGUN - 1, -1))
+            text = next((text.removesuffix(one) + MASK for one in begun if text.endswith(one)), text)
         return text
 
     @contextmanager
@@ -75,13 +83,18 @@ class Secrets:
 
 
 def _forms(value: str) -> set[str]:
-    """A value as it is, in an address, in JSON, in HTML, and as a line of a message."""
-    in_json = json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1].replace("/", "\\/")
+    """A value as it is, in an address, in JSON, in HTML and in a message, as libraries write it."""
+    in_address = {quote(value, safe=safe) for safe in ("", "/")}
+    in_json = {json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+    in_json |= {one.translate(_OF_HTML_IN_JSON) for one in in_json}
+    in_json |= {one.replace("/", "\\/") for one in in_json}
+    in_html = escape(value), escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
     return {
-        value,
-        quote(value, safe=""),
-        unquote(value),
+        *(value, unquote(value), one_line(value, len(value))),
+        *in_address,
+        *(_HEX.sub(lambda found: found[0].lower(), one) for one in in_address),
         *in_json,
-        escape(value),
-        one_line(value, len(value)),
+        *(json.dumps(one)[1:-1] for one in in_json),
+        *in_html,
+        escape(value).replace("&#x27;", "&#39;"),
     } - {""}

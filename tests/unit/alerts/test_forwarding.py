@@ -244,12 +244,12 @@ def test_secrets_that_a_target_says_again_reach_no_table_and_no_message(
     monkeypatch.setenv("TOKEN", 's3cret/"&key"')
     server.refused = lambda alert: True
     said = r"s3cret/\"&key\" s3cret\/\"&key\" s3cret%2F%22%26key%22 s3cret/&quot;&amp;key&quot;"
-    server.refusal = f'{said} {"x" * 380} s3cret/"&key"'.encode()  # the last one where the reply is cut
+    server.refusal = f'{said} {"x" * 400} s3cret/"&key"'.encode()  # the last one where the reply is cut
     with running(tmp_path, pager(server, headers={"Authorization": "Bearer ${env:TOKEN}"})) as alerts:
         tables.append("matches", match_rows(("a", range(1))), 0)
         sent_by(alerts)
     rows = Tables(tmp_path / "out", [REFUSED]).query(f"SELECT reply FROM {REFUSED}").read_all().to_pylist()
-    assert rows == [{"reply": f"*** *** *** *** {'x' * 380} ***"}]
+    assert rows == [{"reply": f"*** *** *** *** {'x' * 400} ***"}]
     log = "".join(path.read_text() for path in (tmp_path / "out" / REFUSED / "_delta_log").iterdir())
     assert "minValues" in log and "s3c" not in log + caplog.text
 

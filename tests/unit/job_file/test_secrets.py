@@ -46,3 +46,23 @@ def test_errors_of_a_job_without_secrets_are_left_alone(secrets: Secrets):
     with pytest.raises(SetupError) as raised, secrets.kept():
         raise SetupError("ann") from cause
     assert raised.value.__cause__ is cause
+
+
+@pytest.mark.parametrize("said", [
+    *("ab/cd+<'\"&", "ab/cd%2B%3C%27%22%26", "ab%2fcd%2b%3c%27%22%26", "ab/cd+&lt;&#39;&#34;&amp;"),
+    *("ab/cd+&lt;&#x27;&quot;&amp;", "ab/cd+&lt;&#39;&quot;&amp;", r"ab\/cd+<'\"&"),
+    *(r"ab/cd+\u003c'\"\u0026", r"ab/cd+<'\\\"&"),
+])  # fmt: skip
+def test_a_value_is_masked_as_libraries_write_it(
+    secrets: Secrets, monkeypatch: pytest.MonkeyPatch, said: str
+):
+    monkeypatch.setenv("PASSWORD", "ab/cd+<'\"&")
+    secrets.resolve("${env:PASSWORD}", "alerts.pager.http")
+    assert secrets.mask(f"<{said}>") == "<***>"
+
+
+def test_the_beginning_of_a_value_is_masked_where_a_text_was_cut(secrets: Secrets):
+    secrets.resolve("${env:PASSWORD}", "alerts.pager.http")
+    assert [secrets.mask(f"got {said}") for said in ("ann's secre", "ann'", "ann", "ann's secret a")] == [
+        *("got ***", "got ***", "got ann", "got *** a"),
+    ]

@@ -233,7 +233,7 @@ class Between:
         Args:
             level: test only the negated components of this level; None: all of them, for whole candidates.
             matrix: the candidates.
-            capped: see the docstring of the module.
+            capped: whether groups end with the most events that `times` allows.
             trailing: whether events behind the last anchor are tested, too, as far as they have come.
         """
         allowed = np.ones(len(matrix), np.bool_)
@@ -262,23 +262,6 @@ class Between:
                 forbids &= evaluate_mask(condition, columns)
             forbidden[owner[forbids]] = True
         return forbidden
-
-    def forbidders(self, level: int | None, candidate: Ints, *, capped: bool) -> list[tuple[int, int]]:
-        """(component, row) of every event that forbids the one candidate, int64[1, k]; see `allowed`."""
-        found: list[tuple[int, int]] = []
-        for one in self.forbidding:
-            if level not in (None, one.level):
-                continue
-            after, until = self._region(one, candidate, capped=capped)
-            rows = self.rows_of[one.component]
-            rows = rows[(rows > after[0]) & (rows < until[0])]
-            matrix, name = np.repeat(candidate, len(rows), 0), self.pattern.components[one.component].name
-            columns = CandidateColumns(self, matrix, capped, {name: rows})
-            forbids = np.ones(len(rows), np.bool_)
-            for condition in one.conditions:
-                forbids &= evaluate_mask(condition, columns)
-            found += [(one.component, row) for row in rows[forbids].tolist()]
-        return found
 
     def _region(self, one: Forbidding, matrix: Ints, *, capped: bool) -> tuple[Ints, Ints]:
         """The rows between which a component forbids, both excluded, as two int64[m]."""
@@ -318,7 +301,7 @@ class CandidateColumns:
     Attributes:
         between: groups and single components of the stream.
         matrix: the candidates.
-        capped: see the docstring of the module.
+        capped: whether groups end with the most events that `times` allows.
         forbidding: by the name of a negated component, int64[m]: for each candidate the row of an event that
             may forbid it.
     """

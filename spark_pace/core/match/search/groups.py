@@ -118,7 +118,8 @@ def _summed(function: str, values: pa.Array, owner: Ints, rows: int) -> pa.Array
     """The sum, the mean or the standard deviation of each group."""
     count = np.bincount(owner[bools(pc.is_valid(values))], minlength=rows)
     if function != "stddev" and pa.types.is_floating(values.type):
-        total = np.bincount(owner, pc.fill_null(values, 0.0).to_numpy(), rows)
+        weights = pc.fill_null(values, 0.0).to_numpy()
+        total = np.bincount(owner, weights, rows).astype(np.float64)  # of no events it gives whole numbers
         return pa.array(total / np.maximum(count, 1) if function == "avg" else total, mask=count == 0)
     end = np.cumsum(events := np.bincount(owner, minlength=rows))
     sums = sums_of(values).over(end - events, end)

@@ -2,7 +2,7 @@
 
 Join values (`core/match/method.py`) are texts that group the events of a carry in place of partition keys. A
 unit of a rule with join values still numbers the whole stream of the rule, and keeps track of its resolved
-selections (`WholeStream`).
+selections.
 """
 
 from __future__ import annotations

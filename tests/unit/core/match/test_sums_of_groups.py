@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_pace import replay
 from spark_pace.core.expr import Aggregate, Column
 from spark_pace.core.match.compiled import operations as do
 from spark_pace.core.match.compiled.between import begun, ended, grown, nearest_double
@@ -24,6 +25,7 @@ from spark_pace.core.match.search.programs import as_programs, numbers_of
 from spark_pace.core.plan.row_pattern import Summary
 from spark_pace.core.summaries.sums import sums_of, sums_of_stored
 from tests.support.edge_numbers import edge_numbers
+from tests.support.strategies import CONTEXTS
 
 NANOSECONDS = [1_700_000_000_000_000_000 + step for step in range(6)]
 Groups = list[list[int | None]]
@@ -152,3 +154,18 @@ def test_a_kernel_rounds_a_sum_once() -> None:
     for high in edge_numbers(2**62 - 1, chance, 60):
         for low in (0, 1, 2**31, 2**32 - 1, 2**40 + 1, chance.randrange(2**50)):
             assert nearest_double(low, high - (low >> 32)) == float(Fraction(low % 2**32 + high * 2**32))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+def test_a_condition_may_read_a_sum_of_doubles_in_every_context(context: object) -> None:
+    rules = f"""
+    events: {{schema: "time TIMESTAMP, type STRING, x DOUBLE", event_time: time}}
+    rules:
+      - name: r
+        pattern: {{sequence: [{{name: a, when: type = 'a', times: 2+}}, c: type = 'c']}}
+        where: sum(a.x) > 1 and coalesce(sum(a.x) < 9, false)
+        within: 1 h
+        context: {context}
+    """
+    events = [{"time": f"2024-01-01T00:00:0{at}Z", "type": one, "x": 1.0} for at, one in enumerate("aac")]
+    assert replay(rules, events).matches["rule"].to_pylist() == ["r"]
