@@ -16,7 +16,7 @@ from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.keys import known, names, read_keys
 from spark_pace.job_file.paths import checkpoint_at
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
-from spark_pace.job_file.source import check_source, read_source
+from spark_pace.job_file.source import DeltaSource, FilesSource, Source, check_source, read_source
 from spark_pace.job_file.spec import PARALLELISM, JobSpec
 from spark_pace.rules.document.document import Mapping, Section, as_mapping, read_document
 from spark_pace.rules.document.report import MOST_PROBLEMS, Report, TooManyError, quote
@@ -103,6 +103,7 @@ class JobFile:
         events = read_events(section, schema, sources_known=known, goes_on=goes_on)
         if source is not None and of_source is not None and schema is not None:
             check_source(fields, of_source, source, schema.own, events.order)
+        _check_apart(fields, source, said)
         if source is not None and all(name in said for name in ("name", "sink_path", "checkpoint_path")):
             self.spec = JobSpec(
                 **said,
@@ -163,6 +164,16 @@ def _check_trigger(fields: Section, said: dict[str, Any], goes_on: bool) -> None
         do = "Set a trigger such as 1 s, or leave out rules_refresh."
         place, got = fields.key_place("rules_refresh"), "trigger: available_now"
         fields.report.add(place, "must come with a periodic trigger", got, do)
+
+
+def _check_apart(fields: Section, source: Source | None, said: dict[str, Any]) -> None:
+    """Report tables and a checkpoint that lie where the events do: the job would read its own files."""
+    if not isinstance(source, FilesSource | DeltaSource):
+        return
+    for key, name in (("sink", "sink_path"), ("checkpoint", "checkpoint_path")):
+        if f"{said.get(name)}/".startswith(f"{source.path.rstrip('/')}/"):
+            must, do = "must not lie in the folder of the source", "Name a folder beside it."
+            fields.report.add(fields.key_place(key), must, quote(said[name]), do)
 
 
 def _check_operators(fields: Section, modules: Sequence[str], rules: Iterable[Rule]) -> None:

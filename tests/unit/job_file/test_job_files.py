@@ -72,6 +72,23 @@ def test_paths_are_relative_to_the_job_file_and_addresses_stay(tmp_path: Path) -
     assert spec.checkpoint_path == str(tmp_path / "jobs" / "out" / "_checkpoint")
 
 
+@pytest.mark.parametrize(("sink", "checkpoint", "key"), [
+    ("../events", "out", "sink"), ("../events/out", "out", "sink"), ("out", "../events/a/b", "checkpoint"),
+])  # fmt: skip
+def test_a_job_does_not_write_where_it_reads(tmp_path: Path, sink: str, checkpoint: str, key: str) -> None:
+    job = JOB.replace("s3://bucket/out", sink).replace("out/_checkpoint", checkpoint)
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, job=job)
+    (problem,) = refused.value.problems
+    assert problem.where.endswith(f" {key}") and problem.must == "must not lie in the folder of the source"
+
+
+def test_a_job_may_write_beside_what_it_reads(tmp_path: Path) -> None:
+    assert read(tmp_path, job=JOB.replace("s3://bucket/out", "../events_out")).sink_path.endswith(
+        "events_out"
+    )
+
+
 NASTY = "a b #?&+:;=@$,!~'\"`{}()<>*äé日 100%, %zz"
 SINK = 'path: "s3://bucket/out"'
 
