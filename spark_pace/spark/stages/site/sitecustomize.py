@@ -22,11 +22,12 @@ def _is_of_a_package(path: str) -> bool:
 
 
 def _untold(kind, error, trace):  # type: ignore[no-untyped-def]
-    """Print an error that nobody has caught, unless it says that Spark has closed the connection.
+    """Print an error that nobody has caught, unless it says that Spark has closed the connection, or is gone.
 
-    Spark closes it to end the process, with its query. Whether the process can still answer then is chance.
+    Spark closes it to end the process, with its query. Whether the process can still answer then is chance,
+    and whether it has connected yet.
     """
-    if not issubclass(kind, ConnectionError):
+    if not issubclass(kind, ConnectionError) and not str(error).startswith("[CANNOT_OPEN_SOCKET]"):
         sys.__excepthook__(kind, error, trace)
 
 

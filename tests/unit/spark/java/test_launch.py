@@ -104,23 +104,24 @@ def test_workers_take_spark_from_the_installed_package(
     assert told == ("of another" if hidden else None)
 
 
+def source_process(port: int) -> subprocess.Popen[str]:
+    """The process of a streaming source, which connects to Spark at a port."""
+    own = {
+        "PYTHONPATH": os.pathsep.join(_path_of_workers()),
+        "PYTHON_WORKER_FACTORY_PORT": str(port),
+        "PYTHON_WORKER_FACTORY_SECRET": "secret",
+    }
+    command = [sys.executable, "-m", "pyspark.sql.streaming.python_streaming_source_runner"]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **own})
+
+
 @pytest.mark.parametrize("is_reset", [True, False], ids=["closed", "other_error"])
 def test_the_process_of_a_source_says_nothing_when_spark_closes_its_connection(
     is_reset: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pyspark.sql.streaming.python_streaming_source_runner"],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(_path_of_workers()),
-                "PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]),
-                "PYTHON_WORKER_FACTORY_SECRET": "secret",
-            },
-        )
+        process = source_process(server.getsockname()[1])
         spark, _ = server.accept()
         with spark:
             spark.recv(100)
@@ -130,6 +131,16 @@ def test_the_process_of_a_source_says_nothing_when_spark_closes_its_connection(
         said = process.communicate(timeout=60)[1]
     assert ("Traceback" in said) is not is_reset
     assert process.returncode != 0
+
+
+def test_the_process_of_a_source_says_nothing_where_spark_is_gone_already(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    process = source_process(port)
+    assert (process.communicate(timeout=60)[1], process.returncode) == ("", 1)
 
 
 def test_processes_of_spark_look_for_modules_in_the_working_folder_last(
