@@ -120,6 +120,8 @@ class Forwarder:
                 self._well()
                 self._answered = asked
                 self._woken.wait()
+        with suppress(SparkPaceError, OSError):
+            self._count()  # what the next start has to send
         self._target.sender.close()
 
     def _send_all(self) -> None:

@@ -288,7 +288,8 @@ def in_core(spec: JobSpec, *, whole: bool = False) -> local_run.LocalResult:
 def table(spec: JobSpec, name: str) -> pa.Table:
     """A table of the job; matches and late events as the core gives them, without their `batch_id`."""
     found = read_table(spec.sink_path, name)
-    return found.drop_columns(["batch_id"]) if name in ("matches", "late") else found
+    taken = ["batch_id"] if name in ("matches", "late") and "batch_id" in found.column_names else []
+    return found.drop_columns(taken)
 
 
 def matches(spec: JobSpec) -> list[dict[str, Any]]:
