@@ -5,6 +5,7 @@ They lie in folders beside the jars of jobs, each fetched once: ``python -m exam
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import zipfile
@@ -98,5 +99,13 @@ def _let_load_quickly(jar: Path) -> None:
 
 FETCHED = {"broker": fetch_broker, "store": fetch_store, "hdfs": fetch_hdfs}
 
+
+def main() -> int:
+    """Fetch the jars of the server that the argument names; print a failure as one line."""
+    parser = argparse.ArgumentParser(description="Fetch the jars of a server for demos and tests.")
+    parser.add_argument("whose", choices=FETCHED)
+    return told(FETCHED[parser.parse_args().whose])
+
+
 if __name__ == "__main__":
-    sys.exit(told(FETCHED[sys.argv[1]]))
+    sys.exit(main())
