@@ -130,7 +130,7 @@ class Forwarder:
         while self._ahead and self._send_batch(*self._ahead[0]):
             del self._ahead[0]
             self._count()
-        if self._cursor != self._stored and not self._ended.is_set():
+        if self._cursor != self._stored:
             self._write(self._cursor)
 
     def _send_batch(self, batch: int, table: TableRows, count: int) -> bool:
