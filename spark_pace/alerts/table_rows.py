@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from spark_pace.alerts.cursor import Place
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.query import Tables
+from spark_pace.io.query import Tables, text_of
 
 MATCHES = "matches"
 _COUNT = "row_count"
@@ -30,7 +30,7 @@ class TableRows:
         """Take the table in the place of a job's tables; of its matches, those of `rules`, or all."""
         self.table = table
         self._root = root
-        names = ", ".join("'" + rule.replace("'", "''") + "'" for rule in rules or ())
+        names = ", ".join(map(text_of, rules or ()))
         self._wanted = f" AND rule IN ({names})" if rules is not None and table == MATCHES else ""
 
     def counts(self, first: int, last: int) -> list[tuple[int, int]]:

@@ -135,7 +135,7 @@ def _lines(subject: Subject, seen: Seen, now: datetime) -> Iterator[str]:
         yield _process(state, now)
     for trouble in troubles(subject, seen, state, now):
         yield f"! {trouble}"
-    for one in waiting_alerts(subject.spec, subject.tables):
+    for one in waiting_alerts(subject, seen.done):
         yield f"alerts.{one.target}: {one.said}"
 
 

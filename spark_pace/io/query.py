@@ -87,7 +87,7 @@ class Tables:
 
     def _add_rule(self, rule: str) -> None:
         """Add the view of one rule; in Spark, `view_sql` of `spark_pace.io.delta_tables` makes the views."""
-        rows = "FROM matches WHERE rule = '" + rule.replace("'", "''") + "'"
+        rows = f"FROM matches WHERE rule = {text_of(rule)}"
         names = [name for name in self.schemas["matches"].names if name not in ("rule", "events", "batch_id")]
         counted = ", ".join(f"count({quoted(name)}) AS {quoted(name)}" for name in names)
         counts = self.query(f"SELECT {counted} {rows}").read_all()
@@ -235,6 +235,11 @@ def read_table(out: str | AnyPath, name: str, columns: Sequence[str] | None = No
             raise ConfigError.of("read_table", must, column, do)
     rows = tables.query(f"SELECT {', '.join(map(quoted, names))} FROM {quoted(name)}").read_all()
     return rows.cast(pa.schema([schema.field(column) for column in names]))
+
+
+def text_of(value: str) -> str:
+    """A text as it stands in SQL."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def quoted(name: str) -> str:

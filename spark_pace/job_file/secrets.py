@@ -88,7 +88,7 @@ def _forms(value: str) -> set[str]:
     in_json = {json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
     in_json |= {one.translate(_OF_HTML_IN_JSON) for one in in_json}
     in_json |= {one.replace("/", "\\/") for one in in_json}
-    in_html = escape(value), escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
+    in_html = escape(value), escape(value).replace("&#x27;", "&#39;")
     return {
         *(value, unquote(value), one_line(value, len(value))),
         *in_address,
@@ -96,5 +96,5 @@ def _forms(value: str) -> set[str]:
         *in_json,
         *(json.dumps(one)[1:-1] for one in in_json),
         *in_html,
-        escape(value).replace("&#x27;", "&#39;"),
+        in_html[1].replace("&quot;", "&#34;"),
     } - {""}

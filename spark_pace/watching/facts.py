@@ -177,7 +177,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
     seen.look()
     wrong = troubles(subject, seen, state, now)
     latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
-    targets = waiting_alerts(subject.spec, subject.tables)
+    targets = waiting_alerts(subject, seen.done)
     wrong += [one.trouble for one in targets if one.trouble]
     return {
         "name": one_line(subject.name),

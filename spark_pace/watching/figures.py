@@ -20,6 +20,7 @@ LATELY_SECONDS = 60
 _FEW = 3  # what lies further back than these, and than a minute, says nothing of now
 _LEAST_SECONDS = 20  # a shorter time does not tell the speed
 _STEADY = 0.2  # seconds a second by which a lag may change
+_MOST_NAMED = 10  # rules
 _BUSY = 0.7  # of its time a job takes for batches where it cannot keep up
 
 
@@ -77,9 +78,6 @@ def lag_of(seen: Sequence[Reached]) -> Lag | None:
     if sum(one.batch_seconds for one in lately[1:]) >= _BUSY * sum(one.seconds for one in lately[1:]):
         return Lag("falls behind", f"The job falls behind: {told}. It is too slow for its input.")
     return Lag("input", f"The input falls behind: {told}, and the job waits for it. What sends it is slow.")
-
-
-_MOST_NAMED = 10  # rules
 
 
 def figures(seen: Seen, now: datetime) -> list[tuple[str, str]]:

@@ -108,6 +108,11 @@ class Seen:
         self._answers: dict[str, tuple[int, Any]] = {}
         self._sums: dict[str, Sums] = {}
 
+    @property
+    def done(self) -> int | None:
+        """The number of the last batch; None before the first."""
+        return None if self.last is None else int(self.last["batch_id"])
+
     def look(self) -> None:
         """Read the batches that were written since the last look.
 

@@ -36,7 +36,7 @@ def status_of(subject: Subject, seen: Seen, now: datetime) -> dict[str, Any]:
     state = None if subject.checkpoint is None else running(subject.checkpoint)
     seen.look()
     last: dict[str, Any] = seen.last or {}
-    targets = waiting_alerts(subject.spec, subject.tables)
+    targets = waiting_alerts(subject, seen.done)
     return {
         "schema": SCHEMA,
         "at": _text(now),

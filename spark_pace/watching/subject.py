@@ -9,7 +9,6 @@ from spark_pace.alerts.cursor import Cursor, Failure, read_cursor
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.delta_rs import tables_in
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.query import Tables
 from spark_pace.job_file import JobFile, JobSpec, read_job
 from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.reader import MANY_PROBLEMS
@@ -120,23 +119,25 @@ class WaitingAlerts:
         return f"Alerts for {self.target}: {self.said}." if self.waiting and self.fails else None
 
 
-def waiting_alerts(spec: JobSpec | None, tables: AnyPath) -> list[WaitingAlerts]:
-    """How the targets of a job stand, whose tables lie in a place; none are known without the job.
+def waiting_alerts(subject: Subject, done: int | None) -> list[WaitingAlerts]:
+    """How the targets of a job stand; none are known without the job.
+
+    `done`: the last batch that was written; None if none was.
 
     Raises:
         StateError: a cursor is damaged, or a table cannot be read.
     """
+    spec = subject.spec
     if spec is None or not spec.alerts:
         return []
     own_id, paths = cursors(spec.checkpoint_folder, [target.name for target in spec.alerts])
-    metrics = Tables(tables, ["metrics"]).query("SELECT max(batch_id) AS done FROM metrics").read_all()
-    done, found = metrics["done"][0].as_py(), []
+    found = []
     for target, path in zip(spec.alerts, paths, strict=True):
         cursor = read_cursor(path, own_id[:8])
         if cursor is None:
             found.append(WaitingAlerts(target.name, None, None))
         else:
-            waiting = 0 if done is None else _waiting(tables, target, cursor, done)
+            waiting = 0 if done is None else _waiting(subject.tables, target, cursor, done)
             found.append(WaitingAlerts(target.name, waiting, cursor.failure))
     return found
 
