@@ -66,15 +66,20 @@ class Kernel:
 
     def __call__(self, *arguments: Any, steps: Callable[[], float] = lambda: 0) -> None:
         """Run the function; `steps` tells how many it may take, if these may be more than its numbers."""
+        self.bound(*arguments, steps=steps)()
+
+    def bound(self, *arguments: Any, steps: Callable[[], float] = lambda: 0) -> Callable[[], None]:
+        """The function as it is run again and again with the same arguments; see `__call__`."""
         words: list[int] = []
         layouts = tuple(read(one, words) for one in arguments)
         run = self._run(layouts, lambda: ways.is_made_now(numbers_in(arguments), steps()))
-        if run is None:
+        given = np.array(words, np.int64)
+
+        def by_source() -> None:
             with np.errstate(all="ignore"):  # machine code wraps around and says nothing, either
                 self.function(*arguments)
-        else:
-            given = np.array(words, np.int64)
-            run(given.ctypes.data)
+
+        return by_source if run is None else lambda: run(given.ctypes.data)
 
     def is_ready(self, arguments: tuple[Any, ...], is_made_now: bool) -> bool:
         """True if such arguments run as machine code; it is loaded, or made if it must be and may be."""

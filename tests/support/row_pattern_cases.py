@@ -118,8 +118,8 @@ def reading_the_match(sql: str) -> str:
     return _defined_with(sql, "COUNT(*) > 0")
 
 
-def only_in_python(sql: str) -> str:
-    """The same clause, with conditions that machine code does not test: it adds up no DECIMALs."""
+def computed_outside(sql: str) -> str:
+    """The same clause, with conditions that no program can say: machine code adds up no DECIMALs."""
     return _defined_with(sql, "SUM(CAST(i AS DECIMAL(9, 0))) >= 0")
 
 

@@ -18,16 +18,27 @@ import numpy.typing as npt
 
 from spark_pace.core.match.compiled.arguments import Programs
 from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
-from spark_pace.core.tables import Ints
+from spark_pace.core.tables import Bools, Ints
 from spark_pace.machine_code.kernel import Kernel, inlined, part
 
 # places in `Output.progress`
-PARTITION, ROW, MATCHES, LABELS, NUMBER, STATUS, CODE, BY, ASKED, CUT, PLACES = range(11)
-ENDED, NO_ROOM, NO_LABELS, NO_TARGET, NO_MOVE, NO_STEPS = range(6)  # values of its `STATUS`
+PARTITION, ROW, MATCHES, LABELS, NUMBER, STATUS, CODE, BY, ASKED, CUT = range(10)
+# where a search from a row stands whose condition is computed outside: the number of the test, or -1; what it
+# gave; the instruction, the row at hand, how many ways are left, how many choices made, how many steps taken
+TEST, GAVE, AT, AT_ROW, HEIGHT, MADE, STEPS, PLACES = range(10, 18)
+ENDED, NO_ROOM, NO_LABELS, NO_TARGET, NO_MOVE, NO_STEPS, TO_TEST = range(7)  # values of its `STATUS`
 PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = range(4)
 BY_EVENT, BY_END = -1, -2  # values of `Output.by`, beside rows
 FAR = 1 << 62  # a row that never comes
-SEARCHING, FAILED, FULL, LONG, OPEN, MANY = -1, -2, -3, -4, -5, -6  # how a search from a row stands
+SEARCHING, FAILED, FULL, LONG, OPEN, MANY, WAITING = (
+    -1,
+    -2,
+    -3,
+    -4,
+    -5,
+    -6,
+    -7,
+)  # how a search from a row stands
 
 
 class Input(NamedTuple):
@@ -75,6 +86,7 @@ class SoFar(NamedTuple):
         most_steps: how many steps the search from one row may take.
         matches: int64[partitions], how many matches of each were found before.
         tests: int64[variables + 1], where the conditions of each variable begin; last how many there are.
+        outside: bool[c], of each condition whether it is computed outside, for no program can say it.
         programs: the conditions.
         slots: int64[m, 11], what each condition reads, see `spark_pace.core.match.row_patterns.match_so_far`.
         slot_bounds: int64[c + 1], where those of each condition begin, and where the last ones end.
@@ -94,6 +106,7 @@ class SoFar(NamedTuple):
     most_steps: int
     matches: Ints
     tests: Ints
+    outside: Bools
     programs: Programs
     slots: Ints
     slot_bounds: Ints
@@ -320,8 +333,8 @@ def go_on(given: Input, output: Output, behind: int) -> None:
     partition, row = progress[PARTITION], progress[ROW]
     if behind == OPEN:
         leave(given, output, partition, row)
-    elif behind == MANY:
-        progress[STATUS] = NO_STEPS
+    elif behind in (MANY, WAITING):
+        progress[STATUS] = NO_STEPS if behind == MANY else TO_TEST
     elif behind in (FULL, LONG):
         progress[STATUS] = NO_ROOM if behind == FULL else NO_LABELS
     else:

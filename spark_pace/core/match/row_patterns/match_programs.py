@@ -26,7 +26,14 @@ from spark_pace.core.match.row_patterns.compiled import SoFar
 from spark_pace.core.match.row_patterns.match_so_far import FARTHEST, MOST_DIGITS
 from spark_pace.core.match.row_patterns.rows import Rows, SlotColumns
 from spark_pace.core.match.search.programs import Line, Place, as_programs, is_writable, numbers_of, write
-from spark_pace.core.plan.row_pattern import Computed, MatchNumber, RowPattern, Slot, Summary
+from spark_pace.core.plan.row_pattern import (
+    Computed,
+    MatchNumber,
+    Navigation,
+    RowPattern,
+    Slot,
+    Summary,
+)
 from spark_pace.core.ranks import value_orders
 from spark_pace.core.summaries.sums import ODD, sums_of
 from spark_pace.core.tables import GREATEST, NULL_ORDER, Bools, Ints, bools
@@ -337,16 +344,11 @@ class _Piece(NamedTuple):
     nulls: Bools
 
 
-def so_far_of(plan: RowPattern, rows: Rows) -> SoFar | None:
-    """What conditions read of the match so far, without room for rows; None if they cannot be programs."""
+def so_far_of(plan: RowPattern, rows: Rows) -> SoFar:
+    """What conditions read of the match so far, without room for rows."""
     tests = list(tests_of(plan))
-    if not all(one.is_program for one in tests):
-        return None
     tables = _Tables(plan, rows, RunningNumbers(rows, len(plan.variables)))
-    try:
-        texts = [tables.text(one) for one in tests]
-    except FarApartError:
-        return None
+    texts = [tables.text(one) for one in tests]
     first = np.searchsorted([one.variable for one in tests], np.arange(len(plan.variables) + 1))
     return tables.so_far(first.astype(np.int64), texts)
 
@@ -372,9 +374,15 @@ class _Tables:
     cells: int = 0  # behind those of null and of the names
 
     def text(self, test: Test) -> list[Line]:
-        """The program of a condition."""
-        lines = list[Line]()
-        write(test.part.expr, _Text(test, self), lines)
+        """The program of a condition; no lines if it is computed outside."""
+        lines, text = list[Line](), _Text(test, self)
+        try:
+            if test.is_program:
+                write(test.part.expr, text, lines)
+        except FarApartError:
+            lines.clear()
+        if not lines:
+            text.read_rows()
         self.bounds.append(len(self.slots))
         return lines
 
@@ -409,6 +417,7 @@ class _Tables:
             most_steps=self.plan.most_steps,
             matches=np.ascontiguousarray(self.rows.extent.matches, np.int64),
             tests=tests,
+            outside=np.array([not one for one in texts], np.bool_),
             programs=as_programs(texts, ints, nulls, 1),
             slots=np.array(slots, np.int64).reshape(len(slots), len(_Slot._fields)),
             slot_bounds=np.array(self.bounds, np.int64),
@@ -488,6 +497,12 @@ class _Text:
         cell = self.tables.cell()
         self.tables.pieces.append(_Piece(0, cell, *numbers_of(evaluate(expr, SlotColumns(1, [])))))
         return self.tables.add_slot(_Slot(kinds.CONSTANT, cell=cell))
+
+    def read_rows(self) -> None:
+        """Let the search ask for the rows that the condition reads, and for nothing else."""
+        for slot in self.test.part.slots:
+            if isinstance(slot, Navigation) and slot.of is not None:
+                self._slot(slot)
 
     def _slot(self, slot: Slot) -> int:
         """The place of a slot; slots that are read at one row have one."""

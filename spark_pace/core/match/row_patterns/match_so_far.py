@@ -17,6 +17,8 @@ from spark_pace.core.match.row_patterns.compiled import (
     NUMBER,
     OPEN,
     SEARCHING,
+    TEST,
+    WAITING,
     Input,
     Output,
     SoFar,
@@ -51,17 +53,38 @@ def joins(
 ) -> int:
     """Add a row to the match so far; `FAILED` if a condition does not hold then, and the row is not added.
 
-    `OPEN` if that is not known, `FULL` if there is no room.
+    `OPEN` if that is not known, `FULL` if there is no room; else see `hold`.
     """
     if base + row - output.progress[LABELS] == so_far.rows.shape[1]:
         return FULL
     _add(so_far, row, variable)
-    for test in range(so_far.tests[variable], so_far.tests[variable + 1]):
+    return hold(given, output, so_far, partition, base, row, variable, so_far.tests[variable])
+
+
+@part
+def hold(
+    given: Input,
+    output: Output,
+    so_far: SoFar,
+    partition: int,
+    base: int,
+    row: int,
+    variable: int,
+    first: int,
+) -> int:
+    """Test the conditions of a row that was added, from one of them on; see `joins`.
+
+    `WAITING`: the next one is computed outside.
+    """
+    for test in range(first, so_far.tests[variable + 1]):
         for slot in range(so_far.slot_bounds[test], so_far.slot_bounds[test + 1]):
             if not _read(given, output, so_far, partition, base, row, slot):
                 return OPEN
+        if so_far.outside[test]:
+            output.progress[TEST] = test
+            return WAITING
         if not holds(so_far.programs, test, so_far.places):
-            _remove(so_far, variable)
+            remove(so_far, variable)
             return FAILED
     return SEARCHING
 
@@ -70,11 +93,12 @@ def joins(
 def give_back(output: Output, so_far: SoFar, first: int, last: int) -> None:
     """Take rows out of the match so far, those with the labels from the first place to the last one."""
     for place in range(first, last):
-        _remove(so_far, output.labels[place] >> 1)
+        remove(so_far, output.labels[place] >> 1)
 
 
 @part
-def _remove(so_far: SoFar, variable: int) -> None:
+def remove(so_far: SoFar, variable: int) -> None:
+    """Take the last row, one of a variable, out of the match so far."""
     for one in range(len(so_far.sets)):
         so_far.counts[one] -= (so_far.sets[one] >> variable) & 1
 

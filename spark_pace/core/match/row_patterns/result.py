@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import evaluate
-from spark_pace.core.match.row_patterns.backtracking import search_paths
+from spark_pace.core.expr import ARROW_TYPES, decimal_digits, evaluate, evaluate_mask
+from spark_pace.core.match.row_patterns.compiled import (
+    AT_ROW,
+    LABELS,
+    NUMBER,
+    PARTITION,
+    ROW,
+    TEST,
+    Output,
+)
 from spark_pace.core.match.row_patterns.match_programs import so_far_of
 from spark_pace.core.match.row_patterns.program import program_of
 from spark_pace.core.match.row_patterns.rows import (
@@ -22,6 +31,7 @@ from spark_pace.core.match.row_patterns.rows import (
 )
 from spark_pace.core.match.row_patterns.search import Found, Known, search_compiled
 from spark_pace.core.plan.row_pattern import (
+    Computed,
     MatchNumber,
     Measure,
     Navigation,
@@ -175,13 +185,63 @@ def find(plan: RowPattern, rows: Rows) -> Found:
 
 def search(plan: RowPattern, rows: Rows, holds: Ints, reach: Ints) -> Found:
     """The matches, where it is known which conditions hold and how far windows reach."""
-    program = program_of(plan.pattern)
-    so_far = None
-    if any(one.of_match for one in plan.conditions):
-        so_far = so_far_of(plan, rows)
-        if so_far is None:
-            return search_paths(plan, program, rows, holds, reach)
-    return search_compiled(plan, program, rows, Known(holds, reach, so_far))
+    tests = [part for one in plan.conditions for part in one.of_match]
+    known = Known(
+        holds,
+        reach,
+        so_far_of(plan, rows) if tests else None,
+        lambda output: _test(plan, rows, tests, output),
+    )
+    return search_compiled(plan, program_of(plan.pattern), rows, known)
+
+
+def _test(plan: RowPattern, rows: Rows, tests: Sequence[Computed], output: Output) -> bool:
+    """Tell whether the condition holds at which the search has stopped."""
+    progress, test = output.progress, tests[output.progress[TEST]]
+    start, first = progress[ROW], progress[LABELS]
+    variables = output.labels[first : first + progress[AT_ROW] + 1 - start] >> 1
+    bounds = rows.bounds[progress[PARTITION]], rows.bounds[progress[PARTITION] + 1]
+    values = []
+    for slot in test.slots:
+        if isinstance(slot, MatchNumber):
+            value = pa.array([rows.extent.matches[progress[PARTITION]] + progress[NUMBER] + 1])
+        else:
+            value = _value(plan, rows, slot, start, variables, bounds)
+        values.append(value)
+    return bool(evaluate_mask(test.expr, SlotColumns(1, values))[0])
+
+
+_NEVER_TOO_WIDE = 28  # digits of DECIMALs of which ten billion come to a sum of 38 digits
+
+
+def _value(
+    plan: RowPattern,
+    rows: Rows,
+    slot: Navigation | Summary,
+    start: int,
+    variables: Ints,
+    bounds: tuple[int, int],
+) -> pa.Array:
+    """The value of a slot, of a match so far that begins at `start`, in the partition with these bounds."""
+    places = np.arange(len(variables))
+    if slot.variables is not None:
+        places = np.flatnonzero(np.isin(variables, slot.variables))
+    if isinstance(slot, Summary):
+        if slot.of is None:
+            return pa.array([len(places)])
+        values = rows.values(slot.of).take(pa.array(start + places)).drop_null()
+        digits = decimal_digits(slot.of.type)
+        if slot.function == "sum" and digits is not None and digits[0] <= _NEVER_TOO_WIDE:
+            return pa.array([pc.sum(values).as_py()], ARROW_TYPES[slot.type])  # in a tenth of the time
+        return summary_of(slot, values, np.array([0]), np.array([len(values)]))
+    at = slot.back if slot.first else len(places) - 1 - slot.back
+    if 0 <= at < len(places):
+        if slot.of is None:
+            return pa.array([plan.variables[variables[places[at]]]])
+        row = start + int(places[at]) + slot.shift
+        if bounds[0] <= row < bounds[1]:
+            return rows.values(slot.of).slice(row, 1)
+    return pa.nulls(1, ARROW_TYPES[slot.type])
 
 
 def _rows_of_result(plan: RowPattern, rows: Rows, found: Found) -> pa.Table:

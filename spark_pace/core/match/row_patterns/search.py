@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from spark_pace.core.match.row_patterns.compiled import (
     BY_EVENT,
     CODE,
     ENDED,
+    GAVE,
     LABELS,
     MATCHES,
     NO_LABELS,
@@ -23,9 +25,11 @@ from spark_pace.core.match.row_patterns.compiled import (
     PLACES,
     ROW,
     STATUS,
+    TEST,
     TO_FIRST,
     TO_LAST,
     TO_NEXT,
+    TO_TEST,
     Input,
     Memory,
     Output,
@@ -81,23 +85,6 @@ def skip_error(plan: RowPattern, missing: bool) -> ConfigError:
     return ConfigError.of(plan.where, must, got, do)
 
 
-def next_start(plan: RowPattern, labels: list[int]) -> int:
-    """How many rows behind the first row of a match the search goes on.
-
-    Raises:
-        ConfigError: ``SKIP TO`` leads nowhere.
-    """
-    if not labels or plan.skip == "to next row":
-        return 1
-    if plan.skip == "past last row":
-        return len(labels)
-    places = [place for place, label in enumerate(labels) if label >> 1 in plan.skip_variables]
-    place = places[0 if plan.skip == "to first" else -1] if places else -1
-    if place <= 0:
-        raise skip_error(plan, place < 0)
-    return place
-
-
 def steps_error(plan: RowPattern) -> ConfigError:
     """The error for a search that takes too many steps from one row."""
     must = f"the search for a match from one row must take at most {plan.most_steps:,} steps"
@@ -113,11 +100,13 @@ class Known:
         holds: see `spark_pace.core.match.row_patterns.compiled.Input`, as of the next one.
         reach: see there.
         so_far: what conditions read of the match so far; None if they do not.
+        test: tells whether the condition holds at which the search has stopped.
     """
 
     holds: Ints
     reach: Ints
     so_far: SoFar | None
+    test: Callable[[Output], bool]
 
 
 def search_compiled(plan: RowPattern, program: Program, rows: Rows, known: Known) -> Found:
@@ -137,13 +126,13 @@ def search_compiled(plan: RowPattern, program: Program, rows: Rows, known: Known
     memory = _memory(np.zeros((marks >> 3) + 1, np.uint8), _FIRST_ROOM)
     output = _output(given, rows.rows)
     progress = output.progress
-    _run(program, given, memory, output, known.so_far)
+    _run(program, given, memory, output, known)
     while progress[STATUS] in (NO_ROOM, NO_LABELS):
         if progress[STATUS] == NO_ROOM:
             memory = _memory(memory.marks, 4 * len(memory.way))
         else:
             output = output._replace(labels=_longer(plan, output.labels))
-        _run(program, given, memory, output, known.so_far)
+        _run(program, given, memory, output, known)
     if progress[STATUS] == NO_STEPS:
         raise steps_error(plan)
     if progress[STATUS] != ENDED:
@@ -165,13 +154,18 @@ def _numbered(plan: RowPattern, program: Program, known: Known) -> tuple[Program
     return program._replace(value=np.where(chooses, numbers, program.value)), int(marked.sum())
 
 
-def _run(program: Program, given: Input, memory: Memory, output: Output, so_far: SoFar | None) -> None:
+def _run(program: Program, given: Input, memory: Memory, output: Output, known: Known) -> None:
     steps = float(len(given.holds)) * len(program.kind)
-    if so_far is None:
+    if known.so_far is None:
         search(program, given, memory, output, steps=lambda: steps)
-    else:
-        room = min(len(memory.way), len(given.holds) + 1)
-        search_tested(program, given, memory, with_room(so_far, room), output, steps=lambda: steps)
+        return
+    so_far = with_room(known.so_far, min(len(memory.way), len(given.holds) + 1))
+    go_on = search_tested.bound(program, given, memory, so_far, output, steps=lambda: steps)
+    output.progress[TEST] = -1
+    go_on()
+    while output.progress[STATUS] == TO_TEST:
+        output.progress[GAVE] = known.test(output)
+        go_on()
 
 
 def _input(plan: RowPattern, rows: Rows, known: Known, choices: int) -> Input:
@@ -206,18 +200,9 @@ def _memory(marks: npt.NDArray[np.uint8], room: int) -> Memory:
     return Memory(marks, *(np.zeros(room, np.int64) for _ in range(4)))
 
 
-def require_few(plan: RowPattern, labels: int) -> None:
-    """Refuse matches that have too many rows together.
-
-    Raises:
-        ConfigError: they have.
-    """
-    if labels > MOST_LABELS:
+def _longer(plan: RowPattern, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    if len(labels) > MOST_LABELS:
         must = f"the matches of a task must have at most {MOST_LABELS:,} rows together"
         do = "Write AFTER MATCH SKIP PAST LAST ROW, so that matches do not overlap."
         raise ConfigError.of(plan.where, must, "more", do)
-
-
-def _longer(plan: RowPattern, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    require_few(plan, len(labels))
     return np.concatenate([labels, np.zeros(len(labels), np.int32)])

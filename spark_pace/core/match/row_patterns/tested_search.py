@@ -1,27 +1,36 @@
 """The search for matches as machine code, where conditions read the match so far.
 
 They are tested as rows are taken. A choice that such a condition can follow may fail for one start and not
-for another, so it is not marked; and the steps from each start have a limit. All else is as where conditions
-are known, and of the same parts. That search has its own kernel: it would be slower by a fifth if it asked
-for any of this.
+for another, so it is not marked; and the steps from each start have a limit. Where no program can say a
+condition, the search stops; it goes on with what was computed outside. All else is as where conditions are
+known, and of the same parts. That search has its own kernel: it would be slower by a fifth if it asked for
+any of this.
 """
 
 from __future__ import annotations
 
 from spark_pace.core.match.row_patterns.compiled import (
     ASKED,
+    AT,
+    AT_ROW,
     CUT,
     ENDED,
     FAILED,
     FAR,
     FULL,
+    GAVE,
+    HEIGHT,
     LABELS,
+    MADE,
     MANY,
     OPEN,
     PARTITION,
     ROW,
     SEARCHING,
     STATUS,
+    STEPS,
+    TEST,
+    WAITING,
     Input,
     Memory,
     Output,
@@ -33,7 +42,7 @@ from spark_pace.core.match.row_patterns.compiled import (
     is_left,
     take,
 )
-from spark_pace.core.match.row_patterns.match_so_far import begin, give_back, joins
+from spark_pace.core.match.row_patterns.match_so_far import begin, give_back, hold, joins, remove
 from spark_pace.core.match.row_patterns.program import AT_START, CHOOSE, DONE, TAKE, Program
 from spark_pace.machine_code.kernel import Kernel, inlined, part
 
@@ -52,32 +61,59 @@ def stand(
 
 
 @part
+def joined(
+    given: Input, output: Output, so_far: SoFar, partition: int, base: int, row: int, label: int, limit: int
+) -> int:
+    """Take a row if its conditions hold, or go on behind the one that was computed outside; see `joins`."""
+    test = output.progress[TEST]
+    output.progress[TEST] = -1
+    if test < 0:
+        found = take(given, output, base + row, partition, row, label, limit)
+        return joins(given, output, so_far, partition, base, row, label >> 1) if found == SEARCHING else found
+    if output.progress[GAVE]:
+        return hold(given, output, so_far, partition, base, row, label >> 1, test + 1)
+    remove(so_far, label >> 1)
+    return FAILED
+
+
+@inlined
+def choose_tested(memory: Memory, pair: int, value: int, way: int, row: int, height: int, made: int) -> int:
+    """As `choose`, but a choice whose number is -1 is not marked."""
+    if value >= 0:
+        return choose(memory, pair, way, row, height, made)
+    if height == len(memory.way):
+        return FULL
+    memory.way[height], memory.row[height], memory.height[height] = way, row, made
+    return SEARCHING
+
+
+@part
 def attempt_tested(
     program: Program, given: Input, memory: Memory, so_far: SoFar, output: Output, partition: int, start: int
 ) -> int:
-    """As `attempt`; choices whose number is -1 are not marked. `MANY`: it takes too many steps."""
-    limit = given.reach[start] if len(given.reach) else FAR
-    base = output.progress[LABELS] - start
-    output.progress[ASKED], output.progress[CUT] = start, 0
+    """As `attempt`.
+
+    `MANY`: it takes too many steps; `WAITING`: a condition is to be computed outside, and then it goes on.
+    """
+    limit, progress = given.reach[start] if len(given.reach) else FAR, output.progress
+    base = progress[LABELS] - start
     at, row, height, made, steps, found = 0, start, 0, 0, 0, SEARCHING
-    begin(so_far)
+    if progress[TEST] < 0:
+        progress[ASKED], progress[CUT] = start, 0
+        begin(so_far)
+    else:
+        at, row, steps = progress[AT], progress[AT_ROW], progress[STEPS]
+        height, made = progress[HEIGHT], progress[MADE]
     while found == SEARCHING:
         kind, value = program.kind[at], program.value[at]
         if steps == so_far.most_steps:
             found = MANY
         elif kind == TAKE:
-            found = take(given, output, base + row, partition, row, value, limit)
-            if found == SEARCHING:
-                found = joins(given, output, so_far, partition, base, row, value >> 1)
+            found = joined(given, output, so_far, partition, base, row, value, limit)
             row += found == SEARCHING
         elif kind == CHOOSE:
             way, pair = program.other[at], (row + partition) * given.choices + value
-            if value >= 0:
-                found = choose(memory, pair, way, row, height, made)
-            elif height == len(memory.way):
-                found = FULL
-            else:
-                memory.way[height], memory.row[height], memory.height[height] = way, row, made
+            found = choose_tested(memory, pair, value, way, row, height, made)
             if found == SEARCHING:
                 height, made = height + 1, made + (value >= 0)
         else:
@@ -88,16 +124,20 @@ def attempt_tested(
             found, height, steps = SEARCHING, height - 1, steps + 1
             give_back(output, so_far, base + memory.row[height], base + row)
             at, row, made = memory.way[height], memory.row[height], memory.height[height]
-    if found != FAILED:
+    if found == WAITING:
+        progress[AT], progress[AT_ROW], progress[STEPS] = at, row, steps
+        progress[HEIGHT], progress[MADE] = height, made
+    elif found != FAILED:
         forget(memory, made)
     return found
 
 
 @Kernel
 def search_tested(program: Program, given: Input, memory: Memory, so_far: SoFar, output: Output) -> None:
-    """Find matches until there are no more, or arrays must grow, or a limit is met.
+    """Find matches until there are no more, arrays must grow, a limit is met, or a condition is left open.
 
-    The limits are the steps of the search from one row, and matches that cannot be skipped.
+    The limits are the steps of the search from one row, and matches that cannot be skipped. A condition is
+    left open where it is computed outside; called again, the search goes on there.
     """
     progress = output.progress
     progress[STATUS] = ENDED

@@ -164,7 +164,8 @@ def _depth(lines: Ints) -> int:
     """How many values are on the stack at most."""
     code = lines[:, 0] & (do.OF_DOUBLES - 1)
     left = np.cumsum((lines[:, 1] >= 0) - ((code >= do.AND) | (code == do.HOLDS)).astype(np.int64))
-    return int(left.max(initial=0)) + 1
+    empty = np.minimum.accumulate(np.minimum(left, 0))  # behind programs without lines, which are not run
+    return int((left - empty).max(initial=0)) + 1
 
 
 FIRST, LAST = "@first", "@last"  # of the events of a group, as components of a program

@@ -18,7 +18,6 @@ from spark_pace import replay
 from spark_pace.core.expr import Aggregate, Column
 from spark_pace.core.match.compiled import operations as do
 from spark_pace.core.match.compiled.between import begun, ended, grown, nearest_double
-from spark_pace.core.match.row_patterns.backtracking import State, result_of, step_of
 from spark_pace.core.match.row_patterns.result import summary_of
 from spark_pace.core.match.search.groups import aggregated
 from spark_pace.core.match.search.programs import as_programs, numbers_of
@@ -75,18 +74,6 @@ def column_of(groups: Sequence[Sequence[Any]], kind: pa.DataType) -> pa.Array:
     return pa.array([one for group in groups for one in group], kind)
 
 
-def by_steps(one: Summary, groups: Sequence[Sequence[Any]]) -> list[Any]:
-    step, found = step_of(one), list[Any]()
-    for group in groups:
-        state: State = None
-        for value in group:
-            if value is not None:
-                count, total = state or (0, None)
-                state = count + 1, step(total, value)
-        found.append(result_of(one, state))
-    return found
-
-
 @pytest.mark.parametrize("function", ["sum", "avg"])
 def test_bigints_are_added_up_exactly_by_columns_and_one_by_one(function: Any) -> None:
     groups = groups_of(2**63 - 1, 1)
@@ -101,7 +88,6 @@ def test_bigints_are_added_up_exactly_by_columns_and_one_by_one(function: Any) -
     summary = Summary(function, None, False, Column(None, "x", "BIGINT"), kind)
     values = pa.array([number for group in known for number in group], pa.int64())
     assert summary_of(summary, values, end - list(map(len, known)), end).to_pylist() == should
-    assert by_steps(summary, groups) == should
     assert by_kernel(function, groups, pa.int64()) == should
 
 
@@ -129,8 +115,6 @@ def test_decimals_are_added_up_exactly_and_null_above_38_digits(precision: int, 
     owner = np.repeat(np.arange(len(groups)), list(map(len, groups)))
     found = aggregated(Aggregate("sum", "a", "x", kind), column, owner, len(groups))
     assert (found.type, found.to_pylist()) == (pa.decimal128(digits, scale), should)
-    of = Column(None, "x", f"DECIMAL({precision},{scale})")
-    assert by_steps(Summary("sum", None, False, of, kind), values) == should
     assert (should[1] is None) == (precision == 38)
 
 
