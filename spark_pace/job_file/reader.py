@@ -51,7 +51,10 @@ class JobFile:
         with suppress(TooManyError):
             root = read_document(path, self._report)
             self.is_job = isinstance(root, Mapping) and bool({*root.entries} & _ONLY_IN_JOBS)
-            if must_be_job or self.is_job:
+            if isinstance(root, Mapping) and must_be_job and not self.is_job and "rules" in root.entries:
+                do = "Name the job file that has it under rules."
+                self._report.add(root.place, "must be a job file", "a rule file", do)
+            elif must_be_job or self.is_job:
                 if (mapping := as_mapping(root, self._report, "name: my_job")) is not None:
                     self._read(Section(mapping, self._report, JOB_KEYS), path, whole)
             elif whole:

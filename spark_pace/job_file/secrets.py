@@ -27,7 +27,7 @@ _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 class Secrets:
     """Reads values from the environment, and remembers them so that they can be masked."""
 
-    _values: set[str] = field(default_factory=set, repr=False)
+    _forms: set[str] = field(default_factory=set, repr=False)
 
     def resolve(self, text: str, where: str) -> str:
         """Return `text` with each reference replaced by its value from the environment.
@@ -46,7 +46,7 @@ class Secrets:
                 must, got = "must name a variable of the environment", f"{reference[0]}, which is not set"
                 do = f"Set {reference[1]} and start the job again."
                 raise UnfitError(f"{where} — {must}; got {got}. {do}")
-            self._values.add(found)
+            self._forms |= _forms(found)
             return found
 
         return _REFERENCE.sub(value, text)
@@ -60,7 +60,7 @@ class Secrets:
 
         The text may have been cut: it may end in the beginning of a value.
         """
-        for form in sorted({form for value in self._values for form in _forms(value)}, key=len, reverse=True):
+        for form in sorted(self._forms, key=len, reverse=True):
             text = text.replace(form, MASK)
             begun = (form[:length] for length in range(len(form) - 1, _LEAST_BEGUN - 1, -1))
             text = next((text.removesuffix(one) + MASK for one in begun if text.endswith(one)), text)
@@ -75,7 +75,7 @@ class Secrets:
         try:
             yield
         except Exception as error:
-            if not self._values:
+            if not self._forms:
                 raise
             is_ours = isinstance(error, SparkPaceError) and not hasattr(error, "problems")
             kind = type(error) if is_ours else SparkPaceError

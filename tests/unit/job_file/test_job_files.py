@@ -248,3 +248,11 @@ def test_problems_of_the_job_and_of_its_rules_come_together(tmp_path: Path) -> N
         True,
     ]
     assert check_files([tmp_path / "jobs" / "job.yaml"]) == list(caught.value.problems)
+
+
+def test_a_rule_file_in_the_place_of_a_job_file_is_one_problem(tmp_path: Path) -> None:
+    read(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        read_job(tmp_path / "rules" / "rules.yaml")
+    (problem,) = map(str, caught.value.problems)
+    assert problem.endswith("must be a job file; got a rule file. Name the job file that has it under rules.")
