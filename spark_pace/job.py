@@ -70,7 +70,7 @@ def run_job(
     secrets = Secrets()
     with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as answers:
         caller = Listener(on_progress, ready=on_ready, empty=on_empty)
-        told = [] if alerts is None else [Listener(lambda report: alerts.look(report.batch_id))]
+        told = [] if alerts is None else [Listener(alerts.look)]
         heard = Listener.of([Listener(summary.add), answers, *told, caller])
         summary.stopped_by = _run(spec, secrets, reset_rules, heard, alerts)
     summary.seconds = time.monotonic() - began
@@ -158,10 +158,11 @@ def _begin_sending(
     """Send alerts from now on; called again, it tells of other rules. The tables must be there."""
     from spark_pace.alerts.targets import Queue
 
-    is_new = layout.number == 0  # it was never written
-    done = tables.last_batch("metrics")  # its row is the last that a batch writes
-    queue = Queue(tables.root, checkpoint.alert_cursor, layout.app_id, done, is_new)
-    alerts.begin(queue, spec.rules)
+    alerts.know(spec.rules)
+    if not alerts.counts:
+        is_new = layout.number == 0  # it was never written
+        done = tables.last_batch("metrics")  # its row is the last that a batch writes
+        alerts.begin(Queue(tables.root, checkpoint.alert_cursor, layout.app_id, done, is_new))
 
 
 def _note(checkpoint: Checkpoint, heard: Listener, rules: str, keys: tuple[str, ...]) -> None:

@@ -63,8 +63,13 @@ class Cursor:
         return replace(self, places={**self.places, table: place})
 
 
+def short(checkpoint_id: str) -> str:
+    """Of the id of a checkpoint the beginning, which alerts and cursors have in them."""
+    return checkpoint_id[:8]
+
+
 def read_cursor(path: AnyPath, checkpoint: str) -> Cursor | None:
-    """The cursor in a file of a checkpoint (`Origin.checkpoint`); None if there is none.
+    """The cursor in a file of a checkpoint with the id of which `short` is `checkpoint`; None without one.
 
     Raises:
         StateError: the file is damaged.

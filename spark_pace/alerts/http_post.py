@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
+from http.client import responses
 from math import inf
 from typing import Any
 
@@ -45,42 +45,13 @@ class HttpPost:
         self._to = to
         timeout = Timeout(connect=self._seconds, read=self._seconds)
         self._pool = PoolManager(num_pools=1, retries=False, timeout=timeout)
-        # while alerts that were refused together are posted one by one: by id, those that are settled
-        self._settled: dict[str, Refusal | None] | None = None
         self._connection: HTTPConnection | None = None
         self._is_late = False
 
     def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
-        """Post alerts. If they are refused together, each is posted alone, so that only the bad ones are.
-
-        Those are repeats: who refuses all may have taken some. After a failure in between, the next call goes
-        on with those that are left.
-        """
-        if self._settled is None:
-            refused = self._post(alerts)
-            if refused is None:
-                return []
-            if len(alerts) == 1:
-                return [Refusal(alerts[0], *refused)]
-            self._settled = {}
-        settled = self._one_by_one([alert.repeated() for alert in alerts], self._settled)
-        self._settled = None
-        return [refusal for refusal in settled.values() if refusal is not None]
-
-    def _one_by_one(
-        self, alerts: Sequence[Alert], settled: dict[str, Refusal | None]
-    ) -> dict[str, Refusal | None]:
-        """Post each alert that is not settled, and note it in `settled`."""
-        for alert in alerts:
-            if alert.id in settled:
-                continue
-            try:
-                refused = self._post([alert])
-            except SendError as error:
-                error.may_have_arrived |= bool(settled)
-                raise
-            settled[alert.id] = None if refused is None else Refusal(alert, *refused)
-        return settled
+        """Post alerts, which are refused together or not at all."""
+        refused = self._post(alerts)
+        return [] if refused is None else [Refusal(alert, *refused) for alert in alerts]
 
     def close(self) -> None:
         """Close the connection."""
@@ -169,8 +140,7 @@ def _asked_pause(answer: BaseHTTPResponse) -> float | None:
 
 
 def _named(status: int) -> str:
-    known = {code.value: code.phrase for code in HTTPStatus}
-    return f"{status} {known.get(status, '')}".rstrip()
+    return f"{status} {responses.get(status, '')}".rstrip()
 
 
 def _told(error: HTTPError, seconds: float) -> str:

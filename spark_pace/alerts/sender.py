@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
-
-from urllib3.util import Retry
 
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.25, 30.0
 _LONGEST_ASKED_SECONDS = 3600.0
-_COUNTED = 12  # failures in a row; from there on the pause is the longest
+_COUNTED = 8  # failures in a row; from there on the pause is the longest
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,6 @@ class Alert:
     id: str
     key: str
     text: str
-
-    def repeated(self) -> Alert:
-        """The alert as one that may have been sent before; `repeat` comes before all texts with quotes."""
-        return replace(self, text=self.text.replace('"repeat": false', '"repeat": true', 1))
 
 
 @dataclass(frozen=True)
@@ -64,6 +59,8 @@ class Sender(Protocol):
     def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
         """Send alerts in their order, and return once the place has accepted or refused each of them.
 
+        Where all of several are refused, it may be for one of them: each is sent again alone.
+
         Raises:
             SendError: some may not have been accepted.
         """
@@ -72,22 +69,10 @@ class Sender(Protocol):
         """Let go of the place; `send` begins anew."""
 
 
-class Pauses:
-    """The pauses after failures in a row: none, then longer and longer ones, with chance in them."""
+def pause_seconds(failures: int, asked_seconds: float | None) -> float:
+    """How long to wait after failures in a row: not, then longer and longer, with chance in it.
 
-    def __init__(self) -> None:
-        """Begin without a failure."""
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the failures: the last message was accepted."""
-        self._failures = Retry(
-            total=None, backoff_factor=_FIRST_SECONDS, backoff_max=_LONGEST_SECONDS, backoff_jitter=1
-        )
-
-    def after_failure(self, asked_seconds: float | None) -> float:
-        """Add a failure, and return the seconds to wait: what the place asks for at least, within an hour."""
-        grown = self._failures.increment("POST", "")
-        self._failures = grown.new(history=grown.history[-_COUNTED:])
-        asked = min(asked_seconds or 0.0, _LONGEST_ASKED_SECONDS)
-        return max(self._failures.get_backoff_time(), asked)
+    It is at least what the place asks for, within an hour.
+    """
+    grown = _FIRST_SECONDS * 2 ** (min(failures, _COUNTED) - 1) + random.random() if failures > 1 else 0.0
+    return max(min(grown, _LONGEST_SECONDS), min(asked_seconds or 0.0, _LONGEST_ASKED_SECONDS))

@@ -11,6 +11,7 @@ import re
 import shutil
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,15 +21,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.alerts.cursor import Cursor, Failure, Place, Sending, read_cursor, write_cursor
+from spark_pace.alerts.cursor import Cursor, Failure, Place, Sending, read_cursor, short, write_cursor
 from spark_pace.alerts.messages import Origin, alerts_of, fields_of
-from spark_pace.alerts.refused_table import RefusedTable
-from spark_pace.alerts.sender import Pauses, Refusal, Sender, SendError
-from spark_pace.alerts.table_rows import TableRows
+from spark_pace.alerts.sender import Refusal, Sender, SendError, pause_seconds
+from spark_pace.alerts.tables import RefusedTable, TableRows
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, SparkPaceError, UnfitError, one_line
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.metrics import AlertCounts
+from spark_pace.io.metrics import AlertCounts, BatchReport
 from spark_pace.io.query import REFUSED
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.alerts import AlertTarget, Command, HttpAddress
@@ -74,10 +74,10 @@ class Forwarder:
         self.counts = AlertCounts(target.name)
         self.moved_at = time.monotonic()
         self._target, self._cursor = target, cursor
-        self._stored, self._done = cursor, done
-        self._counted = {table: place.batch - 1 for table, place in cursor.places.items()}
-        self._ahead: list[tuple[int, TableRows, int]] = []  # batches with rows to send: how many of a table
-        self._pauses = Pauses()
+        self._stored, self._done, self._heard = cursor, done, done
+        self._ahead: list[tuple[int, TableRows]] | None = None  # batches with rows to send; None: not known
+        self._reports = deque[BatchReport]()  # of batches since the start
+        self._failures = 0  # in a row
         self._failing_since = 0.0
         self._ended, self._woken = threading.Event(), threading.Event()
         self._asked = self._answered = 0
@@ -90,9 +90,11 @@ class Forwarder:
         """Begin to send."""
         self._thread.start()
 
-    def look(self, done: int | None = None) -> None:
-        """Look for new rows; `done` is the last batch, of which all rows are there."""
-        self._done = self._done if done is None else max(done, self._done)
+    def look(self, batch: BatchReport | None = None) -> None:
+        """Look for rows to send, and hear of a batch of which all rows are there."""
+        if batch is not None and batch.batch_id > self._heard:  # else it was done again
+            self._heard = batch.batch_id
+            self._reports.append(batch)
         self._asked += 1
         self._woken.set()
 
@@ -126,27 +128,27 @@ class Forwarder:
 
     def _send_all(self) -> None:
         """Send the rows of all tables until there are no more, batch by batch."""
-        self._count()
-        while self._ahead and self._send_batch(*self._ahead[0]):
-            del self._ahead[0]
-            self._count()
+        while (ahead := self._count()) and self._send_batch(*ahead[0]):
+            del ahead[0]
         if self._cursor != self._stored:
             self._write(self._cursor)
 
-    def _send_batch(self, batch: int, table: TableRows, count: int) -> bool:
+    def _send_batch(self, batch: int, table: TableRows) -> bool:
         """Send the rows of a table that a batch has written; False if the forwarder ends before."""
         place, sending = self._cursor.places[table.table], self._cursor.sending
         is_under_way = sending is not None and sending.table == table.table and place.batch == batch
         at_risk = sending.until if sending is not None and is_under_way else 0
-        row = place.row if place.batch == batch else 0
-        while row < count:
+        row, most, found = place.row if place.batch == batch else 0, 0, 0
+        while found == most:
             most = self._target.sender.most_rows
-            rows = table.rows(batch, row, min(most, at_risk - row) if row < at_risk else most)
-            if not rows.num_rows:  # somebody has deleted some
-                break
-            if self._ended.is_set() or not self._delivered(table, Place(batch, row), rows, row < at_risk):
+            most = min(most, at_risk - row) if row < at_risk else most
+            rows = table.rows(batch, row, most)
+            found = rows.num_rows  # fewer than asked for are the last ones
+            if found and (
+                self._ended.is_set() or not self._delivered(table, Place(batch, row), rows, row < at_risk)
+            ):
                 return False
-            row += rows.num_rows
+            row += found
         self._cursor = replace(self._cursor.at(table.table, Place(batch + 1)), sending=None)
         return True
 
@@ -156,7 +158,7 @@ class Forwarder:
         # a piece that a crash has left may have been larger than those of now
         most = max(until, at.sending.until) if is_repeat and at.sending is not None else until
         self._write(replace(at, sending=Sending(table.table, most)))
-        if not self._accepted(table.table, rows, is_repeat):
+        if not self._accepted(table.table, rows, is_repeat=is_repeat):
             return False
         sending = self._cursor.sending if until < most else None
         self._cursor = replace(self._cursor.at(table.table, Place(begin.batch, until)), sending=sending)
@@ -164,7 +166,7 @@ class Forwarder:
         self.counts.waiting = max(0, self.counts.waiting - rows.num_rows)
         return True
 
-    def _accepted(self, table: str, rows: pa.Table, is_repeat: bool) -> bool:
+    def _accepted(self, table: str, rows: pa.Table, *, is_repeat: bool) -> bool:
         """Send rows until each alert is accepted or refused; False if the forwarder ends before."""
         while not self._ended.is_set():
             alerts = alerts_of(self._target.origin, table, rows, is_repeat=is_repeat)
@@ -176,6 +178,9 @@ class Forwarder:
                     self._count()
                 self._failed(str(error), error.pause_seconds)
             else:
+                if 1 < len(refused) == len(alerts):  # perhaps for one of them
+                    each = (rows.slice(place, 1) for place in range(len(alerts)))
+                    return all(self._accepted(table, row, is_repeat=True) for row in each)
                 return self._settled(len(alerts), refused)
         if not is_repeat:  # nobody has got it, so the next run need not call it a repeat
             self._noted(replace(self._cursor, sending=None))
@@ -225,7 +230,8 @@ class Forwarder:
             must = "must accept what it is sent"
             do = f"Its alerts ({self.counts.waiting:,} so far) wait until it does."
             _LOG.warning("alerts.%s — %s; got %s. %s", self._target.name, must, text, do)
-        self._ended.wait(self._pauses.after_failure(asked_seconds))
+        self._failures += 1
+        self._ended.wait(pause_seconds(self._failures, asked_seconds))
 
     def _well(self) -> None:
         """Note that messages are accepted, and say it if one of this run was not."""
@@ -233,8 +239,7 @@ class Forwarder:
         if failure is not None and not failure.over:
             self._noted(replace(self._cursor, failure=replace(failure, over=True)))
         if self.counts.is_failing:
-            self._pauses.reset()
-            self.counts.is_failing = False
+            self._failures, self.counts.is_failing = 0, False
             seconds = time.monotonic() - self._failing_since
             _LOG.warning("alerts.%s — accepts alerts again, after %.0f s.", self._target.name, seconds)
 
@@ -249,19 +254,26 @@ class Forwarder:
                 write_cursor(self._target.cursor_file, cursor, self._target.origin.checkpoint)
                 self._cursor = self._stored = cursor
 
-    def _count(self) -> None:
-        """Find the batches with rows to send that are done by now; what a crash has left comes first."""
-        done, places, sending = self._done, self._cursor.places, self._cursor.sending
-        for table in self._target.tables:
-            known = self._counted[table.table]
-            if known < done:
-                found = [(batch, table, count) for batch, count in table.counts(known + 1, done)]
-                self._counted[table.table] = done
-                self._ahead += found
-                sent = places[table.table]
-                self.counts.waiting += sum(count for _, _, count in found) - sent.row * (known < sent.batch)
-        left = None if sending is None else (places[sending.table].batch, sending.table)
-        self._ahead.sort(key=lambda one: ((one[0], one[1].table) != left, one[0]))
+    def _count(self) -> list[tuple[int, TableRows]]:
+        """The batches with rows to send, of those that are done; what a crash has left comes first."""
+        if self._ahead is None:
+            places, sending = self._cursor.places, self._cursor.sending
+            found = [
+                (batch, table, count)
+                for table in self._target.tables
+                for batch, count in table.counts(places[table.table].batch, self._done)
+            ]
+            sent = sum(one.row for one in places.values())
+            self.counts.waiting = max(0, sum(one[2] for one in found) - sent)
+            left = sending and (places[sending.table].batch, sending.table)
+            found.sort(key=lambda one: ((one[0], one[1].table) != left, one[0]))
+            self._ahead = [(batch, table) for batch, table, _ in found]
+        while self._reports:
+            report = self._reports.popleft()
+            counts = {table: table.count(report) for table in self._target.tables}
+            self._ahead += [(report.batch_id, table) for table, count in counts.items() if count]
+            self.counts.waiting += sum(counts.values())
+        return self._ahead
 
 
 AT_END_SECONDS = 30.0  # how long the end of the input waits for targets that do not get on
@@ -311,15 +323,16 @@ class Alerts:
         """How the alerts of each target stand; empty before `begin`."""
         return [forwarder.counts for forwarder in self._forwarders]
 
-    def begin(self, queue: Queue, rules: Sequence[Rule]) -> None:
-        """Send in threads from now on. The tables must be there. Called again, it tells of other rules.
+    def know(self, rules: Sequence[Rule]) -> None:
+        """Take the fields of rules, beside those of before: rows of rules that are gone may still wait."""
+        self._fields |= fields_of(rules)
+
+    def begin(self, queue: Queue) -> None:
+        """Send in threads from now on. The tables must be there, and the rules known.
 
         Raises:
             StateError: a cursor is damaged, or a table cannot be read.
         """
-        self._fields |= fields_of(rules)  # rows of rules that are gone may still wait
-        if self._forwarders:
-            return
         refused = RefusedTable(queue.root / REFUSED)
         self._forwarders = [self._forwarder(target, queue, refused) for target in self._spec.alerts]
         for forwarder in self._forwarders:
@@ -333,10 +346,10 @@ class Alerts:
         for forwarder in self._forwarders:
             forwarder.end(ends - time.monotonic())
 
-    def look(self, done: int | None = None) -> None:
-        """Tell the forwarders that there may be new rows: all of a batch, which is the last one."""
+    def look(self, batch: BatchReport | None = None) -> None:
+        """Tell the forwarders that there may be rows to send: those of a batch, all of which are there."""
         for forwarder in self._forwarders:
-            forwarder.look(done)
+            forwarder.look(batch)
 
     def wait(self, stopped: threading.Event) -> None:
         """Wait until everything is sent, or nothing was for a while: 30 s, after a signal 3 s."""
@@ -351,7 +364,7 @@ class Alerts:
 
     def _forwarder(self, target: AlertTarget, queue: Queue, refused: RefusedTable) -> Forwarder:
         tables = tuple(TableRows(queue.root, table, target.rules) for table in target.tables)
-        origin = Origin(self._spec.name, queue.checkpoint_id[:8], self._fields)
+        origin = Origin(self._spec.name, short(queue.checkpoint_id), self._fields)
         file, sender = queue.cursor_file(target.name), self._senders[target.name]
         stored = None if queue.is_new else read_cursor(file, origin.checkpoint)
         cursor = _cursor_of(stored, target.tables, queue.done)

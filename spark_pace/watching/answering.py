@@ -64,7 +64,7 @@ class Health:
 def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
     """Answer while the block runs, where the job file says so; only then load what is needed for it.
 
-    Gives what hears of the run for it. Alerts are sent at once after a batch.
+    Gives what hears of the run for it.
 
     Raises:
         SetupError: a port is taken, or a host is not one of this machine.
@@ -76,8 +76,6 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
             listeners.append(stack.enter_context(_prometheus(spec, alerts)))
         if spec.page is not None:
             listeners.append(stack.enter_context(_page(spec)))
-        if alerts is not None:
-            listeners.append(Listener(lambda _: alerts.look()))
         yield Listener.of(listeners)
 
 

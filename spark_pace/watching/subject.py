@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_pace.alerts.cursor import Cursor, Failure, read_cursor
+from spark_pace.alerts.cursor import Cursor, Failure, read_cursor, short
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.delta_rs import tables_in
 from spark_pace.io.files.addresses import AnyPath
@@ -133,7 +133,7 @@ def waiting_alerts(subject: Subject, done: int | None) -> list[WaitingAlerts]:
     own_id, paths = cursors(spec.checkpoint_folder, [target.name for target in spec.alerts])
     found = []
     for target, path in zip(spec.alerts, paths, strict=True):
-        cursor = read_cursor(path, own_id[:8])
+        cursor = read_cursor(path, short(own_id))
         if cursor is None:
             found.append(WaitingAlerts(target.name, None, None))
         else:
@@ -143,7 +143,7 @@ def waiting_alerts(subject: Subject, done: int | None) -> list[WaitingAlerts]:
 
 
 def _waiting(tables: AnyPath, target: AlertTarget, cursor: Cursor, done: int) -> int:
-    from spark_pace.alerts.table_rows import TableRows  # most jobs have no targets
+    from spark_pace.alerts.tables import TableRows  # most jobs have no targets
 
     there = [table for table in target.tables if table in cursor.places]
     return sum(TableRows(tables, name, target.rules).waiting(cursor.places[name], done) for name in there)

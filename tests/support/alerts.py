@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,10 +20,11 @@ from spark_pace.alerts.targets import Alerts, Queue
 from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables, of_batch
-from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.io.query import TABLES
+from spark_pace.io.metrics import METRICS_SCHEMA, BatchReport
+from spark_pace.io.query import TABLES, read_table
 from spark_pace.job_file import read_job
 from spark_pace.job_file.secrets import Secrets
+from tests.support.watched import QUIET
 
 MATCHES = pa.schema([
     *((name, kind) for name, kind in FIXED_COLUMNS.items() if name != "events"),
@@ -205,16 +207,31 @@ def queue_of(folder: Path) -> Queue:
 @contextmanager
 def running(folder: Path, *listed: dict[str, Any]) -> Iterator[Alerts]:
     alerts = alerts_of(folder, *listed)
-    alerts.begin(queue_of(folder), load_rules(folder / "rules.yaml"))
+    alerts.know(load_rules(folder / "rules.yaml"))
+    alerts.begin(queue_of(folder))
     try:
         yield alerts
     finally:
         alerts.end()
 
 
+def report(out: str, batch: int) -> BatchReport:
+    """The report of a batch, by the tables."""
+
+    def rows(table: str) -> list[dict[str, Any]]:
+        return [row for row in read_table(out, table).to_pylist() if row["batch_id"] == batch]
+
+    counts = {"late": len(rows("late")), "quarantined": len(rows("quarantine"))}
+    matches = Counter(row["rule"] for row in rows("matches"))
+    values = {**QUIET, **counts, "frontier_us": None, "max_time_us": None}
+    return BatchReport(batch_id=batch, matches=dict(matches), **values)
+
+
 def look(alerts: Alerts) -> None:
     """Tell of all batches that are there."""
-    alerts.look(done_in(alerts._spec.sink_path))
+    out = alerts._spec.sink_path
+    for batch in range(done_in(out) + 1):
+        alerts.look(report(out, batch))
 
 
 def sent_by(alerts: Alerts) -> None:

@@ -29,7 +29,6 @@ from tests.support.alerts import (
     match_rows,
     numbers_of,
     pager,
-    queue_of,
     running,
     sent_by,
 )
@@ -79,7 +78,7 @@ def test_rules_that_are_taken_over_are_sent_with_their_own_fields(tmp_path: Path
     tables = job_tables(tmp_path / "out")
     with running(tmp_path, pager(server)) as alerts:
         rules = load_rules(yaml.safe_load(RULES.replace("name: b", "name: c")))
-        alerts.begin(queue_of(tmp_path), rules)
+        alerts.know(rules)
         tables.append("matches", match_rows(("b", range(1)), ("c", range(1))), 0)
         sent_by(alerts)
     assert [alert["fields"] for alert in server.alerts] == [{"y": None}, {"y": None}]
@@ -161,6 +160,20 @@ def test_what_is_refused_is_kept_in_a_table_and_the_rest_goes_on(tmp_path: Path,
         assert [alert["repeat"] for post in alone for alert in post] == [True] * 3
     asked = spark_pace("sql", tmp_path / "out", "SELECT status FROM alerts_refused", "--format", "csv")
     assert asked.stdout == "status\n400\n400\n"
+
+
+def test_after_a_failure_between_single_alerts_those_left_are_posted(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    server.refused = lambda alert: alert["out_seq"] == 2
+    server.answers = [(200, {}), (200, {}), (429, {}), (429, {})]
+    with running(tmp_path, pager(server)) as alerts:
+        tables.append("matches", match_rows(("a", range(3))), 0)
+        sent_by(alerts)
+        (counts,) = alerts.counts
+    posts = [[alert["out_seq"] for alert in post] for post in server.posts]
+    assert posts == [[0, 1, 2], [0], [1], [1], [1], [2]]
+    assert (counts.sent, counts.refused, counts.failures) == (2, 1, 2)
+    assert [alert["repeat"] for alert in server.alerts] == [False] * 3 + [True] * 5
 
 
 def test_a_target_that_is_down_keeps_no_other_waiting(

@@ -15,7 +15,7 @@ import pytest
 from spark_pace.alerts.command_input import CommandInput
 from spark_pace.alerts.http_post import HttpPost
 from spark_pace.alerts.kafka_topic import KafkaRecords
-from spark_pace.alerts.sender import Alert, Pauses, SendError
+from spark_pace.alerts.sender import Alert, SendError, pause_seconds
 from spark_pace.errors import ConfigError
 from spark_pace.job_file.alerts import Command, HttpAddress, KafkaTopic
 from tests.support.alerts import Answer, Server
@@ -94,12 +94,13 @@ def test_a_server_that_is_not_there_has_got_nothing() -> None:
     assert (str(raised.value), raised.value.may_have_arrived) == ("Connection refused", False)
 
 
-def test_of_refused_alerts_only_the_bad_ones_are_refused(server: Server) -> None:
+def test_alerts_are_refused_together(server: Server) -> None:
     server.refused = lambda alert: alert["id"] == 1
     post = sender(server)
-    (refusal,) = post.send(ALERTS)
-    assert (refusal.alert, refusal.status, refusal.reply) == (ALERTS[1], "400", "no such thing")
-    assert server.posts == [ALL, ALL[:1], ALL[1:2], ALL[2:]]
+    refused = post.send(ALERTS)
+    assert [refusal.alert for refusal in refused] == ALERTS
+    assert {(refusal.status, refusal.reply) for refusal in refused} == {("400", "no such thing")}
+    assert server.posts == [ALL]
     post.close()
 
 
@@ -108,21 +109,6 @@ def test_a_refusal_that_never_ends_is_taken_as_far_as_it_came(server: Server) ->
     post = sender(server, 0.2)
     (refusal,) = post.send(ONE)
     assert refusal.status == "400"
-    post.close()
-
-
-def test_after_a_failure_between_single_alerts_those_left_are_posted(server: Server) -> None:
-    server.refused = lambda alert: alert["id"] == 2
-    server.answers = [(200, {}), (200, {}), (429, {}), (429, {})]
-    post = sender(server)
-    for _ in range(2):
-        with pytest.raises(SendError) as raised:
-            post.send(ALERTS)
-        assert raised.value.may_have_arrived
-    (refusal,) = post.send(ALERTS)
-    assert refusal.alert == ALERTS[2]
-    assert server.posts == [ALL, ALL[:1], ALL[1:2], ALL[1:2], ALL[1:2], ALL[2:]]
-    assert post.send(ALERTS[:2]) == [] and server.posts[-1] == ALL[:2]
     post.close()
 
 
@@ -204,12 +190,9 @@ def test_a_broker_that_is_not_there_is_named() -> None:
 
 
 def test_pauses_grow_to_half_a_minute_or_to_what_is_asked() -> None:
-    pauses = Pauses()
-    found = [pauses.after_failure(None) for _ in range(2000)]
+    found = [pause_seconds(failures, None) for failures in range(1, 2000)]
     assert found[0] == 0
     assert all(0.25 * 2**number <= found[number] <= 0.25 * 2**number + 1 for number in range(1, 5))
     assert set(found[20:]) == {30.0}
-    assert pauses.after_failure(50) == 50
-    assert pauses.after_failure(1e9) == pauses.after_failure(inf) == 3600
-    pauses.reset()
-    assert pauses.after_failure(None) == 0
+    assert pause_seconds(1, 50) == pause_seconds(2000, 50) == 50
+    assert pause_seconds(1, 1e9) == pause_seconds(1, inf) == 3600

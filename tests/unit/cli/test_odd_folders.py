@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.alerts.refused_table import RefusedTable
 from spark_pace.alerts.sender import Alert, Refusal
+from spark_pace.alerts.tables import RefusedTable
 from spark_pace.cli.main import commands
 from spark_pace.io.query import REFUSED
 from tests.support.watched import BEGAN, pairs_of_events, watched_job

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from spark_pace.alerts.cursor import Cursor, Failure, Place, write_cursor
-from spark_pace.alerts.refused_table import RefusedTable
 from spark_pace.alerts.sender import Alert, Refusal
+from spark_pace.alerts.tables import RefusedTable
 from spark_pace.errors import ConfigError
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint

@@ -1,17 +1,25 @@
-"""The rows of a job's tables that a target is sent, batch by batch: each row has the number of its batch.
+"""The rows of a job's tables that a target is sent, batch by batch, and the table of those that it refuses.
 
-The rows of a batch come in an order that never changes: matches by rule and number, others by their place in
-the input. So a place in a table is a batch and a number of its rows, whatever becomes of the table's files.
+Each row has the number of its batch. The rows of a batch come in an order that never changes: matches by rule
+and number, others by their place in the input. So a place in a table is a batch and a number of its rows,
+whatever becomes of the table's files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Sequence
+from datetime import datetime, timezone
 
 import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
 
 from spark_pace.alerts.cursor import Place
+from spark_pace.alerts.sender import Refusal
+from spark_pace.core.tables import UTC_TIME
+from spark_pace.io import delta_rs
 from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.metrics import BatchReport
 from spark_pace.io.query import Tables, text_of
 
 MATCHES = "matches"
@@ -29,7 +37,7 @@ class TableRows:
     def __init__(self, root: AnyPath, table: str, rules: Collection[str] | None) -> None:
         """Take the table in the place of a job's tables; of its matches, those of `rules`, or all."""
         self.table = table
-        self._root = root
+        self._root, self._rules = root, rules
         names = ", ".join(map(text_of, rules or ()))
         self._wanted = f" AND rule IN ({names})" if rules is not None and table == MATCHES else ""
 
@@ -44,6 +52,12 @@ class TableRows:
         what = f"batch_id, count(*) AS {_COUNT}"
         _, found = self._asked(what, first, last, "GROUP BY batch_id ORDER BY batch_id")
         return list(zip(found["batch_id"].to_pylist(), found[_COUNT].to_pylist(), strict=True))
+
+    def count(self, batch: BatchReport) -> int:
+        """How many rows for the target a batch has written, by its report."""
+        if self.table == MATCHES:
+            return sum(n for rule, n in batch.matches.items() if self._rules is None or rule in self._rules)
+        return batch.late if self.table == "late" else batch.quarantined
 
     def waiting(self, place: Place, last: int) -> int:
         """How many rows for the target stand behind a place, up to the batch `last`; raises as `counts`."""
@@ -60,3 +74,34 @@ class TableRows:
         which = f"batch_id BETWEEN {first} AND {last}{self._wanted}"
         answer = tables.query(f"SELECT {what} FROM {self.table} WHERE {which} {how}")
         return tables.schemas[self.table], answer.read_all()
+
+
+REFUSED_SCHEMA = pa.schema(
+    [
+        ("refused_at", UTC_TIME),
+        ("target", pa.string()),
+        ("id", pa.string()),
+        ("status", pa.string()),  # the code of an HTTP answer, or the name of an error
+        ("reply", pa.string()),
+        ("alert", pa.string()),  # as it was sent
+    ]
+)
+
+
+class RefusedTable:
+    """Adds to the table `alerts_refused`, beside the others of a job. All targets of a job share it."""
+
+    def __init__(self, place: AnyPath) -> None:
+        """Take the place of the table, which is made with its first row."""
+        self.place = place
+        self._lock = threading.Lock()
+
+    def add(self, target: str, refusals: Sequence[Refusal]) -> None:
+        """Append alerts that a target has refused."""
+        now = datetime.now(timezone.utc)
+        rows = [(now, target, one.alert.id, one.status, one.reply, one.alert.text) for one in refusals]
+        table = pa.table([pa.array(column) for column in zip(*rows, strict=True)], REFUSED_SCHEMA.names)
+        options = delta_rs.options(self.place)
+        with self._lock, delta_rs.told(self.place):
+            there = DeltaTable.create(str(self.place), REFUSED_SCHEMA, mode="ignore", storage_options=options)
+            write_deltalake(there, table.cast(REFUSED_SCHEMA), mode="append")
