@@ -2,11 +2,12 @@
 
 Each run is a process of its own, because a Python process can start only one JVM. It has a session of its
 own, so a ctrl-C of the terminal reaches this process alone, which hands it on. It ends with this process,
-however that ends: its standard input is a pipe from here (`spark_pace.cli.kept_run`).
+however that ends: its standard input is a pipe from here.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,10 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_pace.cli.kept_run import MAY_PASS
 from spark_pace.cli.log import say
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, exit_code, may_pass
 
+MAY_PASS = os.EX_TEMPFAIL  # the exit code of a run that failed, where the next one may not
 # for `python -c`, which looks for modules in the working folder first
 _COMMAND = "import sys; sys.path.sort(key=bool, reverse=True); from spark_pace.cli.main import main; main()"
 _LOOK_S = 0.1
@@ -120,3 +121,22 @@ class KeptJob:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def kept_run(job: Path) -> int:
+    """Run a job that another process keeps running; stop it once that process has ended."""
+    threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
+    from spark_pace.cli.run import run_command
+
+    return run_command(job)
+
+
+def code_of_kept(error: Exception) -> int:
+    """The exit code of a run that failed: `MAY_PASS` if that may pass."""
+    return MAY_PASS if may_pass(error) else exit_code(error)
+
+
+def _stop_at_end_of_input() -> None:
+    """Wait for the end of standard input, which the other process holds open; then stop this one."""
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -29,6 +29,7 @@ _OPERATORS = click.option(
     metavar="MODULE",
     help="Allow a module that rules name as Python operators; a job file names them itself.",
 )
+_POSITIVE = click.FloatRange(min=0, min_open=True)
 _FORMAT = click.option(
     "--format",
     "form",
@@ -168,9 +169,9 @@ def replay(
 @_OPERATORS
 def why(rules: Path, events: str, operators: tuple[str, ...], **asked: Any) -> None:
     """Print what is known of one event."""
-    from spark_pace.cli.why_command import Question, why_command
+    from spark_pace.cli.why_command import why_command
 
-    why_command(rules, events, operators, Question(**asked))
+    why_command(rules, events, operators, **asked)
 
 
 @commands.command()
@@ -197,7 +198,7 @@ def run(job: Path, reset_rule: tuple[str, ...], keep_running: bool, kept: bool) 
 
         sys.exit(code_of_run(job, lambda: keep_running_command(job, reset_rule)))
     if kept:
-        from spark_pace.cli.kept_run import code_of_kept, kept_run
+        from spark_pace.cli.keep_running import code_of_kept, kept_run
 
         sys.exit(code_of_run(job, lambda: kept_run(job), code_of_kept))
     from spark_pace.cli.run import run_command
@@ -255,7 +256,7 @@ def watch(out: str) -> None:
 @_FORMAT
 def sql(out: Any, query: str, form: str) -> None:
     """Print the answer to a query."""
-    from spark_pace.cli.sql import sql_command
+    from spark_pace.cli.show import sql_command
 
     sql_command(out, query, form)
 
@@ -290,11 +291,29 @@ def match(
     "survives a lost slot. The load is measured from the table metrics of a run, unless it is given."
 )
 @click.argument("job", type=path)
-@click.option("--queue", type=int, default=8, show_default=True, help="The most selections in a slot.")
-@click.option("--probability", type=float, default=0.99, show_default=True, help="How often that must hold.")
-@click.option("--rate", type=float, help="Selections a second; by default as measured.")
-@click.option("--seconds", type=float, help="Seconds of an operator for a selection; by default as measured.")
-@click.option("--slots", type=int, help="The tasks that run at once; by default those of this machine.")
+@click.option(
+    "--queue",
+    type=click.IntRange(min=2),  # so that the selections of a lost slot find room
+    default=8,
+    show_default=True,
+    help="The most selections in a slot.",
+)
+@click.option(
+    "--probability",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.99,
+    show_default=True,
+    help="How often that must hold.",
+)
+@click.option("--rate", type=_POSITIVE, help="Selections a second; by default as measured.")
+@click.option(
+    "--seconds", type=_POSITIVE, help="Seconds of an operator for a selection; by default as measured."
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    help="The tasks that run at once; by default those of this machine.",
+)
 def plan(job: Path, **options: Any) -> None:
     """Print what a model of queues says."""
     from spark_pace.cli.plan_command import Options, plan_command

@@ -13,7 +13,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from spark_pace.cli.sql import WRITERS
+from spark_pace.cli.show import FORMS
 from spark_pace.errors import ConfigError
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.row_patterns.queries import file_query
@@ -80,11 +80,11 @@ def _decoded(table: pa.Table) -> pa.Table:
 
 def _write(answer: pa.Table, out: Path | None, form: str) -> None:
     if out is None:
-        WRITERS[form](answer.to_reader())
+        FORMS[form](answer.to_reader())
     elif out.suffix == ".parquet":
         pq.write_table(answer, out)
     else:
         with out.open("w", encoding="utf-8", newline="") as file, redirect_stdout(file):
-            WRITERS[_FORMS[out.suffix]](answer.to_reader())
+            FORMS[_FORMS[out.suffix]](answer.to_reader())
     if out is not None:
         print(f"{answer.num_rows:,} rows: {out}", file=sys.stderr)

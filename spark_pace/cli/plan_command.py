@@ -6,11 +6,9 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_pace.degree import (
     Guarantee,
@@ -26,11 +24,15 @@ from spark_pace.io.query import Tables
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.watching.subject import tables_of
 
-_WORK = ("selections", "operator_seconds")
-_COLUMNS = ("seconds", *_WORK)
-_TOOK = "batch_seconds"
+_COLUMNS = ("seconds", "selections", "operator_seconds", "batch_seconds")  # an older release lacks some
+_MEASURED = """
+SELECT count(*), sum(CAST(seconds AS DOUBLE)), sum(CAST(selections AS DOUBLE)),
+  sum(CAST(operator_seconds AS DOUBLE)), median(CAST(batch_seconds AS DOUBLE))
+FROM (SELECT {} FROM metrics) WHERE selections IS NOT NULL AND operator_seconds IS NOT NULL
+"""
 _GIVE = "Run the job first, or give both --rate and --seconds"
 _MOST_SLOTS = 1_000_000
+_slots = partial(counted, noun="slot")
 _CAUTION = (
     "The model (a queue for each slot, M/M/1) presumes Poisson arrivals and is pessimistic: a real stream "
     "that varies less needs fewer slots. It knows the operators only, not what reading and splitting take."
@@ -54,20 +56,6 @@ class Options:
     rate: float | None
     seconds: float | None
     slots: int | None
-
-    def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            ConfigError: a value is impossible.
-        """
-        for name, given in (("--rate", self.rate), ("--seconds", self.seconds)):
-            _require(name, given is None or 0 < given < float("inf"), "a number above 0", given)
-        _require(
-            "--queue", self.queue >= 2, "2 or more, so that a lost slot's selections find room", self.queue
-        )
-        _require("--probability", 0 < self.probability < 1, "between 0 and 1, such as 0.99", self.probability)
-        _require("--slots", self.slots is None or self.slots > 0, "1 or more", self.slots)
 
 
 @dataclass(frozen=True)
@@ -100,16 +88,12 @@ def measure(out: str | AnyPath) -> Measured:
         must, got = "must have the table metrics of a job that has run", "none"
         raise ConfigError.of(str(out), must, got, f"{_GIVE}.") from error
     must = "must have batches in which operators worked on selections"
-    if not {*_COLUMNS} <= {*tables.schemas["metrics"].names}:
-        raise ConfigError.of(f"{out}/metrics", must, "a table of an older release", f"{_GIVE}.")
-    read = tables.query(f"SELECT {tables.columns('metrics', (*_COLUMNS, _TOOK))} FROM metrics").read_all()
-    rows: pa.Table = read.filter(pc.and_(*(read[name].is_valid() for name in _WORK)))
-    seconds, selections, busy = (pc.sum(rows[name]).as_py() or 0 for name in _COLUMNS)
+    read = tables.query(_MEASURED.format(tables.columns("metrics", _COLUMNS))).read_all()
+    batches, seconds, selections, busy, took = (column[0].as_py() for column in read.columns)
     if not (seconds and selections and busy):
-        got = f"{counted(rows.num_rows, 'batch')} with {counted(selections, 'selection')}"
+        got = f"{counted(batches, 'batch')} with {counted(int(selections or 0), 'selection')}"
         raise ConfigError.of(f"{out}/metrics", must, got, f"{_GIVE}.")
-    took = pc.quantile(rows[_TOOK].cast(pa.float64()), 0.5)[0].as_py()
-    return Measured(rows.num_rows, selections / seconds, busy / selections, took)
+    return Measured(batches, selections / seconds, busy / selections, took)
 
 
 def lines(spec: JobSpec, options: Options, measured: Measured | None) -> Iterator[str]:
@@ -161,10 +145,6 @@ def _given(options: Options) -> str:
     return f", with --{names[0]} as given" if names else ""
 
 
-def _slots(count: int) -> str:
-    return f"{count:,} {'slot' if count == 1 else 'slots'}"
-
-
 def _state(load: Load, guarantee: Guarantee, slots: int) -> str:
     utilization = load.utilization(slots)
     if utilization >= 1:
@@ -199,8 +179,3 @@ def _pace(
     elif slots is None:
         return text
     return f"{text}; they stay below the trigger: {'yes' if below else 'no'}"
-
-
-def _require(where: str, holds: bool, must: str, got: object) -> None:
-    if not holds:
-        raise ConfigError.of(where, f"must be {must}", str(got), "Correct it.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import pyarrow as pa
 
-from spark_pace.cli.show import WRITERS, show
+from spark_pace.cli.show import WRITERS, require_folder, show
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.python_functions import load_operator
@@ -48,9 +48,8 @@ class Written:
             must = f"must end in {' or '.join(WRITERS)}"
             raise ConfigError.of("--out", must, str(self.out), "Choose one of them.")
         for option, path in (("--out", self.out), ("--html", self.page)):
-            if path is not None and not path.parent.is_dir():
-                do = f"Make {path.parent} first, or choose another."
-                raise ConfigError.of(option, "must lie in a folder that is there", str(path), do)
+            if path is not None:
+                require_folder(option, path)
         if self.page is not None:
             require_plotly()
 

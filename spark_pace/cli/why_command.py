@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -26,19 +26,17 @@ def explain_command(files: Sequence[Path], as_json: bool) -> None:
     click.echo("\n\n".join("\n".join(explain(*one)) for one in rules_in(files)))
 
 
-@dataclass(frozen=True)
-class Question:
-    """The options of the command of these names."""
-
-    rule: str
-    at: str
-    key: str | None
-    as_json: bool
-
-
-def why_command(rules_file: Path, events: str, operators: Sequence[str], asked: Question) -> None:
+def why_command(
+    rules_file: Path,
+    events: str,
+    operators: Sequence[str],
+    *,
+    rule: str,
+    at: str,
+    key: str | None,
+    as_json: bool,
+) -> None:
     """Do what `spark_pace.cli.main.why` says. It calls no operator, allowed or not."""
-    rule, at, key = asked.rule, asked.at, asked.key
     file = JobFile(rules_file, MANY_PROBLEMS)
     if rule in file.paused:
         must, got = "must name a rule that runs", f"{rule}, which is paused"
@@ -50,7 +48,7 @@ def why_command(rules_file: Path, events: str, operators: Sequence[str], asked: 
         answer = why(job.rules, events, rule=rule, at=at, key=key, spark=spark, **job.events.stream)
     else:
         answer = why(load_rules(rules_file), events, rule=rule, at=at, key=key)
-    if asked.as_json:
+    if as_json:
         click.echo(json.dumps(asdict(answer), ensure_ascii=False))
     else:
         click.echo(str(answer))

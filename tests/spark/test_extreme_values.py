@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_pace import detect, load_rules
-from spark_pace.cli.sql import WRITERS, sql_command
+from spark_pace.cli.show import FORMS, sql_command
 from spark_pace.core import local_run
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.expr.time_functions import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US
@@ -250,7 +250,7 @@ def test_no_value_ends_a_job(tmp_path: Path, format: str, capsys: pytest.Capture
     assert repr(matches(spec)) == repr(in_core(spec).matches.to_pylist())
     assert {row["rule"] for row in matches(spec)} == {rule.name for rule in spec.rules}
     for name in TABLES:
-        for form in WRITERS:
+        for form in FORMS:
             sql_command(spec.sink_path, f"SELECT * FROM {name}", form)
             assert capsys.readouterr().out
     assert run_job(spec).records == 0

@@ -17,7 +17,8 @@ RUNS = {"spark-pace": [SPARK_PACE, "run"], "jobs/run.py": [sys.executable, "jobs
 FORKED = get_context("forkserver")
 FORKED.set_forkserver_preload([
     "spark_pace.cli.main",
-    *(f"spark_pace.cli.{name}" for name in ("plan", "replay_command", "sql", "status", "why_command")),
+    *(f"spark_pace.cli.{name}_command" for name in ("plan", "replay", "why")),
+    "spark_pace.cli.status",
 ])  # fmt: skip
 
 

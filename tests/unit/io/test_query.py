@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_pace import read_table
-from spark_pace.cli.sql import sql_command
+from spark_pace.cli.show import sql_command
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.io.query import TABLES
