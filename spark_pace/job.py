@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from functools import partial
@@ -42,8 +42,7 @@ def run_job(
     *,
     on_progress: Callable[[BatchReport], None] = lambda _: None,
     reset_rules: Collection[str] = (),
-    on_ready: Callable[[JobSpec], None] = lambda _: None,
-    on_empty: Callable[[], None] = lambda: None,
+    heard: Sequence[Listener] = (),
 ) -> Summary:
     """Run a job until its input ends (`available_now`) or a signal stops it; the next run goes on from there.
 
@@ -53,8 +52,7 @@ def run_job(
         spec: the job.
         on_progress: called after each batch is written, in a thread of Spark's.
         reset_rules: names of rules whose state is dropped: they begin with the events read from now on.
-        on_ready: called with the job, which may have other rules by then, when it begins to wait for events.
-        on_empty: called at the start if no batch has read a file yet, and there is none.
+        heard: who else hears of the run.
 
     Raises:
         ConfigError: `reset_rules` names a rule that the job does not have.
@@ -69,10 +67,9 @@ def run_job(
     require_known(spec, reset_rules)
     secrets = Secrets()
     with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as answers:
-        caller = Listener(on_progress, ready=on_ready, empty=on_empty)
         told = [] if alerts is None else [Listener(alerts.look)]
-        heard = Listener.of([Listener(summary.add), answers, *told, caller])
-        summary.stopped_by = _run(spec, secrets, reset_rules, heard, alerts)
+        all_heard = Listener.of([Listener(summary.add), answers, *told, Listener(on_progress), *heard])
+        summary.stopped_by = _run(spec, secrets, reset_rules, all_heard, alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary

@@ -39,29 +39,18 @@ _FORMAT = click.option(
 )
 
 
-def _is_file(text: str) -> bool:
-    """True for a file of this machine, which then is a job file; False for an address (``s3://…``)."""
-    return "://" not in text and Path(text).is_file()
+def _subject(text: str) -> Any:
+    """What is to be watched: a job file, or the address or path of a sink."""
+    from spark_pace.watching.subject import subject_of
 
-
-def _sink(text: str) -> str:
-    """The sink of a job file, whatever else is wrong with it; else the address or path itself.
-
-    Raises:
-        ConfigError: the job file names no sink.
-    """
-    if not _is_file(text):
-        return text if "://" in text else str(Path(text))
-    from spark_pace.job_file import JobFile, read_job
-
-    return JobFile(text, whole=False).sink or read_job(text).sink_path
+    return subject_of(text)
 
 
 def _tables(text: str) -> Any:
     """The path of a sink; of a job file, with what it says of reaching the store."""
     from spark_pace.watching.subject import tables_at
 
-    return tables_at(_sink(text), text if _is_file(text) else None)
+    return tables_at(text)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -207,19 +196,17 @@ def run(job: Path, reset_rule: tuple[str, ...], keep_running: bool, kept: bool) 
 
 
 @commands.command()
-@click.argument("out")
+@click.argument("out", type=_subject)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/operations.md has its keys.")
-def status(out: str, as_json: bool) -> None:
+def status(out: Any, as_json: bool) -> None:
     """Show what a job has done and where it stands, from the tables in OUT: its folder, or the job file.
 
     Of a job file it says too whether the job runs on this machine, and which alerts wait. What is wrong in
     it and its rule files is told at the end.
     """
     from spark_pace.cli.status import print_json, status_command
-    from spark_pace.watching.subject import subject_of
 
-    told = print_json if as_json else status_command
-    told(subject_of(_sink(out), out if _is_file(out) else None))
+    (print_json if as_json else status_command)(out)
 
 
 @commands.command(
@@ -227,24 +214,22 @@ def status(out: str, as_json: bool) -> None:
     "matches, what is late, bad or stands still. OUT is the folder of its tables, or the job file. "
     "Needs: pip install 'spark-pace[html]'."
 )
-@click.argument("out")
+@click.argument("out", type=_subject)
 @click.option("-o", "--out", "page", type=path, default="report.html", show_default=True, help="The file.")
-def report(out: str, page: Path) -> None:
+def report(out: Any, page: Path) -> None:
     """Write the page."""
     from spark_pace.cli.status import report_command
-    from spark_pace.watching.subject import subject_of
 
-    report_command(subject_of(_sink(out), out if _is_file(out) else None), page)
+    report_command(out, page)
 
 
 @commands.command()
-@click.argument("out")
-def watch(out: str) -> None:
+@click.argument("out", type=_subject)
+def watch(out: Any) -> None:
     """Show on the terminal how a job does, again and again, until ctrl-C. OUT as of status."""
     from spark_pace.cli.status import watch_command
-    from spark_pace.watching.subject import subject_of
 
-    watch_command(subject_of(_sink(out), out if _is_file(out) else None))
+    watch_command(out)
 
 
 @commands.command(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -13,122 +12,87 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from spark_pace.cli.log import say
+from spark_pace.cli.status import board
 from spark_pace.core.expr.time_functions import time_of
 from spark_pace.errors import counted, one_line
-from spark_pace.io.metrics import ENOUGH_RECORDS, BatchReport
+from spark_pace.io.metrics import ENOUGH_RECORDS, BatchReport, metrics_row
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
+from spark_pace.spark.running import Running
 from spark_pace.spark.stages.memory import keep_freed
-from spark_pace.spark.summary import Summary
-from spark_pace.watching.figures import CLOSE_SECONDS, MOST_SEEN, Reached, lag_of
-from spark_pace.watching.troubles import ahead, patience, unusual_seconds, what_moves_it
+from spark_pace.spark.summary import Listener, Summary
+from spark_pace.watching.facts import rules_told
+from spark_pace.watching.figures import figures
+from spark_pace.watching.history import NOTHING
+from spark_pace.watching.troubles import CLOSE_SECONDS, lag_of, of_stream
 from spark_pace.watching.words import shown_length, shown_time
 
+_MOST_RULES = 20  # of the live table
 
-class Standstill:
-    """Says once after a batch that no further one comes, and once each time that a job is far behind.
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+class Progress:
+    """What a run has done so far; says once that no batch comes, and each time that it is far behind.
 
     Attributes:
-        least_seconds: the shortest silence that is told.
+        history: of its batches.
     """
 
-    def __init__(self, spec: JobSpec, say: Callable[[str], None], seconds: float | None = None) -> None:
-        """Begin before the first batch; `say` is called in a thread of its own, or of Spark's."""
-        self.least_seconds = patience(spec) if seconds is None else seconds
-        self._say, self._timer = say, threading.Timer(0, say)
-        self._source = one_line(spec.source.told)
-        self._has_clock = spec.events.clock is not None
-        self._first = self._last = 0.0  # when the first and the last batch with records were done
-        self._batches = 0  # with records
-        self._is_ahead = False
-        self._reached = deque[Reached](maxlen=MOST_SEEN)
-        self._kind: str | None = None  # of the lag that was told last
-        self._lock = threading.Lock()  # batches end in a thread of Spark's, the run in the main one
-        self._stopped = False
+    def __init__(self, spec: JobSpec, say: Callable[[str], None], now: Callable[[], datetime] = _now) -> None:
+        """Begin before the first batch; `say` is called in threads of Spark's and in the main one."""
+        self.history = NOTHING
+        self._spec, self._say, self._now = spec, say, now
+        self._began: datetime | None = None
+        self._told: set[str] = set()
+        self._lag: str | None = None  # the kind that was told last
 
-    def begin(self, _: JobSpec) -> None:
-        """Say that the job waits for events, and later that none has come."""
-        self._say(f"started, waiting for events in {self._source}")
-        with self._lock:
-            if not self._batches:
-                self._wait(self.least_seconds, self._silence(self.least_seconds))
+    def ready(self, _: JobSpec) -> None:
+        """Say where the job reads."""
+        self._began = self._began or self._now()
+        self._say(f"started: reads {one_line(self._spec.source.told)}")
 
-    def after(self, batch: BatchReport) -> None:
-        """Look at a batch, and wait anew from its end on."""
-        with self._lock:
-            self._after(batch)
-
-    def stop(self) -> None:
-        """Say nothing any more."""
-        with self._lock:
-            self._stopped = True
-            self._timer.cancel()
-
-    def _after(self, batch: BatchReport) -> None:
-        self._look_ahead(batch.newest_us)
-        if batch.records:
-            self._last = time.time()
-            self._first = self._first or self._last
-            self._batches += 1
-            self._look_behind(batch)
-        if batch.finished:
-            self._timer.cancel()
-        elif batch.records:  # a tick of the clock ends no silence, nor does Spark's first batch without any
-            seconds = max(self.least_seconds, unusual_seconds(self._first, self._last, self._batches))
-            self._wait(seconds, self._silence(seconds) if self._has_clock else standing(batch, seconds))
-
-    def _wait(self, seconds: float, told: str) -> None:
-        """Say something after so long, unless it is called again before."""
-        self._timer.cancel()
-        if not self._stopped:
-            self._timer = threading.Timer(seconds, self._say, [told])
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _silence(self, seconds: float) -> str:
-        told = f"waiting: nothing has come for {seconds:.0f} s from {self._source}"
-        return f"{told}: the clock alone moves the frontier." if self._has_clock else f"{told}."
-
-    def _look_ahead(self, newest_us: int | None) -> None:
-        newest = None if newest_us is None else time_of(newest_us)
-        told = ahead(newest, datetime.now(timezone.utc))
-        if told is not None and not self._is_ahead:
-            self._say(f"warning: {told}")
-        self._is_ahead = told is not None
-
-    def _look_behind(self, batch: BatchReport) -> None:
-        """Say it where the job begins to fall behind, begins to catch up, and has caught up."""
-        if batch.newest_us is None:
+    def batch(self, report: BatchReport) -> None:
+        """Add a batch, and say it where the job begins to fall behind, begins to catch up, has caught up."""
+        now = self._now()
+        self.history = self.history.after(metrics_row(report, now))
+        if self._began is None:
             return
-        reached = Reached(self._last, batch.newest_us / 1e6, batch.seconds, batch.batch_seconds)
-        self._reached.append(reached)
-        lag = lag_of(self._reached)
-        if lag is not None and lag.kind != self._kind:
-            self._say(f"warning: {lag.told}")
-            self._kind = lag.kind
-        elif self._kind is not None and reached.lag <= CLOSE_SECONDS:
-            self._say(f"caught up: the newest event is {shown_length(reached.lag)} behind the clock.")
-            self._kind = None
+        self.works(is_under_way=True)
+        lag, newest = lag_of(self.history, now) if report.records else None, self.history.newest
+        if lag is not None and lag[0] != self._lag:
+            self._say(f"warning: {lag[1]}")
+            self._lag = lag[0]
+        elif self._lag is not None and newest is not None and report.records:
+            behind = (now - newest).total_seconds()
+            if behind <= CLOSE_SECONDS:
+                self._say(f"caught up: the newest event is {shown_length(behind)} behind the clock.")
+                self._lag = None
 
+    def works(self, is_under_way: bool) -> None:
+        """Say what stands, unless it was said; called each second, and after each batch."""
+        if self._began is None:
+            return
+        state = Running("", self._began, 0 if is_under_way else None, None)
+        found = dict(of_stream(self._spec, self.history, state, self._now()))
+        if "silent" not in found:  # between two batches every stream stands for a while
+            found.pop("stands", None)
+        for kind, sentence in found.items():
+            if kind not in self._told:
+                self._say(f"{'warning' if kind == 'ahead' else 'waiting'}: {sentence}")
+        self._told = {*found}
 
-def no_files_yet(spec: JobSpec) -> str:
-    """One line for a new job that finds no file where it reads."""
-    return f"no files yet in {one_line(spec.source.told)}: check this place if some should be there."
-
-
-def standing(batch: BatchReport, seconds: float) -> str:
-    """One line: what waits, up to which time the stream is decided, and what would move it."""
-    at = "has not moved yet"
-    if batch.frontier_us is not None:
-        at = f"stands at {shown_time(time_of(batch.frontier_us))}"
-    waits = f"{counted(batch.pending, 'event')} not yet passed by the frontier, which {at}"
-    open_ones = f", and {counted(batch.open, 'selection')} open" if batch.open else ""
-    mover = what_moves_it(batch.slowest_source)
-    return f"waiting: no batch has ended for {seconds:.0f} s; {waits}{open_ones}. {mover}"
+    def board(self, batch: BatchReport) -> Group:
+        """The content of the live table after a batch."""
+        told, rules = figures(self.history, self._now()), rules_told(self._spec, self.history)
+        return board(
+            one_line(self._spec.name), f"batch {batch.batch_id}", [*held(batch)], told, rules, _MOST_RULES
+        )
 
 
 def run_command(job: Path, reset_rules: Collection[str] = ()) -> int:
@@ -149,27 +113,16 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = (), in_lines: bool =
     if not in_lines:  # elsewhere Spark's own settings decide about memory
         keep_freed()
     tell = partial(_print_above, console) if console.is_terminal else say
-    standstill = Standstill(spec, tell)
-    watched = spec.trigger_us != "available_now"
-    shown = partial(_shown, standstill) if watched else lambda show: show
-    run = partial(run_job, spec, reset_rules=reset_rules, on_empty=lambda: tell(no_files_yet(spec)))
-    run = partial(run, on_ready=standstill.begin) if watched else run
-    try:
+    progress = Progress(spec, tell)
+    with ExitStack() as stack:
+        show = print_batch if spec.events.clock is None else print_unless_idle
         if console.is_terminal:
-            with Live(Text("no batch is done yet"), console=console, auto_refresh=False) as live:
-                board = Board(spec)
-
-                def show(batch: BatchReport) -> None:
-                    for warning in warnings(batch):
-                        console.print(escape(warning))
-                    live.update(board.after(batch), refresh=True)
-
-                summary = run(on_progress=shown(show))
-        else:
-            print_it = print_batch if spec.events.clock is None else print_unless_idle
-            summary = run(on_progress=shown(print_it))
-    finally:
-        standstill.stop()
+            live = Live(Text("no batch is done yet"), console=console, auto_refresh=False)
+            show = partial(_update, stack.enter_context(live), tell, progress)
+        heard = [Listener(progress.batch), Listener(show, empty=lambda: tell(no_files_yet(spec)))]
+        if spec.trigger_us != "available_now":
+            heard.append(Listener(ready=progress.ready, works=progress.works))
+        summary = run_job(spec, reset_rules=reset_rules, heard=heard)
     advice = advice_on_late(spec, summary)
     absent = summary.told_of_absent if summary.records < ENOUGH_RECORDS else None  # else it was told
     last = [f"warning: {absent}" if absent else None, closing_line(summary), *alert_lines(summary), advice]
@@ -177,68 +130,20 @@ def run_shown(spec: JobSpec, reset_rules: Collection[str] = (), in_lines: bool =
     return summary
 
 
+def no_files_yet(spec: JobSpec) -> str:
+    """One line for a new job that finds no file where it reads."""
+    return f"no files yet in {one_line(spec.source.told)}: check this place if some should be there."
+
+
 def _print_above(console: Console, told: str) -> None:
     """Print a line above the live table."""
     console.print(escape(told), soft_wrap=True)
 
 
-def _shown(standstill: Standstill, show: Callable[[BatchReport], None]) -> Callable[[BatchReport], None]:
-    """Show each batch, and say later if the stream stands since then."""
-
-    def shown(batch: BatchReport) -> None:
-        show(batch)
-        standstill.after(batch)
-
-    return shown
-
-
-class Board:
-    """The content of the live table: the last batch, and sums since the start."""
-
-    def __init__(self, spec: JobSpec) -> None:
-        """Start with no matches."""
-        self.name = spec.name
-        self.matches = {rule.name: 0 for rule in spec.rules}
-        self.events = 0
-
-    def after(self, batch: BatchReport) -> Group:
-        """Add a batch to the sums, and return the table."""
-        self.events += batch.events
-        for rule, count in batch.matches.items():
-            self.matches[rule] = self.matches.get(rule, 0) + count
-        state = Table.grid(padding=(0, 3))
-        state.add_row(
-            Text(one_line(self.name), style="bold"),
-            f"batch {batch.batch_id}",
-            counted(self.events, "event"),
-            f"{rate(batch):,} events/s",
-        )
-        state.add_row(
-            "",
-            f"frontier {frontier(batch)}",
-            f"lag {lag(batch)}",
-            f"carry {counted(batch.carry, 'event')}, {counted(batch.open, 'selection')} open",
-        )
-        state.add_row(
-            "",
-            f"late {batch.late:,}",
-            f"quarantined {batch.quarantined:,}",
-            f"state {batch.state_bytes / 1e6:.1f} MB",
-        )
-        if batch.slowest_source is not None:
-            slowest = escape(one_line(batch.slowest_source))
-            state.add_row(
-                "",
-                f"slowest source {slowest}",
-                f"idle sources {batch.idle_sources:,}",
-                escape(waiting(batch)),
-            )
-        if batch.over_bound is not None:
-            state.add_row("", escape(over_bound(batch)))
-        found = Table("rule", "matches", "in this batch")
-        for rule, count in self.matches.items():
-            found.add_row(rule, f"{count:,}", f"{batch.matches.get(rule, 0):,}")
-        return Group(state, found)
+def _update(live: Live, tell: Callable[[str], None], progress: Progress, batch: BatchReport) -> None:
+    for warning in warnings(batch):
+        tell(warning)
+    live.update(progress.board(batch), refresh=True)
 
 
 def print_batch(batch: BatchReport) -> None:
@@ -260,11 +165,15 @@ def warnings(batch: BatchReport) -> list[str]:
 def line(batch: BatchReport) -> str:
     """One line about a batch, for logs."""
     found = ", ".join(f"{rule} {count:,}" for rule, count in batch.matches.items()) or "none"
-    return (
-        f"batch {batch.batch_id}: {counted(batch.events, 'event')}, {rate(batch):,}/s; "
-        f"frontier {frontier(batch)}; lag {lag(batch)}; {waiting(batch)}{over_bound(batch)}"
-        f"late {batch.late:,}; {bad(batch)}carry {batch.carry:,}; matches: {found}"
+    rate = round(batch.records / batch.seconds) if batch.seconds else 0  # of records
+    lag = "none" if batch.newest_us is None else shown_length(time.time() - batch.newest_us / 1e6)
+    parts = (
+        *(f"{counted(batch.events, 'event')}, {rate:,}/s", f"frontier {frontier(batch)}", f"lag {lag}"),
+        *(*held(batch), f"late {batch.late:,}"),
+        f"quarantined {batch.quarantined:,}" if batch.quarantined else "",
+        *(f"carry {batch.carry:,}", f"matches: {found}"),
     )
+    return f"batch {batch.batch_id}: {'; '.join(filter(None, parts))}"
 
 
 def closing_line(summary: Summary) -> str:
@@ -323,25 +232,12 @@ def advice_on_late(spec: JobSpec, summary: Summary) -> str | None:
     return f"late: which events are late may depend on how the input was cut into batches, for {why}. {do}"
 
 
-def waiting(batch: BatchReport) -> str:
-    """The sources that the stream waits for, as text; empty if it waits for none."""
-    names = one_line(", ".join(batch.waiting_for))
-    return f"waiting for sources: {names}; " if batch.waiting_for else ""
-
-
-def over_bound(batch: BatchReport) -> str:
-    """The reason why no cut of lanes could keep the latency bound, as text; empty if the bound was kept."""
-    return f"latency_bound cannot be kept: {batch.over_bound}; " if batch.over_bound else ""
-
-
-def bad(batch: BatchReport) -> str:
-    """The number of rows that went to quarantine, as text; empty if none did."""
-    return f"quarantined {batch.quarantined:,}; " if batch.quarantined else ""
-
-
-def rate(batch: BatchReport) -> int:
-    """Records a second."""
-    return round(batch.records / batch.seconds) if batch.seconds else 0
+def held(batch: BatchReport) -> Iterator[str]:
+    """The sources that the stream waits for, and why no cut of lanes could keep the latency bound."""
+    if batch.waiting_for:
+        yield f"waiting for sources: {one_line(', '.join(batch.waiting_for))}"
+    if batch.over_bound:
+        yield f"latency_bound cannot be kept: {batch.over_bound}"
 
 
 def frontier(batch: BatchReport) -> str:
@@ -354,8 +250,3 @@ def frontier(batch: BatchReport) -> str:
     if batch.newest_us is None:
         return at
     return f"{at}, {shown_length((batch.newest_us - batch.frontier_us) / 1e6)} behind the newest event"
-
-
-def lag(batch: BatchReport) -> str:
-    """How far the newest event of the run is behind the clock, as text."""
-    return "none" if batch.newest_us is None else shown_length(time.time() - batch.newest_us / 1e6)

@@ -7,11 +7,8 @@ when it ends (`terminate called without an active exception`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -107,52 +104,10 @@ class Tables:
         """The number of the table's last commit."""
         return self._tables[name].version()
 
-    def files(self, name: str) -> dict[str, dict[str, Any]]:
-        """The files that hold the table's rows: by its name, what the log says of each."""
-        files = pa.table(self._tables[name].get_add_actions(flatten=True))
-        told = [one for one in files.column_names if one == "size_bytes" or one.startswith("partition.")]
-        names = map(unquote, files["path"].to_pylist())
-        return dict(zip(names, files.select(told).to_pylist(), strict=True))
+    def newest(self, name: str, order: Sequence[str], most: int, ask: str = "{rows}") -> pa.Table:
+        """The answer to `ask` over the rows that are the last by the columns `order`, the last first.
 
-    def rows_of(self, name: str, files: Mapping[str, dict[str, Any]], columns: Sequence[str]) -> pa.Table:
-        """The rows of some of a table's `files`. As all of a table, delta-rs reads them.
-
-        Raises:
-            StateError: the table has lost a file.
-            SetupError: a store does not answer, or refuses a request.
-        """
-        import pyarrow.parquet as pq  # with deltalake.fs it loads Arrow's file systems; see above
-        from deltalake.fs import DeltaStorageHandler
-
-        place, wanted = self.place(name), pa.schema([self.schemas[name].field(one) for one in columns])
-
-        def read(file: str) -> pa.Table:
-            handler = DeltaStorageHandler(
-                str(place), delta_rs.options(place), {file: files[file]["size_bytes"]}
-            )
-            with pq.ParquetFile(handler.open_input_file(file)) as opened:
-                stored = opened.read([*columns], use_threads=False)
-            for one in {*columns}.difference(stored.column_names):
-                value = pa.scalar(files[file].get(f"partition.{one}"), wanted.field(one).type)
-                stored = stored.append_column(one, pa.repeat(value, stored.num_rows))
-            return stored.select(columns).cast(wanted)
-
-        try:
-            with (
-                delta_rs.told(place),
-                ThreadPoolExecutor(1 if isinstance(place, Path) else _READ_AT_ONCE) as readers,
-            ):
-                return pa.concat_tables([wanted.empty_table(), *readers.map(read, files)])
-        except (OSError, pa.ArrowException) as error:
-            raise lost_file(f"the table {name}", told_by(error).rstrip(".")) from error
-
-    def newest(
-        self, name: str, order: Sequence[str], most: int, columns: Sequence[str] | None = None
-    ) -> pa.Table:
-        """The rows that are the last by the columns `order`, the last first; the first is a time, never null.
-
-        Where the table's log says what its files hold, only files that may have such rows are read, and of
-        them the `columns`; None: all.
+        Where the table's log says what its files hold, only files that may have such rows are read.
         """
         files = pa.table(self._tables[name].get_add_actions(flatten=True))
         least, greatest = f"min.{order[0]}", f"max.{order[0]}"
@@ -162,11 +117,12 @@ class Tables:
             enough = pc.cumulative_sum(pc.fill_null(files["num_records"], 0))
             needed = files.slice(0, pc.sum(pc.less(enough, most)).as_py() + 1 if files.num_rows else 0)
             bound = pc.min(needed[least]).as_py()
-            known = not files[least].null_count and not files[greatest].null_count
-            where = f"WHERE {quoted(order[0])} >= '{bound.isoformat()}'" if bound and known else ""
-        shown = ", ".join(map(quoted, self.schemas[name].names if columns is None else columns))
+            if bound is not None and not files[least].null_count and not files[greatest].null_count:
+                bound = bound if isinstance(bound, int) else f"'{bound.isoformat()}'"
+                where = f"WHERE {quoted(order[0])} >= {bound}"
         by = ", ".join(f"{quoted(one)} DESC NULLS LAST" for one in order)
-        return self.query(f"SELECT {shown} FROM {quoted(name)} {where} ORDER BY {by} LIMIT {most}").read_all()
+        rows = f"(SELECT * FROM {quoted(name)} {where} ORDER BY {by} LIMIT {most})"
+        return self.query(ask.format(rows=rows)).read_all()
 
     def query(self, sql: str) -> pa.RecordBatchReader:
         """Answer one statement. Text columns of the answer may have Arrow's type string_view.

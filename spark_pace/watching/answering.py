@@ -103,8 +103,8 @@ def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
 def _page(spec: JobSpec) -> Iterator[Listener]:
     from spark_pace.io.html.timeline import require_plotly
     from spark_pace.watching.facts import Facts, facts
+    from spark_pace.watching.history import Seen
     from spark_pace.watching.page import POLICY_OF_ANSWERS, Pages, served
-    from spark_pace.watching.seen import Seen
     from spark_pace.watching.subject import Subject, tables_of
 
     assert spec.page is not None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -17,127 +17,91 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr.time_functions import time_of
 from spark_pace.core.operate.match_table import FIXED_COLUMNS, TAKEN_COLUMNS
-from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.query import REFUSED, Tables
 from spark_pace.io.text.value_texts import as_cells
-from spark_pace.job_file import FilesSource
+from spark_pace.job_file import FilesSource, JobSpec
 from spark_pace.spark.running import Running, running
-from spark_pace.watching.figures import figures, quiet_rules
-from spark_pace.watching.history import COUNTED
-from spark_pace.watching.seen import Seen, Summing, state_word
-from spark_pace.watching.subject import Subject, waiting_alerts
+from spark_pace.watching.figures import figures, quiet_rules, rules_without_matches
+from spark_pace.watching.history import COUNTED, History, Seen
+from spark_pace.watching.subject import Subject, WaitingAlerts, waiting_alerts
 from spark_pace.watching.troubles import troubles
-from spark_pace.watching.words import shown_length, shown_time
+from spark_pace.watching.words import age, shown_length, shown_time
 
 MOST_MATCHES = 50
 _ORDER = ("matched_at", "rule", "out_seq")
 _MOST_ROWS = 20
-_MOST_REASONS = 10_000  # that are counted
+_MOST_COUNTED = 1_000  # late events, and rows of quarantine, that are added up: the last ones
+_LATE_BY_SOURCE = f"""
+SELECT source, count(*) AS events, max(lateness_us) / 1e6 AS most_seconds, max(event_time) AS last
+FROM {{rows}} GROUP BY source ORDER BY events DESC, source LIMIT {_MOST_ROWS}
+"""
+_REASONS = f"""
+SELECT kind, rule, substr(reason, 1, 300) AS reason, count(*) AS "rows",
+  min(concat(source, ':', CAST("offset" AS VARCHAR))) AS "at"
+FROM {{rows}} GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3 LIMIT {_MOST_ROWS}
+"""
 _MOST_EVENTS = 100  # of a match
 _MOST_CHARACTERS = 300
+_MOST_SOURCES = 50
+_DRAWN = ("seconds", "batch_seconds", "pending", "carry", "open", "state_bytes", *COUNTED)
+_TOLD = {
+    "finished": "its input has ended",
+    "unknown": "the job file tells whether a job runs; this is of its tables alone",
+}
+MATCHES_OF_RULES = (
+    "SELECT rule, count(*) AS matches, min(matched_at) AS first, max(matched_at) AS last "
+    "FROM matches GROUP BY rule ORDER BY rule"
+)
+SCHEMA = 1  # of `status_of`: keys may be added; one that is removed, or gets another meaning, makes it 2
+_OF_THE_LAST = ("batch_id", "written_at", "seconds", "batch_seconds", "records")
+_STANDING = (
+    *("frontier", "max_event_time", "finished", "pending", "carry", "open", "state_bytes"),
+    *("idle_sources", "idle_names", "slowest_source", "unheard_sources"),
+)
+
+Facts = dict[str, Any]
 
 
-def latest_matches(tables: Tables, fields_of: Mapping[str, Iterable[str]] | None) -> list[dict[str, Any]]:
-    """The matches with the greatest `matched_at`, the last first, each with its events.
-
-    Args:
-        tables: with the table `matches`, which has a column for each field of each rule.
-        fields_of: the fields of rules, so that no others are read; None: they are not known.
-    """
-    columns = tables.schemas["matches"].names
-    if fields_of is not None:
-        rules = tables.newest("matches", _ORDER, MOST_MATCHES, _ORDER)["rule"].to_pylist()
-        wanted = {field for rule in rules for field in fields_of.get(rule, columns)}
-        columns = [name for name in columns if name in FIXED_COLUMNS or name in wanted]
-    found = tables.newest("matches", _ORDER, MOST_MATCHES, columns)
-    fields = [name for name in columns if name not in TAKEN_COLUMNS]
-    fields = [name for name in fields if found[name].null_count < found.num_rows]
-    cells = {name: cells_of(found, name) for name in fields}
-    texts = [
-        cut(" ".join(f"{name}={cells[name][row]}" for name in fields if cells[name][row] is not None))
-        for row in range(found.num_rows)
-    ]
-    shown = {name: cells_of(found, name) for name in FIXED_COLUMNS if name != "events"}
-    lists = found["events"].to_pylist()
-    return [
-        {name: shown[name][row] for name in shown}
-        | {"fields": text, "number": len(lists[row] or ()), "events": _events(lists[row] or [])}
-        for row, text in enumerate(texts)
-    ]
+def latest_matches(tables: Tables) -> list[Facts]:
+    """The matches with the greatest `matched_at`, the last first, each with its events."""
+    found, latest = tables.newest("matches", _ORDER, MOST_MATCHES), []
+    fields = [name for name in found.column_names if name not in TAKEN_COLUMNS]
+    cells = {name: cells_of(found, name) for name in fields if found[name].null_count < found.num_rows}
+    heads = records(found.select([name for name in FIXED_COLUMNS if name != "events"]))
+    for row, (head, events) in enumerate(zip(heads, found["events"].to_pylist(), strict=True)):
+        shown = (events or [])[:_MOST_EVENTS]
+        rows = pa.Table.from_pylist(shown, pa.schema(FIXED_COLUMNS["events"].value_type))
+        text = " ".join(f"{name}={of[row]}" for name, of in cells.items() if of[row] is not None)
+        latest.append(head | {"fields": cut(text), "number": len(events or ()), "events": records(rows)})
+    return latest
 
 
-def _events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    rows = pa.Table.from_pylist(events[:_MOST_EVENTS], pa.schema(FIXED_COLUMNS["events"].value_type))
-    return records(rows)
-
-
-def late_events(tables: Tables, by_source: pa.Table) -> dict[str, Any]:
-    """The latest late events, and how many each source has; `by_source`: the sums of `LATE`."""
-    seconds = pc.divide(by_source["most_us"].cast(pa.float64()), 1e6)
-    shown = by_source.drop_columns(["most_us"]).add_column(2, "most_seconds", seconds)
+def late_events(tables: Tables) -> Facts:
+    """The latest late events, and how many of the last ones each source has."""
     return {
-        "by_source": _first(shown, [("events", "descending"), ("source", "ascending")]),
-        "newest": records(tables.newest("late", ["event_time"], _MOST_ROWS)),
+        "by_source": records(tables.newest("late", ["batch_id"], _MOST_COUNTED, _LATE_BY_SOURCE)),
+        "newest": records(tables.newest("late", ["batch_id", "event_time"], _MOST_ROWS)),
     }
 
 
-def reasons(_: Tables, by_reason: pa.Table) -> list[dict[str, Any]]:
-    """The most frequent reasons of rows in `quarantine`, each with the place of one of them.
-
-    `by_reason`: the sums of `QUARANTINED`.
-    """
-    return _first(by_reason, [("rows", "descending"), ("reason", "ascending")])
+def reasons(tables: Tables) -> list[Facts]:
+    """The most frequent reasons of the last rows in `quarantine`, each with the place of one of them."""
+    return records(tables.newest("quarantine", ["batch_id"], _MOST_COUNTED, _REASONS))
 
 
-def _first(rows: pa.Table, order: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    return records(rows.sort_by(order).slice(0, _MOST_ROWS))
-
-
-def _late_sums(rows: pa.Table) -> pa.Table:
-    found = rows.group_by("source").aggregate(
-        [([], "count_all"), ("lateness_us", "max"), ("event_time", "max")]
-    )
-    return found.rename_columns(["source", "events", "most_us", "last"])
-
-
-def _sums_of_late(sums: pa.Table) -> pa.Table:
-    found = sums.group_by("source").aggregate([("events", "sum"), ("most_us", "max"), ("last", "max")])
-    return found.rename_columns(sums.column_names)
-
-
-def _reason_sums(rows: pa.Table) -> pa.Table:
-    offset = pc.fill_null(rows["offset"].cast(pa.string()), "")
-    at = pc.binary_join_element_wise(pc.fill_null(rows["source"], ""), offset, ":")
-    reason = pc.utf8_slice_codeunits(rows["reason"], 0, _MOST_CHARACTERS)
-    told = pa.table({"kind": rows["kind"], "rule": rows["rule"], "reason": reason, "at": at})
-    found = told.group_by(["kind", "rule", "reason"]).aggregate([([], "count_all"), ("at", "min")])
-    return found.rename_columns(["kind", "rule", "reason", "rows", "at"])
-
-
-def _sums_of_reasons(sums: pa.Table) -> pa.Table:
-    found = sums.group_by(["kind", "rule", "reason"]).aggregate([("rows", "sum"), ("at", "min")])
-    found = found.rename_columns(sums.column_names)
-    if found.num_rows > _MOST_REASONS:  # texts from records may make every reason another one
-        found = found.sort_by([("rows", "descending")]).slice(0, _MOST_REASONS)
-    return found
-
-
-LATE = Summing("late", ("source", "lateness_us", "event_time"), _late_sums, _sums_of_late)
-QUARANTINED = Summing(
-    "quarantine", ("kind", "rule", "reason", "source", "offset"), _reason_sums, _sums_of_reasons
-)
-
-
-def refused_alerts(tables: Tables) -> list[dict[str, Any]]:
+def refused_alerts(tables: Tables) -> list[Facts]:
     """The alerts that targets have refused last."""
     return records(tables.newest(REFUSED, ["refused_at"], _MOST_ROWS))
 
 
-def records(rows: pa.Table) -> list[dict[str, Any]]:
+def records(rows: pa.Table) -> list[Facts]:
     """Rows as objects of JSON, in which times are texts and long texts are cut."""
-    cells = [cells_of(rows, name) for name in rows.column_names]
-    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
+    return _objects(rows.column_names, [cells_of(rows, name) for name in rows.column_names])
+
+
+def _objects(names: list[str], cells: list[list[Any]]) -> list[Facts]:
+    return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 def cells_of(rows: pa.Table, name: str) -> list[Any]:
@@ -151,55 +115,129 @@ def cut(text: str) -> str:
     return one_line(text, _MOST_CHARACTERS)
 
 
-_DRAWN = (
-    *("longest", "lag_us", "pending", "carry", "open", "state_bytes", *COUNTED),
-    *("seconds", "batch_seconds", "timed_batches"),
-)
-_MOST_SOURCES = 50
+@dataclass(frozen=True)
+class Look:
+    """What a look at the tables and the checkpoint of a job has found.
 
-_TOLD = {
-    "runs": "on this machine",
-    "finished": "its input has ended",
-    "unknown": "the job file tells whether a job runs; this is of its tables alone",
-}
+    Attributes:
+        subject: the job.
+        history: of its batches.
+        state: of its checkpoint; None if that is not known.
+        alerts: how its targets stand.
+        now: when that was.
+    """
 
-Facts = dict[str, Any]
+    subject: Subject
+    history: History
+    state: Running | None
+    alerts: list[WaitingAlerts]
+    now: datetime
+
+    @staticmethod
+    def of(subject: Subject, seen: Seen, now: datetime) -> Look:
+        """Look.
+
+        Raises:
+            ConfigError: there are no tables.
+            StateError: a table or the checkpoint is damaged.
+        """
+        state = None if subject.checkpoint is None else running(subject.checkpoint)
+        seen.look()
+        last = seen.history.last
+        alerts = waiting_alerts(subject, None if last is None else last["batch_id"])
+        return Look(subject, seen.history, state, alerts, now)
+
+    @property
+    def word(self) -> str:
+        """`runs`, has `finished` its input, or is `stopped`; `unknown` without its checkpoint."""
+        if self.state is not None and self.state.process is not None:
+            return "runs"
+        if (last := self.history.last) is not None and last["finished"]:
+            return "finished"
+        return "unknown" if self.state is None else "stopped"
+
+    @property
+    def told(self) -> str:
+        """What is known beyond the word."""
+        state, word = self.state, self.word
+        if state is None or word == "finished":
+            return _TOLD[word]
+        if state.process is None or state.since is None:
+            return state.absent
+        told = f"as process {state.process} since {shown_time(state.since)}, for {age(state.since, self.now)}"
+        told += "" if state.renewed is None else f"; its lease was renewed {age(state.renewed, self.now)} ago"
+        return told + ("" if state.batch is None else f"; batch {state.batch} is under way")
+
+    @property
+    def troubles(self) -> list[str]:
+        """What is wrong, the gravest first."""
+        wrong = troubles(self.subject.spec, self.history, self.state, self.now)
+        return wrong + [one.trouble for one in self.alerts if one.trouble]
 
 
 def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
-    """Look at the tables and the checkpoint of a job, and tell what there is.
-
-    Raises:
-        ConfigError: there are no tables.
-        StateError: a table or the checkpoint is damaged.
-    """
-    state = None if subject.checkpoint is None else running(subject.checkpoint)
-    seen.look()
-    wrong = troubles(subject, seen, state, now)
-    latest = seen.asked("matches", partial(latest_matches, fields_of=_fields(subject)))
-    targets = waiting_alerts(subject, seen.done)
-    wrong += [one.trouble for one in targets if one.trouble]
+    """Look at a job, and tell what there is; raises as `Look.of` does."""
+    look, spec = Look.of(subject, seen, now), subject.spec
     return {
-        "name": one_line(subject.name),
+        "name": one_line(subject.sink if spec is None else spec.name),
         "at": shown_time(now),
         "about": list(_about(subject)),
-        "state": _state(seen, state),
+        "state": {"word": look.word, "told": look.told},
         "wrong": subject.wrong,
-        "troubles": wrong,
-        "figures": [*figures(seen, now), *quiet_rules(subject, seen)],
-        "batches": _batches(seen),
-        "rules": _rules(subject, seen),
-        "newest": [_match(subject, match) for match in latest],
-        "late": seen.summed(LATE, late_events),
-        "reasons": seen.summed(QUARANTINED, reasons),
+        "troubles": look.troubles,
+        "figures": [*figures(look.history, now), *quiet_rules(spec, look.history)],
+        "batches": _batches(look.history),
+        "rules": rules_told(spec, look.history),
+        "newest": [_match(subject, match) for match in seen.asked("matches", latest_matches)],
+        "late": seen.asked("late", late_events),
+        "reasons": seen.asked("quarantine", reasons),
         "alerts": [
-            {"target": one.target, "rows_waiting": one.waiting, "failing": one.fails, "said": one.said}
-            for one in targets
+            {"target": one.target, "rows_waiting": one.waiting, "said": one.said} for one in look.alerts
         ],
         "refused": _refused(seen),
-        "sources": [*_unheard(seen), *(_sources(state, subject) or _of_the_last(seen))],
+        "sources": list(_sources(look)),
         "ask": shlex.join(["spark-pace", "sql", subject.job_file or subject.sink]),
     }
+
+
+def status_of(subject: Subject, seen: Seen, now: datetime) -> Facts:
+    """Look at a job, and tell what `spark-pace status --json` says; raises as `Look.of` does."""
+    look, spec = Look.of(subject, seen, now), subject.spec
+    state, last = look.state, look.history.last or {}
+    rows = Tables(seen.out, ["matches"]).query(MATCHES_OF_RULES).read_all()
+    return {
+        "schema": SCHEMA,
+        "at": _text(now),
+        "job": None if spec is None else spec.name,
+        "sink": subject.sink,
+        "state": look.word,
+        "process": None if state is None else state.process,
+        "since": None if state is None else _text(state.since),
+        "under_way": None if state is None else state.batch,
+        "last_batch": {name: _text(last[name]) for name in _OF_THE_LAST} if last else None,
+        "sums": look.history.sums,
+        **{name: _text(last.get(name)) for name in _STANDING},
+        "rules": _objects(rows.column_names, [as_cells(column.combine_chunks()) for column in rows.columns]),
+        "paused": None if spec is None else spec.paused,
+        "without_matches": None if spec is None else rules_without_matches(spec, look.history),
+        "alerts": [
+            {
+                "target": one.target,
+                "rows_waiting": one.waiting,
+                "failing_since": one.failure.at if one.failure is not None and one.fails else None,
+                "last_failure": None if one.failure is None else one.failure.text,
+            }
+            for one in look.alerts
+        ],
+        "troubles": look.troubles,
+    }
+
+
+def _text(value: Any) -> Any:
+    """A time as text in UTC; other values as they are."""
+    if not isinstance(value, datetime):
+        return value
+    return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
 def _about(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -219,53 +257,34 @@ def _about(subject: Subject) -> Iterator[tuple[str, str]]:
         yield "checkpoint", str(subject.checkpoint)
 
 
-def _state(seen: Seen, state: Running | None) -> dict[str, str]:
-    """One word, and what is known beyond it."""
-    word = state_word(seen, state)
-    told = state.absent if state is not None and word == "stopped" else _TOLD[word]
-    if state is not None and state.process is not None and state.since is not None:
-        told = f"as process {state.process} since {shown_time(state.since)}"
-        if state.batch is not None:
-            told += f"; batch {state.batch} is under way"
-    return {"word": word, "told": told}
-
-
-def _batches(seen: Seen) -> dict[str, list[Any]]:
+def _batches(history: History) -> Facts:
     """What is drawn over time: a list for each column of the history."""
-    rows = seen.history.batches
-    at, newest = (
-        pc.divide(rows[name].cast(pa.int64()), 1_000).to_pylist() for name in ("written_at", "max_event_time")
+    rows = history.batches
+    at, newest, frontier = (
+        pc.divide(rows[name].cast(pa.int64()), 1_000) for name in ("written_at", "max_event_time", "frontier")
     )
-    return {"at": at, "newest": newest, **{name: rows[name].to_pylist() for name in _DRAWN}}
+    lag = pc.max_element_wise(pc.subtract(newest, frontier), 0, skip_nulls=False)
+    drawn = {"at": at, "newest": newest, "lag_ms": lag, **{name: rows[name] for name in _DRAWN}}
+    return {name: column.to_pylist() for name, column in drawn.items()}
 
 
-def _rules(subject: Subject, seen: Seen) -> dict[str, Any]:
+def rules_told(spec: JobSpec | None, history: History) -> Facts:
     """All rules, those with the most matches first, with their matches over time."""
-    totals = seen.history.totals()
-    known: dict[str, Rule] = {} if subject.spec is None else {rule.name: rule for rule in subject.spec.rules}
-    names = sorted({**dict.fromkeys(known), **totals}, key=lambda name: -totals.get(name, (0, 0))[0])
-    begins, matches = seen.history.matrix(names)
+    totals = history.totals
+    known = {} if spec is None else {rule.name: cut(rule.description) for rule in spec.rules}
+    names = sorted({**dict.fromkeys(known), **totals}, key=lambda name: -totals.get(name, (0,))[0])
+    begins, matches = history.matrix(names)
     return {
         "names": names,
-        "about": [cut(known[name].description) if name in known else "" for name in names],
+        "about": [known.get(name, "") for name in names],
         "matches": [totals[name][0] if name in totals else 0 for name in names],
-        "last_written": [shown_time(time_of(totals[name][1])) if name in totals else "" for name in names],
+        "last_written": [shown_time(totals[name][1]) if name in totals else "" for name in names],
         "begins": [at // 1_000 for at in begins],
         "series": matches,
     }
 
 
-def _fields(subject: Subject) -> dict[str, list[str]] | None:
-    """The fields of each rule that the job knows."""
-    if subject.spec is None:
-        return None
-    return {
-        rule.name: [*map(column_name, rule.partition_by), *(field.name for field in rule.emit)]
-        for rule in subject.spec.rules
-    }
-
-
-def _match(subject: Subject, match: dict[str, Any]) -> dict[str, Any]:
+def _match(subject: Subject, match: Facts) -> Facts:
     """A match, and the command that explains the last of its events."""
     events = match["events"]
     if not events:
@@ -280,47 +299,34 @@ def _match(subject: Subject, match: dict[str, Any]) -> dict[str, Any]:
     return {**match, "why": shlex.join(asked)}
 
 
-def _refused(seen: Seen) -> list[dict[str, Any]]:
+def _refused(seen: Seen) -> list[Facts]:
     try:
-        refused: list[dict[str, Any]] = seen.asked(REFUSED, refused_alerts)
+        refused: list[Facts] = seen.asked(REFUSED, refused_alerts)
     except ConfigError:  # no alert was refused yet, so there is no table
         return []
     return refused
 
 
-def _unheard(seen: Seen) -> list[dict[str, Any]]:
-    """The expected sources that have sent nothing yet."""
-    names = [] if seen.last is None else seen.last["unheard_sources"] or []
-    return [{"source": one_line(name), "reached": None, "behind": "", "idle": False} for name in names]
-
-
-def _of_the_last(seen: Seen) -> list[dict[str, Any]]:
-    """The sources that the last batch names: the slowest, and some of those that are left out."""
-    last: dict[str, Any] = seen.last or {"idle_names": None, "slowest_source": None}
-    left_out = [(name, "", True) for name in last["idle_names"] or ()]
-    slowest = [(last["slowest_source"], "the slowest", False)] if last["slowest_source"] is not None else []
-    return [
-        {"source": one_line(name), "reached": "", "behind": told, "idle": idle}
-        for name, told, idle in (*left_out, *slowest)
-    ]
-
-
-def _sources(state: Running | None, subject: Subject) -> list[dict[str, Any]]:
+def _sources(look: Look) -> Iterator[Facts]:
     """The sources that are furthest behind, what they have reached, and which of them are left out.
 
-    There are none where the checkpoint keeps no list of them: with files they are a part of the state.
+    Before them stand those that were never heard of. With files the checkpoint keeps no list of sources:
+    those are told that the last batch names, the slowest and some of those that are left out.
     """
-    if state is None:
-        return []
-    most_us = None if subject.spec is None else subject.spec.events.order.idle_after_us
-    fastest = max(state.reached.values(), default=0)
-    slowest = sorted(state.reached.items(), key=lambda source: source[1])[:_MOST_SOURCES]
-    return [
-        {
-            "source": one_line(name),
-            "reached": shown_time(time_of(at)),
-            "behind": shown_length((fastest - at) / 1e6),
-            "idle": most_us is not None and fastest - at > most_us,
-        }
-        for name, at in slowest
-    ]
+    last: Facts = look.history.last or dict.fromkeys(("unheard_sources", "idle_names", "slowest_source"))
+    for name in last["unheard_sources"] or ():
+        yield _source(name, None)
+    reached, spec = {} if look.state is None else look.state.reached, look.subject.spec
+    most_us = None if spec is None else spec.events.order.idle_after_us
+    fastest = max(reached.values(), default=0)
+    for name, at in sorted(reached.items(), key=lambda source: source[1])[:_MOST_SOURCES]:
+        is_idle, behind = most_us is not None and fastest - at > most_us, shown_length((fastest - at) / 1e6)
+        yield _source(name, shown_time(time_of(at)), behind, is_idle)
+    if not reached:
+        yield from (_source(name, idle=True) for name in last["idle_names"] or ())
+        if last["slowest_source"] is not None:
+            yield _source(last["slowest_source"], behind="the slowest")
+
+
+def _source(name: str, reached: str | None = "", behind: str = "", idle: bool = False) -> Facts:
+    return {"source": one_line(name), "reached": reached, "behind": behind, "idle": idle}

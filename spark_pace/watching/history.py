@@ -1,47 +1,42 @@
-"""What the batches of a job did over time, in few rows however long the job runs.
+"""What the batches of a job did: the last of them one by one, and sums over all, however long the job runs.
 
-Time is cut into stretches of 2^n microseconds, and batches that were written in one stretch become one row. A
-longer run has longer stretches: two of them are joined to one exactly, so what was read before is never read
-again, and who looks often sees what one sees who looks once.
+Who looks often reads each time only what is new in the tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.tables import UTC_TIME
-from spark_pace.io.metrics import Counts, null_in_all
+from spark_pace.errors import StateError
+from spark_pace.io.delta_rs import tables_in
+from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.metrics import METRICS_SCHEMA, Counts, null_in_all
+from spark_pace.io.query import Tables
 
-MOST_POINTS = 512  # stretches of the history
+MOST_BATCHES = 10_000  # that are kept one by one
+MOST_BARS = 64  # of the matches of a rule over time
 _LATELY = 10
-_COARSER = 3  # the stretches of rules are 2^3 times as long
-_SHORTEST = 20  # of 2^20 microseconds, about a second
-_SUMMED = {
-    "batches": pa.int64(),
-    "timed_batches": pa.int64(),  # those of which `batch_seconds` is known
-    "seconds": pa.float64(),
-    "batch_seconds": pa.float64(),
-    **{counter.name: pa.int64() for counter in fields(Counts)},
-    "matches": pa.int64(),
-}
-_GREATEST = {
-    "written_at": UTC_TIME,
-    "longest": pa.float64(),  # the `batch_seconds` of a batch
-    "lag_us": pa.int64(),  # by which the frontier is behind the greatest event time of its batch
-    **{name: pa.int64() for name in ("pending", "carry", "open", "state_bytes", "idle_sources")},
-    "frontier": UTC_TIME,
-    "max_event_time": UTC_TIME,
-}
-_BY_RULE = pa.schema(
-    [("rule", pa.string()), ("begins_us", pa.int64()), ("matches", pa.int64()), ("last_us", pa.int64())]
-)
-_DERIVED = ("batches", "timed_batches", "longest", "lag_us")
-COLUMNS = [name for name in (*_SUMMED, *_GREATEST) if name not in _DERIVED]  # of `metrics`, which are needed
+_LEAST_BAR_US = 1_000_000
+_ROWS_AT_ONCE = 5_000
 COUNTED = [counter.name for counter in fields(Counts)]
+_SUMMED = ("seconds", "batch_seconds", *COUNTED, "matches")
+_TIMES = ("written_at", "frontier", "max_event_time")
+_STANDING = ("pending", "carry", "open", "state_bytes", "idle_sources", "idle_names", "unheard_sources")
+_COLUMNS = (
+    *("batch_id", *_TIMES, *_SUMMED, "matches_by_rule", *_STANDING),
+    *("slowest_source", "finished", "over_bound", "absent"),
+)
+_PAIRS = pa.list_(pa.struct({"key": pa.string(), "value": pa.int64()}))
+_SCHEMA = pa.schema(
+    {name: _PAIRS if name == "matches_by_rule" else METRICS_SCHEMA.field(name).type for name in _COLUMNS}
+)
 
 
 @dataclass(frozen=True)
@@ -49,133 +44,136 @@ class History:
     """The history of a job up to some batch.
 
     Attributes:
-        batches: a row for each stretch of time in which batches were written, in order: the sums and the
-            greatest values of their columns in `metrics`, and what this module adds to them.
-        matches: how many matches of each rule were written in each longer stretch, from `begins_us` on, and
-            when the last of them was; a row for each rule that has any there.
-        stands: the frontier, and when the first batch that had it was written, both in microseconds since
-            1970; None if there is no frontier yet.
-        came: of the batches that had records when the first and the last were written, in microseconds since
-            1970, and how many there are; None before the first.
+        batches: of the last batches the columns of `metrics` that are needed, a row for each, in order.
+        sums: over all batches, by column; `timed_batches` are those of which `batch_seconds` is known.
+        greatest: the greatest `batch_seconds` and `max_event_time` of all batches; None before the first.
+        totals: of each rule with matches: their number, and when the last was written.
         absent: the attributes that no record had, as far as batches tell; None if none does.
     """
 
     batches: pa.Table
-    matches: pa.Table
-    stands: tuple[int, int] | None = None
-    came: tuple[int, int, int] | None = None
+    sums: Mapping[str, float]
+    greatest: Mapping[str, Any]
+    totals: Mapping[str, tuple[int, datetime]]
     absent: set[str] | None = None
 
     def after(self, rows: pa.Table) -> History:
-        """The history with further rows of `metrics`: `COLUMNS` and `matches_by_rule`."""
-        batches = pa.concat_tables([self.batches, _batches(rows)])
-        matches = pa.concat_tables([self.matches, _by_rule(rows)])
-        power = _power(batches)
+        """The history with further rows of `metrics`, in any order."""
+        rows = rows.select(_COLUMNS).cast(_SCHEMA)
+        added = {"batches": rows.num_rows, "timed_batches": pc.count(rows["batch_seconds"]).as_py()}
+        added |= {name: pc.sum(rows[name]).as_py() or 0 for name in _SUMMED}
+        greatest, totals = dict(self.greatest), dict(self.totals)
+        for name in ("batch_seconds", "max_event_time"):
+            there = (one for one in (greatest.get(name), pc.max(rows[name]).as_py()) if one is not None)
+            greatest[name] = max(there, default=None)
+        for rule, matches, at in zip(*(column.to_pylist() for column in _totals(rows)), strict=True):
+            before, last = totals.get(rule, (0, at))
+            totals[rule] = before + matches, max(last, at)
+        batches = pa.concat_tables([self.batches, rows]).combine_chunks()
+        if (np.diff(batches["batch_id"].to_numpy()) < 0).any():
+            batches = batches.sort_by("batch_id")
         return History(
-            _joined(batches, power),
-            _joined_by_rule(matches, power + _COARSER),
-            _standing(self.stands, rows),
-            _came(self.came, rows),
+            batches.slice(max(0, batches.num_rows - MOST_BATCHES)),
+            {name: self.sums.get(name, 0) + number for name, number in added.items()},
+            greatest,
+            totals,
             null_in_all([self.absent, *rows["absent"].to_pylist()]),
         )
+
+    @property
+    def last(self) -> dict[str, Any] | None:
+        """The row of the last batch; None before the first."""
+        count = self.batches.num_rows
+        return self.batches.slice(count - 1).to_pylist()[0] if count else None
+
+    @property
+    def newest(self) -> datetime | None:
+        """The time of the newest event of all batches, for the last one may have none; None before it."""
+        newest: datetime | None = self.greatest["max_event_time"]
+        return newest
 
     def lately(self) -> pa.Table:
         """The last few rows of `batches`."""
         return self.batches.slice(max(0, self.batches.num_rows - _LATELY))
 
-    def sums(self) -> dict[str, float]:
-        """The sums over the whole history, by column."""
-        return {name: pc.sum(self.batches[name]).as_py() or 0 for name in _SUMMED}
-
-    def totals(self) -> dict[str, tuple[int, int]]:
-        """Of each rule with matches: their number, and when the last was written, in us since 1970."""
-        found = self.matches.group_by("rule").aggregate([("matches", "sum"), ("last_us", "max")])
-        columns = (found[name].to_pylist() for name in ("rule", "matches_sum", "last_us_max"))
-        return {rule: (matches, at) for rule, matches, at in zip(*columns, strict=True)}
-
     def matrix(self, rules: list[str]) -> tuple[list[int], list[list[int]]]:
-        """When stretches begin, in microseconds since 1970, and the matches of each rule in each of them."""
-        begins = np.unique(self.matches["begins_us"].to_numpy())
-        step = 1 << (_power(self.batches) + _COARSER)
-        every = np.arange(begins[0], begins[-1] + step, step) if len(begins) else begins
-        counts = np.zeros((len(rules), len(every)), np.int64)
-        place = pc.index_in(self.matches["rule"], pa.array(rules, pa.string())).to_numpy()
-        counts[place, np.searchsorted(every, self.matches["begins_us"].to_numpy())] = self.matches["matches"]
-        return every.tolist(), counts.tolist()
-
-
-NOTHING = History(
-    pa.schema([*_SUMMED.items(), *_GREATEST.items()]).empty_table(), _BY_RULE.empty_table()
-)  # before the first batch
-
-
-def _standing(before: tuple[int, int] | None, rows: pa.Table) -> tuple[int, int] | None:
-    frontiers, written = (rows[name].cast(UTC_TIME).cast(pa.int64()) for name in ("frontier", "written_at"))
-    last = pc.max(frontiers)
-    if not last.is_valid or (before is not None and last.as_py() < before[0]):
-        return before
-    first = pc.min(written.filter(pc.equal(frontiers, last))).as_py()
-    return (
-        (last.as_py(), first)
-        if before is None or last.as_py() > before[0]
-        else (before[0], min(before[1], first))
-    )
-
-
-def _came(before: tuple[int, int, int] | None, rows: pa.Table) -> tuple[int, int, int] | None:
-    written = rows["written_at"].filter(pc.greater(rows["records"], 0)).cast(UTC_TIME).cast(pa.int64())
-    if not len(written):
-        return before
-    first, last = (value.as_py() for value in pc.min_max(written).values())
-    if before is None:
-        return first, last, len(written)
-    return min(first, before[0]), max(last, before[1]), len(written) + before[2]
-
-
-def _batches(rows: pa.Table) -> pa.Table:
-    columns = {name: rows[name] for name in COLUMNS}
-    columns["batches"] = pa.array(np.ones(rows.num_rows, np.int64))
-    columns["timed_batches"] = rows["batch_seconds"].is_valid()
-    columns["longest"] = rows["batch_seconds"]
-    times = (rows[name].cast(UTC_TIME).cast(pa.int64()) for name in ("max_event_time", "frontier"))
-    columns["lag_us"] = pc.max_element_wise(pc.subtract(*times), 0, skip_nulls=False)
-    schema = NOTHING.batches.schema
-    return pa.table({name: columns[name] for name in schema.names}).cast(schema)
+        """When stretches of time begin, in us since 1970, and the matches of each rule in each of them."""
+        found = _by_rule(self.batches)
+        if not found.num_rows:
+            return [], [[] for _ in rules]
+        at = found["at"].cast(pa.int64()).to_numpy()
+        step = max(_LEAST_BAR_US, (at.max() - at.min()) // MOST_BARS + 1)
+        ends = np.arange(at.min(), at.max() + 2 * step, step)
+        place = pc.index_in(found["rule"], pa.array(rules)).to_numpy()
+        bins = (np.arange(len(rules) + 1), ends)
+        counts, *_ = np.histogram2d(place, at, bins, weights=found["matches"].to_numpy())
+        return ends[:-1].tolist(), counts.astype(np.int64).tolist()
 
 
 def _by_rule(rows: pa.Table) -> pa.Table:
     """A row for each rule with matches in each batch."""
     counted = rows["matches_by_rule"].combine_chunks()
-    counted = counted.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
-    entries, parents = pc.list_flatten(counted), pc.list_parent_indices(counted)
-    written = rows["written_at"].cast(UTC_TIME).cast(pa.int64()).combine_chunks().take(parents)
-    found = [entries.field("key"), written, entries.field("value"), written]
-    return pa.table(found, schema=_BY_RULE)
+    entries, written = pc.list_flatten(counted), rows["written_at"].combine_chunks()
+    columns = [entries.field("key"), entries.field("value"), written.take(pc.list_parent_indices(counted))]
+    return pa.table(columns, ["rule", "matches", "at"])
 
 
-def _power(batches: pa.Table) -> int:
-    """The n of the shortest stretches, of 2^n microseconds, of which there are no more than `MOST_POINTS`."""
-    if not batches.num_rows:
-        return _SHORTEST
-    bounds = pc.min_max(batches["written_at"].cast(pa.int64()))
-    first, last = (value.as_py() for value in bounds.values())
-    power = _SHORTEST
-    while (last >> power) - (first >> power) >= MOST_POINTS:
-        power += 1
-    return power
+def _totals(rows: pa.Table) -> pa.Table:
+    found = _by_rule(rows).group_by("rule").aggregate([("matches", "sum"), ("at", "max")])
+    return found.select(["rule", "matches_sum", "at_max"])
 
 
-def _joined(batches: pa.Table, power: int) -> pa.Table:
-    stretch = pc.shift_right(batches["written_at"].cast(pa.int64()), power)
-    kinds = [*((name, "sum") for name in _SUMMED), *((name, "max") for name in _GREATEST)]
-    joined = batches.append_column("stretch", stretch).group_by("stretch").aggregate(kinds)
-    joined = joined.sort_by("stretch")
-    columns = [joined[f"{name}_{kind}"] for name, kind in kinds]
-    return pa.table(columns, schema=batches.schema)
+NOTHING = History(_SCHEMA.empty_table(), {}, {}, {}).after(_SCHEMA.empty_table())  # before the first batch
 
 
-def _joined_by_rule(matches: pa.Table, power: int) -> pa.Table:
-    begins = pc.shift_left(pc.shift_right(matches["begins_us"], power), power)
-    cut = matches.set_column(1, "begins_us", begins)
-    joined = cut.group_by(["rule", "begins_us"]).aggregate([("matches", "sum"), ("last_us", "max")])
-    return joined.rename_columns(_BY_RULE.names).cast(_BY_RULE)
+class Seen:
+    """What is known of the tables in a place.
+
+    Attributes:
+        out: the place.
+        history: of all batches.
+    """
+
+    def __init__(self, out: str | AnyPath) -> None:
+        """Read nothing yet."""
+        self.out = tables_in(out)
+        self.history = NOTHING
+        self._ended = False
+        self._answers: dict[str, tuple[int, Any]] = {}
+
+    def look(self) -> None:
+        """Read the batches that were written since the last look.
+
+        Raises:
+            ConfigError: there is no table yet.
+            StateError: a table is damaged.
+        """
+        after = -1 if (last := self.history.last) is None else last["batch_id"]
+        tables = Tables(self.out, ["metrics"])
+        shown, read, history = tables.columns("metrics", _COLUMNS), list[pa.RecordBatch](), self.history
+        for batch in tables.query(f"SELECT {shown} FROM metrics WHERE batch_id > {after}"):
+            if self._ended:
+                must, do = "must be looked at while the job runs", "Start the job again."
+                raise StateError(f"{self.out} — {must}; got its end. {do}")
+            read.append(batch)
+            if sum(one.num_rows for one in read) >= _ROWS_AT_ONCE:
+                history, read = history.after(pa.Table.from_batches(read)), []
+        # all of it or, after an error, nothing
+        self.history = history.after(pa.Table.from_batches(read)) if read else history
+
+    def end(self) -> None:
+        """Let a look that another thread takes end early, in an error."""
+        self._ended = True
+
+    def asked(self, table: str, ask: Callable[[Tables], Any]) -> Any:
+        """The answer of `ask` to a table in its present state; asked once for each state of it.
+
+        Raises:
+            ConfigError: there is no such table.
+            StateError: the table is damaged.
+        """
+        tables = Tables(self.out, [table])
+        version = tables.version(table)
+        if self._answers.get(table, (None,))[0] != version:
+            self._answers[table] = (version, ask(tables))
+        return self._answers[table][1]

@@ -59,10 +59,10 @@ function drawBatches() {
   const of = told.batches, per = (one, other) => one.map((value, at) => other[at] ? value / other[at] : null);
   const less = (values, by) => values.map(value => value === null ? null : value / by);
   curves("speed", "Records read", "records a second", [["records", per(of.records, of.seconds), COLOURS[0]]]);
-  curves("seconds", "Batches", "seconds", [["longest", of.longest, COLOURS[1]], ["mean", per(of.batch_seconds, of.timed_batches), COLOURS[0]]]);
+  curves("seconds", "Batches", "seconds", [["batch", of.batch_seconds, COLOURS[1]]]);
   const lag = behindTheClock(), isOld = lag.every(seconds => seconds === null || seconds > LONG_AGO_S);
   // events of long ago would hide the frontier; a click shows them
-  curves("lag", "Behind", "seconds", [["newest event behind the clock", lag, COLOURS[1], isOld ? "legendonly" : true], ["frontier behind the newest event", less(of.lag_us, 1e6), COLOURS[3]]]);
+  curves("lag", "Behind", "seconds", [["newest event behind the clock", lag, COLOURS[1], isOld ? "legendonly" : true], ["frontier behind the newest event", less(of.lag_ms, 1e3), COLOURS[3]]]);
   curves("kept", "Events kept", "events", [["wait for the frontier", of.pending, COLOURS[4]], ["carried", of.carry, COLOURS[2]], ["open selections", of.open, COLOURS[5]]]);
   curves("bytes", "State", "MB", [["state", less(of.state_bytes, 1e6), COLOURS[6]]]);
   curves("refused-records", "Set aside", "events, records", [["late", of.late, COLOURS[1]], ["quarantined", of.quarantined, COLOURS[7]], ["repeats", of.repeats, COLOURS[8]]]);

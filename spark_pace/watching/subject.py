@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark_pace.alerts.cursor import Cursor, Failure, read_cursor, short
-from spark_pace.errors import ConfigError, one_line
+from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.io.delta_rs import tables_in
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.job_file import JobFile, JobSpec, read_job
+from spark_pace.job_file import JobFile, JobSpec
 from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.reader import MANY_PROBLEMS
 from spark_pace.spark.running import checkpoint_of_tables, cursors
+
+_MOST_PROBLEMS = 50  # that are told: `check` tells all
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,14 @@ class Subject:
         job_file: the path of the job file; None: the tables alone are known.
         spec: the job; where its files are wrong, what is right in them. None if it is not known.
         checkpoint: the folder of its checkpoint; None if it is not known.
-        wrong: what is wrong in the job file or its rules; None if nothing is.
+        problems: what is wrong in the job file or its rules, the first of it.
     """
 
     sink: str
     job_file: str | None = None
     spec: JobSpec | None = None
     checkpoint: AnyPath | None = None
-    wrong: str | None = None
+    problems: tuple[Problem, ...] = ()
 
     @staticmethod
     def of(spec: JobSpec) -> Subject:
@@ -48,9 +50,9 @@ class Subject:
         return tables_in(self.sink) if self.spec is None else tables_of(self.spec)
 
     @property
-    def name(self) -> str:
-        """The name of the job, else the path by which it is known."""
-        return self.sink if self.spec is None else self.spec.name
+    def wrong(self) -> str | None:
+        """What is wrong in the job file, a line for each problem; None if nothing is."""
+        return "\n".join(one_line(str(one)) for one in self.problems) or None
 
     def require_right(self) -> None:
         """Refuse a job file that is wrong, or whose rules are.
@@ -58,8 +60,8 @@ class Subject:
         Raises:
             ConfigError: it is.
         """
-        if self.job_file is not None and self.wrong is not None:
-            read_job(self.job_file)
+        if self.problems:
+            raise ConfigError(self.problems)
 
 
 def tables_of(spec: JobSpec) -> AnyPath:
@@ -71,22 +73,30 @@ def tables_of(spec: JobSpec) -> AnyPath:
     return tables_in(spec.sink_path, spec.access(spec.sink_path))
 
 
-def tables_at(sink: str, job_file: str | None) -> AnyPath:
-    """Where the tables of a sink lie. Only for those in a store the job file is read, if it is known."""
-    place = tables_in(sink)
-    return place if isinstance(place, Path) or job_file is None else subject_of(sink, job_file).tables
+def tables_at(text: str) -> AnyPath:
+    """Where the tables lie of a sink, or of a job file; what reaches a store is read only where one is."""
+    sink = JobFile(text, whole=False).sink if _is_file(text) else text
+    return tables_in(sink) if sink is not None and "://" not in sink else subject_of(text).tables
 
 
-def subject_of(sink: str, job_file: str | None) -> Subject:
-    """What is to be watched: a sink, and the job file that names it, even if it is wrong."""
-    if job_file is None:
+def subject_of(text: str) -> Subject:
+    """What is to be watched: a sink, or a job file that names one, whatever else is wrong with it.
+
+    Raises:
+        ConfigError: the job file names no sink.
+    """
+    if not _is_file(text):
+        sink = text if "://" in text else str(Path(text))
         return Subject(sink, checkpoint=checkpoint_of_tables(sink))
-    read = JobFile(job_file, must_be_job=True)
-    if not read.problems:
-        return Subject(sink, job_file, read.spec, read.checkpoint)
-    wrong = "\n".join(map(one_line, str(ConfigError(read.problems)).splitlines()))
-    known = JobFile(job_file, MANY_PROBLEMS, must_be_job=True).spec
-    return Subject(sink, job_file, known, read.checkpoint, wrong)
+    read = JobFile(text, MANY_PROBLEMS, must_be_job=True)
+    problems = read.problems[:_MOST_PROBLEMS]
+    if read.sink is None:
+        raise ConfigError(problems)
+    return Subject(read.sink, text, read.spec, read.checkpoint, problems)
+
+
+def _is_file(text: str) -> bool:
+    return "://" not in text and Path(text).is_file()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.files import FilesInput
+from spark_pace.spark.summary import Listener
 from spark_pace.watching.subject import tables_of
 from tests.spark.jobs import (
     RULES,
@@ -56,7 +57,9 @@ def test_a_job_over_a_store_finds_what_the_core_finds_in_the_files(both: Both, t
     for number in range(4):
         form = "json.gz" if number % 2 else "json"
         both.put(f"{number}.{form}", in_form(events[40 * number : 40 * number + 40], form, tmp_path))
-    requests = both.asked(lambda: run_job(spec, on_empty=lambda: pytest.fail("there are files")))
+    requests = both.asked(
+        lambda: run_job(spec, heard=[Listener(empty=lambda: pytest.fail("there are files"))])
+    )
     read = [request for request in requests if not request.startswith("GET ?list-type")]
     assert len(requests) - len(read) == 3  # before the query starts, twice if it is new, and when it does
     assert sorted(read) == [f"GET {FOLDER}/{number}.json{'.gz' * (number % 2)}" for number in range(4)]

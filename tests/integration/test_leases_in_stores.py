@@ -62,15 +62,14 @@ def test_status_tells_of_a_lease_only_what_it_knows(
         status_command(Subject(str(tmp_path), checkpoint=remote))
         return capfd.readouterr().out.split("\n")[0]
 
-    nobody = "does not run: nobody holds the lease of its checkpoint"
+    nobody = "stopped: does not run: nobody holds the lease of its checkpoint"
     assert first_line() == nobody
     with checkpoint_lock(Checkpoint(remote)):
-        runs = rf"runs as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
+        runs = rf"runs: as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
         assert re.fullmatch(rf"{runs}0:00:\d\d ago", first_line())
         monkeypatch.setattr(lease, "LEASE_S", -9.0)
-        lapsed = (
-            rf"is not known to run: process {os.getpid()} on \S+ has not renewed its lease since \S+ \S+Z"
-        )
+        lapsed = rf"stopped: is not known to run: process {os.getpid()} on \S+ has not renewed its lease "
+        lapsed += r"since \S+ \S+Z"
         assert re.fullmatch(lapsed, first_line())
     assert first_line() == nobody
 

@@ -28,8 +28,8 @@ from spark_pace.io.html.timeline import write_page
 from spark_pace.job_file import Page
 from spark_pace.watching.answering import answering
 from spark_pace.watching.facts import facts
+from spark_pace.watching.history import Seen
 from spark_pace.watching.page import report
-from spark_pace.watching.seen import Seen
 from spark_pace.watching.subject import Subject
 from tests.support.watched import pairs_of_events, watched_job
 

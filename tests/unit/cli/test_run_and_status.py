@@ -20,7 +20,7 @@ import pytest
 from deltalake import write_deltalake
 from rich.console import Console
 
-from spark_pace.cli.run import Board, advice_on_late, alert_lines, closing_line, line
+from spark_pace.cli.run import Progress, advice_on_late, alert_lines, closing_line, line
 from spark_pace.errors import counted
 from spark_pace.io.metrics import METRICS_SCHEMA, AlertCounts, BatchReport
 from spark_pace.job_file import JobSpec, read_job
@@ -107,26 +107,27 @@ def test_a_source_whose_name_is_no_plain_text_is_shown_by_escapes():
     """It may come from an attribute of the events."""
     held = progress(slowest_source="b\x1b[2J", waiting_for=("b\x1b[2J", "c"))
     assert "waiting for sources: b\\x1b[2J, c; " in line(held)
-    text_file = io.StringIO()
-    Console(width=140, file=text_file).print(
-        Board(read_job(ROOT / "conf" / "jobs" / "flights.yaml")).after(held)
-    )
-    assert "slowest source b\\x1b[2J" in text_file.getvalue()
+    assert re.search(r"slowest source +b\\x1b\[2J; 0 left out", shown_live(held))
+
+
+def shown_live(*batches: BatchReport) -> str:
+    """The live table after batches."""
+    run, text_file = Progress(read_job(ROOT / "conf" / "jobs" / "flights.yaml"), pytest.fail), io.StringIO()
+    for batch in batches:
+        run.batch(batch)
+    Console(width=140, file=text_file).print(run.board(batches[-1]))
+    return text_file.getvalue()
 
 
 def test_the_live_table_sums_up_batches():
-    board = Board(read_job(ROOT / "conf" / "jobs" / "flights.yaml"))
-    board.after(progress())
-    text_file = io.StringIO()
-    console = Console(width=140, file=text_file)
-    console.print(board.after(progress(batch_id=8)))
-    shown = " ".join(text_file.getvalue().split())
+    shown = " ".join(shown_live(progress(), progress(batch_id=8)).split())
     for text in (
-        "flights batch 8 6,000 events 1,500 events/s",
+        "flights batch 8 ",
+        "records 6,002 records: 6,000 events, 2 late",
         "frontier 2013-01-02 00:00:00Z",
-        "1:30:00 behind the newest event lag",
-        "carry 58 events",
-        "knock_on │ 8 │ 4",
+        "lag of the frontier 1:30:00",
+        "carried 58 events, 3 selections open",
+        "knock_on │ 8 │",
     ):
         assert text in shown
 
@@ -186,16 +187,21 @@ def test_status_reads_the_tables(tmp_path: Path):
     write_deltalake(tmp_path / "matches", pa.table(matches))
     answer = spark_pace("status", tmp_path)
     assert answer.returncode == 0, answer.stderr
-    stands, idle, unheard, first, *lines = answer.stdout.splitlines()
+    _, stands, idle, unheard, first, took, *lines = answer.stdout.splitlines()
     assert idle.startswith("! 2 sources not waited for, too far behind the fastest one: west and others. ")
     assert unheard.startswith(r"! Never heard of, though expected: nowhere\x1b. The frontier waits for ")
     assert stands.startswith("! The frontier stands at 2013-01-02 00:00:00Z since 2013-01-02 00:00:00Z, ")
-    at = r"2013-01-02 00:00:00Z, \d{4} days, [\d:]+ ago"
-    assert re.fullmatch(rf"2 batches, the last \(1\) at {at}, took 0\.25 s", first)
-    assert lines[:3] == [
-        "2,001 records in 3.0 s: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats; 0 quarantined",
-        "frontier: 2013-01-02 00:00:00Z; 3 events waiting, carry 5 events, 0 selections open",
-        r"slowest source: north\x1b/0; 2 idle",
+    at = r"\d{4} days, [\d:]+ ago, at 2013-01-02 00:00:00Z"
+    assert re.fullmatch(rf"batches: 2 batches, the last \(1\) {at}", first)
+    assert took == "seconds a batch: last 0.25, mean 0.25, greatest 0.25"
+    assert lines[:5] == [
+        "records a second: lately 667, mean 667",
+        "records: 2,001 records: 2,000 events, 1 late, 0 bad, 0 heartbeats, 0 repeats",
+        *("matches: 0", "in quarantine: 0", "frontier: 2013-01-02 00:00:00Z"),
+    ]
+    assert lines[7:11] == [
+        *("waiting for the frontier: 3 events", "carried: 5 events, 0 selections open", "state: 0 bytes"),
+        r"slowest source: north\x1b/0; 2 left out",
     ]
     assert "┃ rule ┃ matches ┃ first matched at     ┃ last matched at      ┃" in answer.stdout
     assert "│ r    │ 2       │ 2013-01-02 00:00:00Z │" in answer.stdout
@@ -217,10 +223,11 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
     (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
     of_job = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
     assert of_job[:2] == [
-        "does not run on this machine",
+        "stopped: does not run on this machine",
         "! The job has done no batch, and does not run on this machine.",
     ]
-    assert of_job[2:] == answer.stdout.splitlines()
+    unknown, *of_tables = answer.stdout.splitlines()
+    assert unknown.startswith("unknown: the job file tells whether a job runs") and of_job[2:] == of_tables
     (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")
     wrong = spark_pace("status", tmp_path / "job.yaml")
     assert wrong.stdout.splitlines() == of_job
@@ -228,7 +235,7 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
     checkpoint = Checkpoint(tmp_path / "checkpoint")
     with checkpoint_lock(checkpoint):
         state = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[0]
-        assert re.fullmatch(rf"runs as process {os.getpid()} since \d{{4}}-[\d: -]+Z, for 0:00:\d\d", state)
+        assert re.fullmatch(rf"runs: as process {os.getpid()} since \d{{4}}-[\d: -]+Z, for 0:00:\d\d", state)
         assert spark_pace("status", tmp_path).stdout.splitlines() == answer.stdout.splitlines()
         write_layout(checkpoint, Layout(1, 1, (0,), "app", {}))
         why = "rules — are not taken over: a.yaml — must; got \x1b.\nb.yaml — must; got 2."
@@ -239,7 +246,7 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
                 r"rules — are not taken over: a.yaml — must; got \x1b. b.yaml — must; got 2.",
                 "! job file — changed since the start: trigger, spark. That counts at the next start.",
             ]
-    assert spark_pace("status", tmp_path).stdout.splitlines()[0] == "does not run on this machine"
+    assert spark_pace("status", tmp_path).stdout.splitlines()[0] == "stopped: does not run on this machine"
 
 
 def test_to_look_who_holds_a_checkpoint_keeps_no_job_from_starting(tmp_path: Path) -> None:

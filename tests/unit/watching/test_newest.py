@@ -13,10 +13,15 @@ from deltalake import write_deltalake
 
 from spark_pace.core.tables import UTC_TIME
 from spark_pace.io.query import Tables
+from spark_pace.watching import facts
 from spark_pace.watching.facts import MOST_MATCHES, latest_matches
 from tests.support.alerts import job_tables, match_rows
 from tests.support.watched import BEGAN
 
+LATE = pa.schema({
+    "batch_id": pa.int64(), "source": pa.string(), "lateness_us": pa.int64(),
+    "event_time": pa.timestamp("us", "UTC"),
+})  # fmt: skip
 SCHEMA = pa.schema([("at", UTC_TIME), ("number", pa.int64())])
 
 
@@ -40,14 +45,36 @@ def test_the_newest_rows_are_those_of_the_whole_table(tmp_path: Path, seed: int)
 
 def test_of_a_table_without_rows_there_are_none(tmp_path: Path) -> None:
     job_tables(tmp_path)
-    assert latest_matches(Tables(tmp_path, ["matches"]), None) == []
+    assert latest_matches(Tables(tmp_path, ["matches"])) == []
 
 
-def test_the_fields_of_a_rule_that_the_job_does_not_know_are_read_too(tmp_path: Path) -> None:
+def test_the_latest_matches_have_the_fields_that_are_filled(tmp_path: Path) -> None:
     tables = job_tables(tmp_path)
     for batch in range(4):
         tables.append("matches", match_rows(("kept", range(20 * batch, 20 * batch + 20))), batch)
-    known = latest_matches(Tables(tmp_path, ["matches"]), {"kept": ["y"]})
-    assert len(known) == MOST_MATCHES and known[0]["out_seq"] == 79 and known[0]["fields"] == ""
-    others = latest_matches(Tables(tmp_path, ["matches"]), {"another": []})
-    assert others[0]["fields"] == "x=79" and others == latest_matches(Tables(tmp_path, ["matches"]), None)
+    latest = latest_matches(Tables(tmp_path, ["matches"]))
+    assert len(latest) == MOST_MATCHES and latest[0]["out_seq"] == 79 and latest[0]["fields"] == "x=79"
+
+
+def test_of_many_rows_the_last_ones_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "_MOST_COUNTED", 6)
+    kinds = {name: pa.string() for name in ("kind", "rule", "reason", "source")}
+    quarantine = pa.schema({**kinds, "offset": pa.int64(), "batch_id": pa.int64()})
+    for batch in (11, 9, 10, 12):
+        late = [(batch, source, 1_000_000 * batch, BEGAN) for source in ("s", None, "t")]
+        write_deltalake(tmp_path / "late", table_of(late, LATE), mode="append")
+        bad = [("record", None, reason, None, batch) for reason in ("no JSON", "long " * 100, "no JSON")]
+        rows = table_of([(*row, batch) for row in bad], quarantine)
+        write_deltalake(tmp_path / "quarantine", rows, mode="append")
+    told = facts.late_events(Tables(tmp_path, ["late"]))
+    assert {(one["source"], one["events"], one["most_seconds"]) for one in told["by_source"]} == {
+        (source, 2, 12.0) for source in ("s", None, "t")
+    }
+    assert len(told["newest"]) == 12 and told["newest"][0]["batch_id"] == 12
+    most, other = facts.reasons(Tables(tmp_path, ["quarantine"]))
+    assert (most["rows"], most["reason"], most["at"]) == (4, "no JSON", ":11")
+    assert (other["rows"], other["reason"]) == (2, ("long " * 100)[:300])
+
+
+def table_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)

@@ -21,9 +21,9 @@ from spark_pace.io.html import timeline
 from spark_pace.job_file import Endpoint, JobSpec, Page
 from spark_pace.watching import page
 from spark_pace.watching.answering import Health, answering
+from spark_pace.watching.history import Seen
 from spark_pace.watching.page import POLICY_OF_ANSWERS, Looks, Pages
 from spark_pace.watching.page import served as answered
-from spark_pace.watching.seen import Seen
 from tests.support.watched import HOSTILE, pairs_of_events, watched_job
 from tests.unit.test_prometheus import HOST, batch
 

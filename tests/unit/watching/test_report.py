@@ -19,7 +19,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.watching.facts import facts
-from spark_pace.watching.seen import Seen
+from spark_pace.watching.history import Seen
 from spark_pace.watching.subject import Subject, subject_of
 from tests.support.commands import spark_pace
 from tests.support.watched import BEGAN, HOSTILE, Watched, pairs_of_events, watched_job
@@ -58,7 +58,7 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     assert told["rules"]["last_written"][0] == "2026-11-01 00:00:02Z"
     assert sum(told["rules"]["series"][0]) == 6
     assert told["batches"]["newest"] == [at - 1_000 for at in told["batches"]["at"]]
-    assert told["batches"]["longest"] == [0.5, 1.5] and told["batches"]["late"] == [3, 3]
+    assert told["batches"]["batch_seconds"] == [0.5, 1.5] and told["batches"]["late"] == [3, 3]
     figures = dict(told["figures"])
     assert figures["seconds a batch"] == "last 1.50, mean 1.00, greatest 1.50"
     assert figures["matches"] == "7" and figures["slowest source"] == f"north{HOSTILE}; 1 left out"
@@ -121,7 +121,7 @@ def test_who_looks_again_reads_what_is_new_and_sees_what_one_sees_who_looks_once
         told = told_of(watched, often)
     assert told == told_of(watched)
     assert told["rules"]["matches"] == [9, 6]
-    assert often.last is not None and often.last["batch_id"] == 5
+    assert often.history.last is not None and often.history.last["batch_id"] == 5
 
 
 def test_many_late_events_and_a_bound_that_is_not_kept_are_told(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path:
     one_is_wrong = right.replace("x >= 0", "x >= nothing")
     for wrong, rules in (("events: [", ["rule_0"]), (one_is_wrong, ["rule_0", "rule_1"])):
         (tmp_path / "rules.yaml").write_text(wrong, encoding="utf-8")
-        told = facts(subject_of(watched.spec.sink_path, job_file), Seen(watched.spec.sink_path), SOON)
+        told = facts(subject_of(job_file), Seen(watched.spec.sink_path), SOON)
         assert "rules.yaml:1:" in told["wrong"] and told["name"] == "watched"
         assert told["rules"]["names"] == rules and told["rules"]["matches"][0] == 4
         said = "4 wait; failing since 2026-11-01T00:00:00Z: 503"
@@ -258,9 +258,13 @@ def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path:
         done = spark_pace("status", job_file)
         assert f"alerts.pager: {said}" in done.stdout and "! 1 source not waited for" in done.stdout
         assert done.returncode == 2 and "rules.yaml:1:" in done.stderr
-    (tmp_path / "job.yaml").write_text("name: x", encoding="utf-8")
-    told = facts(subject_of(watched.spec.sink_path, job_file), Seen(watched.spec.sink_path), SOON)
+    sink = f"name: x\nsink: {{kind: delta, path: {watched.spec.sink_path}}}"
+    (tmp_path / "job.yaml").write_text(sink, encoding="utf-8")
+    told = facts(subject_of(job_file), Seen(watched.spec.sink_path), SOON)
     assert told["alerts"] == [] and "must have the key" in told["wrong"]
+    (tmp_path / "job.yaml").write_text("name: x", encoding="utf-8")
+    with pytest.raises(ConfigError, match="must have the key"):
+        subject_of(job_file)
 
 
 def test_what_cannot_be_reported_is_told(tmp_path: Path) -> None:

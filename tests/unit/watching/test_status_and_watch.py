@@ -59,11 +59,11 @@ def test_rules_that_are_paused_or_have_no_match_yet_are_named_in_short(tmp_path:
     rules["rules"][13]["enabled"] = False
     (tmp_path / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
     quiet = ["paused: 1 rule: rule_13"]
-    assert spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[-1:] == quiet
+    assert quiet[0] in spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
     watched.batch({"rule_0": 4})
     names = [f"rule_{number}" for number in range(1, 13)]
     quiet.append(f"no match yet: 12 rules: {', '.join(names[:10])} and 2 others")
-    assert spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()[-2:] == quiet
+    assert {*quiet} <= {*spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()}
     told = json.loads(spark_pace("status", tmp_path / "job.yaml", "--json").stdout)
     assert (told["paused"], told["without_matches"]) == (["rule_13"], names)
     shown = spark_pace("watch", tmp_path / "job.yaml").stdout
@@ -129,8 +129,8 @@ def test_tables_of_a_release_that_did_not_time_batches_are_told_without_that_tim
     assert told["sums"]["batches"] == 1 and told["sums"]["timed_batches"] == 0
     shown = [spark_pace(name, tmp_path / "job.yaml") for name in ("status", "watch")]
     assert [done.returncode for done in shown] == [0, 0], shown
-    assert "1 batch, the last (0) at " in shown[0].stdout and "took" not in shown[0].stdout
-    assert "seconds a batch" not in shown[1].stdout
+    assert "1 batch, the last (0) " in shown[0].stdout
+    assert not [done for done in shown if "seconds a batch" in done.stdout]
     watched.tables.prepare(table_schemas(watched.spec.rules))  # as the next start of the job does
     watched.batch({}, batch_seconds=1.5)
     assert "seconds a batch" in (again := spark_pace("watch", tmp_path / "job.yaml").stdout)

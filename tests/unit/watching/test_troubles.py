@@ -12,7 +12,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.watching.facts import facts
-from spark_pace.watching.seen import Seen
+from spark_pace.watching.history import Seen
 from spark_pace.watching.subject import Subject
 from tests.support.watched import BEGAN, watched_job
 from tests.unit.watching.test_report import SOON, told_of
