@@ -38,9 +38,9 @@ _LOG = logging.getLogger(__name__)
 _REPLY_CHARACTERS = 500
 
 
-@dataclass(frozen=True)
-class Target:
-    """What a forwarder works with.
+@dataclass(eq=False)
+class Forwarder:
+    """Sends to one target.
 
     Attributes:
         name: of the target.
@@ -50,6 +50,10 @@ class Target:
         refused: the table of what it refuses.
         origin: where its alerts come from.
         masked: hides secrets in a text.
+        cursor: where it goes on.
+        done: the last batch that is there.
+        counts: how its alerts stand.
+        moved_at: when it last got on, by `time.monotonic`.
     """
 
     name: str
@@ -59,22 +63,14 @@ class Target:
     refused: RefusedTable
     origin: Origin
     masked: Callable[[str], str]
+    cursor: Cursor
+    done: int
 
-
-class Forwarder:
-    """Sends to one target.
-
-    Attributes:
-        counts: how its alerts stand.
-        moved_at: when it last got on, by `time.monotonic`.
-    """
-
-    def __init__(self, target: Target, cursor: Cursor, done: int) -> None:
-        """Go on at a cursor; `done` is the last batch that is there. Nothing is sent before `start`."""
-        self.counts = AlertCounts(target.name)
+    def __post_init__(self) -> None:
+        """Send nothing before `start`."""
+        self.counts = AlertCounts(self.name)
         self.moved_at = time.monotonic()
-        self._target, self._cursor = target, cursor
-        self._stored, self._done, self._heard = cursor, done, done
+        self._stored, self._heard = self.cursor, self.done
         self._ahead: list[tuple[int, TableRows]] | None = None  # batches with rows to send; None: not known
         self._reports = deque[BatchReport]()  # of batches since the start
         self._failures = 0  # in a row
@@ -82,9 +78,9 @@ class Forwarder:
         self._ended, self._woken = threading.Event(), threading.Event()
         self._asked = self._answered = 0
         self._writing, self._is_ended = threading.Lock(), False
-        self._thread = threading.Thread(target=self._work, name=f"alerts {target.name}", daemon=True)
-        if cursor.failure is not None:
-            self.counts.failure = cursor.failure.text
+        self._thread = threading.Thread(target=self._work, name=f"alerts {self.name}", daemon=True)
+        if self.cursor.failure is not None:
+            self.counts.failure = self.cursor.failure.text
 
     def start(self) -> None:
         """Begin to send."""
@@ -124,23 +120,23 @@ class Forwarder:
                 self._woken.wait()
         with suppress(SparkPaceError, OSError):
             self._count()  # what the next start has to send
-        self._target.sender.close()
+        self.sender.close()
 
     def _send_all(self) -> None:
         """Send the rows of all tables until there are no more, batch by batch."""
         while (ahead := self._count()) and self._send_batch(*ahead[0]):
             del ahead[0]
-        if self._cursor != self._stored:
-            self._write(self._cursor)
+        if self.cursor != self._stored:
+            self._write(self.cursor)
 
     def _send_batch(self, batch: int, table: TableRows) -> bool:
         """Send the rows of a table that a batch has written; False if the forwarder ends before."""
-        place, sending = self._cursor.places[table.table], self._cursor.sending
+        place, sending = self.cursor.places[table.table], self.cursor.sending
         is_under_way = sending is not None and sending.table == table.table and place.batch == batch
         at_risk = sending.until if sending is not None and is_under_way else 0
         row, most, found = place.row if place.batch == batch else 0, 0, 0
         while found == most:
-            most = self._target.sender.most_rows
+            most = self.sender.most_rows
             most = min(most, at_risk - row) if row < at_risk else most
             rows = table.rows(batch, row, most)
             found = rows.num_rows  # fewer than asked for are the last ones
@@ -149,19 +145,19 @@ class Forwarder:
             ):
                 return False
             row += found
-        self._cursor = replace(self._cursor.at(table.table, Place(batch + 1)), sending=None)
+        self.cursor = replace(self.cursor.at(table.table, Place(batch + 1)), sending=None)
         return True
 
     def _delivered(self, table: TableRows, begin: Place, rows: pa.Table, is_repeat: bool) -> bool:
         """Send rows until they are accepted, and move the cursor; False if the forwarder ends before."""
-        at, until = self._cursor.at(table.table, begin), begin.row + rows.num_rows
+        at, until = self.cursor.at(table.table, begin), begin.row + rows.num_rows
         # a piece that a crash has left may have been larger than those of now
         most = max(until, at.sending.until) if is_repeat and at.sending is not None else until
         self._write(replace(at, sending=Sending(table.table, most)))
         if not self._accepted(table.table, rows, is_repeat=is_repeat):
             return False
-        sending = self._cursor.sending if until < most else None
-        self._cursor = replace(self._cursor.at(table.table, Place(begin.batch, until)), sending=sending)
+        sending = self.cursor.sending if until < most else None
+        self.cursor = replace(self.cursor.at(table.table, Place(begin.batch, until)), sending=sending)
         self.moved_at = time.monotonic()
         self.counts.waiting = max(0, self.counts.waiting - rows.num_rows)
         return True
@@ -169,9 +165,9 @@ class Forwarder:
     def _accepted(self, table: str, rows: pa.Table, *, is_repeat: bool) -> bool:
         """Send rows until each alert is accepted or refused; False if the forwarder ends before."""
         while not self._ended.is_set():
-            alerts = alerts_of(self._target.origin, table, rows, is_repeat=is_repeat)
+            alerts = alerts_of(self.origin, table, rows, is_repeat=is_repeat)
             try:
-                refused = self._target.sender.send(alerts)
+                refused = self.sender.send(alerts)
             except SendError as error:
                 is_repeat |= error.may_have_arrived
                 with suppress(SparkPaceError, OSError):  # what cannot be read is said where it is to be sent
@@ -183,7 +179,7 @@ class Forwarder:
                     return all(self._accepted(table, row, is_repeat=True) for row in each)
                 return self._settled(len(alerts), refused)
         if not is_repeat:  # nobody has got it, so the next run need not call it a repeat
-            self._noted(replace(self._cursor, sending=None))
+            self._noted(replace(self.cursor, sending=None))
         return False
 
     def _settled(self, count: int, refused: list[Refusal]) -> bool:
@@ -191,15 +187,15 @@ class Forwarder:
 
         A target may answer with what it was sent, its secrets too.
         """
-        shown = [one_line(self._target.masked(one.reply), _REPLY_CHARACTERS) for one in refused]
+        shown = [one_line(self.masked(one.reply), _REPLY_CHARACTERS) for one in refused]
         refused = [replace(one, reply=reply) for one, reply in zip(refused, shown, strict=True)]
-        while refused and not self._tried(partial(self._target.refused.add, self._target.name, refused)):
+        while refused and not self._tried(partial(self.refused.add, self.name, refused)):
             if self._ended.is_set():
                 return False
         if refused and not self.counts.refused:
             got = f"{refused[0].status} {refused[0].reply}".rstrip()
             told = "refuses alerts, which go to the table alerts_refused; the first with"
-            _LOG.warning("alerts.%s — %s: %s", self._target.name, told, got)
+            _LOG.warning("alerts.%s — %s: %s", self.name, told, got)
         self.counts.sent += count - len(refused)
         self.counts.refused += len(refused)
         self._well()
@@ -217,31 +213,31 @@ class Forwarder:
 
     def _failed(self, got: str, asked_seconds: float | None) -> None:
         """Note a failure, say it if it is the first, and wait."""
-        text = one_line(self._target.masked(got))
-        known = self._cursor.failure
+        text = one_line(self.masked(got))
+        known = self.cursor.failure
         self.counts.failures += 1
         self.counts.failure = text
         begins = not self.counts.is_failing
         if begins or known is None or known.text != text:
             now = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%SZ}"
-            self._noted(replace(self._cursor, failure=Failure(now, text)))
+            self._noted(replace(self.cursor, failure=Failure(now, text)))
         if begins:
             self.counts.is_failing, self._failing_since = True, time.monotonic()
             must = "must accept what it is sent"
             do = f"Its alerts ({self.counts.waiting:,} so far) wait until it does."
-            _LOG.warning("alerts.%s — %s; got %s. %s", self._target.name, must, text, do)
+            _LOG.warning("alerts.%s — %s; got %s. %s", self.name, must, text, do)
         self._failures += 1
         self._ended.wait(pause_seconds(self._failures, asked_seconds))
 
     def _well(self) -> None:
         """Note that messages are accepted, and say it if one of this run was not."""
-        failure = self._cursor.failure
+        failure = self.cursor.failure
         if failure is not None and not failure.over:
-            self._noted(replace(self._cursor, failure=replace(failure, over=True)))
+            self._noted(replace(self.cursor, failure=replace(failure, over=True)))
         if self.counts.is_failing:
             self._failures, self.counts.is_failing = 0, False
             seconds = time.monotonic() - self._failing_since
-            _LOG.warning("alerts.%s — accepts alerts again, after %.0f s.", self._target.name, seconds)
+            _LOG.warning("alerts.%s — accepts alerts again, after %.0f s.", self.name, seconds)
 
     def _noted(self, cursor: Cursor) -> None:
         """Store a cursor that only says more of what happened; if that fails, it is said later."""
@@ -251,17 +247,17 @@ class Forwarder:
     def _write(self, cursor: Cursor) -> None:
         with self._writing:
             if not self._is_ended:
-                write_cursor(self._target.cursor_file, cursor, self._target.origin.checkpoint)
-                self._cursor = self._stored = cursor
+                write_cursor(self.cursor_file, cursor, self.origin.checkpoint)
+                self.cursor = self._stored = cursor
 
     def _count(self) -> list[tuple[int, TableRows]]:
         """The batches with rows to send, of those that are done; what a crash has left comes first."""
         if self._ahead is None:
-            places, sending = self._cursor.places, self._cursor.sending
+            places, sending = self.cursor.places, self.cursor.sending
             found = [
                 (batch, table, count)
-                for table in self._target.tables
-                for batch, count in table.counts(places[table.table].batch, self._done)
+                for table in self.tables
+                for batch, count in table.counts(places[table.table].batch, self.done)
             ]
             sent = sum(one.row for one in places.values())
             self.counts.waiting = max(0, sum(one[2] for one in found) - sent)
@@ -270,7 +266,7 @@ class Forwarder:
             self._ahead = [(batch, table) for batch, table, _ in found]
         while self._reports:
             report = self._reports.popleft()
-            counts = {table: table.count(report) for table in self._target.tables}
+            counts = {table: table.count(report) for table in self.tables}
             self._ahead += [(report.batch_id, table) for table, count in counts.items() if count]
             self.counts.waiting += sum(counts.values())
         return self._ahead
@@ -370,8 +366,8 @@ class Alerts:
         cursor = _cursor_of(stored, target.tables, queue.done)
         if cursor != stored:
             write_cursor(file, cursor, origin.checkpoint)
-        wanted = Target(target.name, sender, tables, file, refused, origin, self._secrets.mask)
-        return Forwarder(wanted, cursor, queue.done)
+        mask = self._secrets.mask
+        return Forwarder(target.name, sender, tables, file, refused, origin, mask, cursor, queue.done)
 
 
 def _cursor_of(stored: Cursor | None, tables: Sequence[str], done: int) -> Cursor:
