@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 
@@ -12,6 +11,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from spark_pace.io.metrics import AlertCounts, BatchReport, Counts
+from spark_pace.spark.summary import Summary
 
 _COUNTED = {
     "records": "Records read.",
@@ -50,39 +50,29 @@ class Offered(Collector):
         alerts: gives how the alerts of each target stand.
     """
 
-    def __init__(self, job: str, rules: Sequence[str]) -> None:
-        """Begin without a batch: every rule has no match yet."""
-        self._job = job
+    def __init__(self, job: str, summary: Summary) -> None:
+        """Begin without a batch; `summary` adds up those of the run."""
+        self._job, self._summary = job, summary
         self._lock = threading.Lock()
-        self._counts = Counts()
-        self._matches = Counter(dict.fromkeys(rules, 0))
-        self._batches = 0
+        self._rules = dict[str, int]()
         self._operator_seconds = 0.0
         self._stages = dict[str, float]()
-        self._newest_us: int | None = None
         self._last: BatchReport | None = None
         self._written_at = 0.0
         self._rules_differ = False
         self.alerts: Callable[[], Sequence[AlertCounts]] = list
 
     def after(self, batch: BatchReport, now: float) -> None:
-        """Add a batch that was written at `now`, in seconds since 1970."""
+        """Take a batch that was written at `now`, in seconds since 1970, and that the summary has."""
         with self._lock:
-            self._counts.add_counts(batch)
-            self._counts.events += batch.repeats  # which a batch has subtracted: a counter never falls
-            self._matches.update(batch.matches)
-            self._batches += 1
             self._operator_seconds += batch.operator_seconds
             for stage, seconds in batch.stage_seconds.items():
                 self._stages[stage] = self._stages.get(stage, 0.0) + seconds
-            times = [time for time in (self._newest_us, batch.max_time_us) if time is not None]
-            self._newest_us = max(times, default=None)
             self._last, self._written_at = batch, now
 
     def run(self, rules: Iterable[str]) -> None:
         """Note which rules run: one that was taken over has no match yet."""
-        with self._lock:
-            self._matches.update(dict.fromkeys(rules, 0))
+        self._rules = dict.fromkeys(rules, 0)
 
     def rules_differ(self, differ: bool) -> None:
         """Note whether the files of the job have other rules than those that run."""
@@ -99,14 +89,17 @@ class Offered(Collector):
                 yield from self._gauges(self._last)
 
     def _counters(self) -> Iterator[Metric]:
-        values: dict[str, tuple[float, str]] = {"batches": (self._batches, "Batches written.")}
+        run = self._summary
+        values: dict[str, tuple[float, str]] = {"batches": (run.batches, "Batches written.")}
         for counter in fields(Counts):
-            values[counter.name] = (getattr(self._counts, counter.name), _COUNTED[counter.name])
+            values[counter.name] = (getattr(run, counter.name), _COUNTED[counter.name])
+        # a batch has subtracted the repeats: a counter never falls
+        values["events"] = (run.events + run.repeats, _COUNTED["events"])
         values["operator_seconds"] = (self._operator_seconds, "Seconds of operators, added over all lanes.")
         yield from self._families(CounterMetricFamily, values)
         told = "Seconds of batches: until tasks have found all, it is in order, and tables are written."
         yield self._by("stage", "stage_seconds", told, self._stages)
-        yield self._by("rule", "matches", "Matches of each rule.", self._matches)
+        yield self._by("rule", "matches", "Matches of each rule.", self._rules | run.matches)
 
     def _by(self, label: str, name: str, told: str, values: Mapping[str, float]) -> Metric:
         family = CounterMetricFamily(f"spark_pace_{name}", told, labels=["job_name", label])
@@ -124,8 +117,11 @@ class Offered(Collector):
     def _gauges(self, last: BatchReport) -> Iterator[Metric]:
         values = {name: (getattr(last, field), told) for name, (field, told) in _GAUGES.items()}
         values["last_batch_timestamp_seconds"] = (self._written_at, "When the last batch was written.")
-        if self._newest_us is not None:
-            values["newest_event_timestamp_seconds"] = (self._newest_us / 1e6, "The greatest event time.")
+        if self._summary.newest_us is not None:
+            values["newest_event_timestamp_seconds"] = (
+                self._summary.newest_us / 1e6,
+                "The greatest event time.",
+            )
         if last.frontier_us is not None:
             told = "The time before which everything is decided."
             values["frontier_timestamp_seconds"] = (last.frontier_us / 1e6, told)

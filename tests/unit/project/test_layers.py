@@ -102,7 +102,9 @@ ALLOWED = {
     "spark_pace.alerts.kafka_topic": {
         *("spark_pace.errors", "spark_pace.alerts", "spark_pace.job_file", "confluent_kafka"),
     },
-    "spark_pace.prometheus": {"spark_pace.errors", "spark_pace.io", "prometheus_client"},
+    "spark_pace.prometheus": {
+        *("spark_pace.errors", "spark_pace.io", "spark_pace.spark.summary", "prometheus_client"),
+    },
     "spark_pace.watching": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
         *("spark_pace.alerts", "spark_pace.prometheus", "spark_pace.spark.running"),
