@@ -156,7 +156,8 @@ def lag_of(history: History, now: datetime) -> tuple[str, str] | None:
     Returns:
         A kind (the job falls behind, or its input does, or the job catches up), and a sentence about it.
     """
-    rows = history.batches.filter(pc.greater(history.batches["records"], 0))
+    rows = history.batches.select(["records", "written_at", "max_event_time", "seconds", "batch_seconds"])
+    rows = rows.filter(pc.greater(rows["records"], 0))
     newest = pc.fill_null_forward(pc.cumulative_max(rows["max_event_time"].cast(pa.int64()), skip_nulls=True))
     is_known = newest.is_valid()  # what came until then could not be read
     rows, newest = rows.filter(is_known), newest.filter(is_known).to_numpy()
