@@ -78,8 +78,10 @@ def _by_rule(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 def _alerts(origin: Origin, table: str, key: str, rows: pa.Table, is_repeat: bool) -> list[Alert]:
     ids = _ids(origin, table, rows)
     of_all = {"schema": SCHEMA, "id": ids, "repeat": is_repeat, "job": origin.job, "table": table}
-    head = {name: value if name == "id" else [value] * rows.num_rows for name, value in of_all.items()}
-    members = {name: as_json(pa.array(values)) for name, values in head.items()}
+    members = {
+        name: as_json(pa.array(value if name == "id" else [value] * rows.num_rows))
+        for name, value in of_all.items()
+    }
     own = _of_match(origin, key, rows) if table == "matches" else _of_columns(rows)
     members |= {name: values for name, values in own.items() if name not in members}
     texts = json_objects(members, rows.num_rows).to_pylist()

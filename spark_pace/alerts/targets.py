@@ -187,8 +187,7 @@ class Forwarder:
 
         A target may answer with what it was sent, its secrets too.
         """
-        shown = [one_line(self.masked(one.reply), _REPLY_CHARACTERS) for one in refused]
-        refused = [replace(one, reply=reply) for one, reply in zip(refused, shown, strict=True)]
+        refused = [replace(one, reply=one_line(self.masked(one.reply), _REPLY_CHARACTERS)) for one in refused]
         while refused and not self._tried(partial(self.refused.add, self.name, refused)):
             if self._ended.is_set():
                 return False
