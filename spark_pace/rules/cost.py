@@ -140,8 +140,7 @@ def _search(pattern: Pattern) -> Told:
 
 
 def _told(each: str, method: str, compiled: bool, steps: Sequence[Told] = ()) -> Told:
-    keys, values = ("each", "method", "compiled", "steps"), (each, method, compiled, [*steps])
-    return dict(zip(keys, values, strict=True))
+    return {"each": each, "method": method, "compiled": compiled, "steps": [*steps]}
 
 
 def _steps(pattern: Pattern, where: list[Conjunct], order: list[int]) -> list[Told]:

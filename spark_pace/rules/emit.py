@@ -9,13 +9,14 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.operate.match_table import TAKEN_COLUMNS
 from spark_pace.core.plan.rule import EmitField, EventSchema, Pattern, Rule, column_name
 from spark_pace.rules.document.document import Node, Scalar, Section, describe
-from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.parsing import as_expression
-from spark_pace.rules.expressions.scopes import OfMatches, Scope, move_scope, span_scope
+from spark_pace.rules.expressions.scopes import OfMatches, Scope, event_scope, move_scope, span_scope
+from spark_pace.rules.expressions.types import UNKNOWN_EVENTS
 from spark_pace.rules.fold import is_machine
 from spark_pace.rules.rule_kinds import kind_of
-from spark_pace.rules.schema import TYPE_NAMES, type_name
+from spark_pace.rules.schema import SCALARS, TYPE_NAMES
 from spark_pace.rules.span import opens_span
 
 MAX_FIELDS = 100
@@ -87,13 +88,9 @@ def check_name(name: str, place: Place, before: Sequence[str], shared: Sequence[
 
 
 def _read_declared(name: str, node: Node, report: Report) -> EmitField | None:
-    kind = type_name(node.text) if isinstance(node, Scalar) else None
+    kind = SCALARS.get(node.text.upper()) if isinstance(node, Scalar) else None
     if kind is None:
-        advice = (
-            nearest(node.text.upper(), TYPE_NAMES)
-            if isinstance(node, Scalar)
-            else f"Use one of: {', '.join(TYPE_NAMES)}."
-        )
+        advice = f"Use one of: {', '.join(TYPE_NAMES)}."
         report.add(node.place, "must be the type that the operator yields", describe(node), advice)
         return None
     return EmitField(name, kind, None)
@@ -107,6 +104,8 @@ def _scope(
     if is_machine(rule):
         return move_scope(schema)
     if pattern is None:
+        if kind_of(rule) == "pattern":  # a wrong one, which was reported
+            return event_scope(UNKNOWN_EVENTS)
         return span_scope(schema, shared, opened=opened) if kind_of(rule) == "aggregates" else None
     gathers = context_of(pattern).gathers
     either = pattern.order == "disjunction"

@@ -92,11 +92,7 @@ def _json_reader(rule: Rule, source_format: str | None) -> str | None:
     form = rule.schema.form
     if rule.reads or form.regex is not None or source_format in ("csv", "parquet", "columns"):
         return None
-    odd = [
-        key
-        for key, there in (("timestamp_format", form.time_formats), ("empty: null", form.empty_is_null))
-        if there
-    ]
+    odd = ["timestamp_format"] * bool(form.time_formats) + ["empty: null"] * form.empty_is_null
     odd += [f"{field.name} {field.type}" for field in rule.schema.own.fields if not field.is_plain]
     if odd:
         return f"pyarrow: compiled code does not know {odd[0]}"

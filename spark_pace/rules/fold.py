@@ -12,8 +12,7 @@ from spark_pace.core.python_functions import ROW
 from spark_pace.core.tables import MOST_COMPONENTS
 from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, Section, as_mapping, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.expressions.compile import compile_condition
-from spark_pace.rules.expressions.parsing import as_expression, check_syntax
+from spark_pace.rules.expressions.compile import read_condition
 from spark_pace.rules.expressions.scopes import STATE, event_scope
 from spark_pace.rules.rule_kinds import function_name
 
@@ -40,11 +39,8 @@ class _Move:
     emits: bool
 
 
-def read_fold(rule: Section, schema: EventSchema | None) -> Fold | None:
-    """Read the key ``fold``; None if it is missing or wrong.
-
-    Without a schema, conditions and ``emit`` are checked as far as that needs no attributes.
-    """
+def read_fold(rule: Section, schema: EventSchema) -> Fold | None:
+    """Read the key ``fold``; None if it is missing or wrong."""
     if not rule.has("fold"):
         return None
     node = rule.node("fold")
@@ -55,8 +51,6 @@ def read_fold(rule: Section, schema: EventSchema | None) -> Fold | None:
     mapping = rule.mapping("fold", f"{_EXAMPLE}, or my_rules.sessions:step")
     if mapping is not None and "function" in mapping.entries:
         return _read_function(mapping, rule.report)
-    if schema is None:
-        check_syntax(rule, ("emit",))
     return None if mapping is None else _read_machine(mapping, rule.report, schema)
 
 
@@ -83,24 +77,24 @@ def _refuse_row(rule: Section) -> None:
 def _read_function(mapping: Mapping, report: Report) -> PythonFold | None:
     fields = Section(mapping, report, ("function", "version"))
     text, version = fields.text("function", f"function: {_FUNCTION}"), fields.whole("version", 1, MAX_VERSION)
-    function = None if text is None else function_name(text, report, _FUNCTION)
+    function = function_name(text, report, _FUNCTION)
     if function is None or (version is None and fields.has("version")):
         return None
     return PythonFold(function, version or 1)
 
 
-def _read_machine(mapping: Mapping, report: Report, schema: EventSchema | None) -> StateMachine | None:
-    """Read the states and moves; without a schema they are checked as far as that needs no attributes."""
+def _read_machine(mapping: Mapping, report: Report, schema: EventSchema) -> StateMachine | None:
+    """Read the states and moves."""
     before = report.count
-    if schema is not None and STATE in schema.structs:
+    if STATE in schema.structs:
         do = "Rename the STRUCT."
         report.add(mapping.place, "must not be over events with a STRUCT of that name", quote(STATE), do)
     fields = Section(mapping, report, ("initial", "moves"), _NO_KEYS)
-    known = _first_state(fields) if fields.require("initial", "initial: closed") else None
-    node = fields.node("moves") if fields.require("moves", f"moves: [{_MOVE}]") else None
+    initial = fields.text("initial", f"initial: closed. {_IN_PYTHON[:-1]}", "initial: closed")
+    known = None if initial is None else _state(initial, report)
+    node = fields.node("moves", f"moves: [{_MOVE}]")
     if node is not None and not (isinstance(node, Listing) and node.items):
-        got = "an empty list" if isinstance(node, Listing) else describe(node)
-        report.add(node.place, "must be a list of moves", got, f"Write for example [{_MOVE}].")
+        report.add(node.place, "must be a list of moves", describe(node), f"Write for example [{_MOVE}].")
     if not isinstance(node, Listing) or _too_many(len(node.items), MAX_MOVES, "moves", node.place, report):
         return None
     moves = [_read_move(item, report, schema) for item in node.items]
@@ -112,16 +106,7 @@ def _read_machine(mapping: Mapping, report: Report, schema: EventSchema | None) 
     _check_states(read, states, report)
     _too_many(len(states), MAX_STATES, "states", node.place, report)
     _too_many(len(conditions), MOST_COMPONENTS, "different conditions", node.place, report)
-    return None if report.count > before or schema is None else _machine(states, conditions, read)
-
-
-def _first_state(fields: Section) -> str | None:
-    node = fields.node("initial")
-    if isinstance(node, Scalar) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        fields.report.add(node.place, "must be the name of a state", describe(node), _IN_PYTHON)
-        return None
-    initial = fields.text("initial", "initial: closed")
-    return None if initial is None else _state(initial, fields.report)
+    return None if report.count > before else _machine(states, conditions, read)
 
 
 def _too_many(count: int, most: int, what: str, place: Place, report: Report) -> bool:
@@ -131,35 +116,24 @@ def _too_many(count: int, most: int, what: str, place: Place, report: Report) ->
     return count > most
 
 
-def _read_move(node: Node, report: Report, schema: EventSchema | None) -> _Move | None:
+def _read_move(node: Node, report: Report, schema: EventSchema) -> _Move | None:
     mapping = as_mapping(node, report, _MOVE)
     if mapping is None:
         return None
     fields = Section(mapping, report, _MOVE_KEYS)
     emits = fields.flag("emit", True)
     sources = _read_sources(fields)
-    to = fields.text("to", "to: open") if fields.require("to", "to: and the state that it leads to") else None
+    to = fields.text("to", "to: open", "to: and the state that it leads to")
     target = None if to is None else _state(to, report)
-    condition, node_of = None, fields.node("when")
-    if node_of is not None:
-        scalar = as_expression(node_of, report)
-        if schema is None:
-            check_syntax(fields, ("when",))
-        elif scalar is not None:
-            condition = compile_condition(scalar, event_scope(schema, looks_back=True), report)
+    condition = read_condition(fields.node("when"), event_scope(schema, looks_back=True), report)
     if not sources or target is None:
         return None
     return _Move(sources, condition, target, emits)
 
 
 def _read_sources(fields: Section) -> tuple[tuple[str, Place], ...]:
-    if not fields.require("from", "from: and the state that it leaves, or any"):
-        return ()
-    if isinstance(fields.node("from"), Listing):
-        texts: Sequence[Scalar] = fields.texts("from", "from: [closed, ajar]")
-    else:
-        text = fields.text("from", "from: closed")
-        texts = () if text is None else (text,)
+    fields.require("from", "from: and the state that it leaves, or any")
+    texts = fields.texts("from", "from: [closed, ajar]", alone=True)
     if len(texts) == 1 and texts[0].text == ANY:
         return ((ANY, texts[0].place),)
     named = [(_state(text, fields.report), text.place) for text in texts]

@@ -11,19 +11,11 @@ from spark_pace.rules.document.report import Report
 
 MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
 MAX_EVENTS = 1_000_000_000
-
-_MEANT = {
-    **dict.fromkeys(("millis", "millisecond", "milliseconds"), "ms"),
-    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
-    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
-    **dict.fromkeys(("day", "days"), "d"),
-}
 _AMOUNT = re.compile(r"(-?[0-9]{1,20})\s*([a-zA-Z]+)")
 
 
 def read_duration(
-    node: Node, report: Report, must: str = "a duration such as 10 min", *, least: int = 0
+    node: Node | None, report: Report, must: str = "a duration such as 10 min", *, least: int = 0
 ) -> int | None:
     """Read a duration of at least `least` microseconds, as microseconds; report anything else."""
     length = _read(node, report, must, "us, ms, s, min, h or d", counts=False, least=least)
@@ -44,41 +36,39 @@ def read_bounded(keys: Section, key: str, example: str, bounds: tuple[int, int],
         None if there is none, or one that cannot be read. One that is out of bounds is reported and returned.
     """
     node = keys.node(key)
-    length_us = None if node is None else read_duration(node, keys.report, f"a duration such as {example}")
+    length_us = read_duration(node, keys.report, f"a duration such as {example}")
     if node is not None and length_us is not None and not bounds[0] <= length_us <= bounds[1]:
         keys.report.add(node.place, f"must be from {told}", describe(node), "Correct the duration.")
     return length_us
 
 
-def read_window(node: Node, report: Report) -> Within | None:
+def read_window(node: Node | None, report: Report) -> Within | None:
     """Read what `read_length` reads, or a mapping of both, ``{time: 5 min, events: 100}``."""
     if not isinstance(node, Mapping):
         return read_length(node, report)
     fields = Section(node, report, ("time", "events"))
     for key, example in (("time", "time: 5 min"), ("events", "events: 100")):
         fields.require(key, f"{example}, or write the other one alone, as in within: 5 min")
-    time, events = fields.node("time"), fields.whole("events", 1, MAX_EVENTS)
-    time_us = None if time is None else read_duration(time, report)
+    events, time_us = fields.whole("events", 1, MAX_EVENTS), read_duration(fields.node("time"), report)
     return None if time_us is None or events is None else Within(time_us, events)
 
 
-def read_length(node: Node, report: Report, *, least: int = 0) -> Within | None:
+def read_length(node: Node | None, report: Report, *, least: int = 0) -> Within | None:
     """Read a duration of at least `least` microseconds, or a number of events; report anything else."""
     must, units = "a length such as 10 min or 1000 events", "us, ms, s, min, h, d or events"
     return _read(node, report, must, units, counts=True, least=least)
 
 
-def _read(node: Node, report: Report, must: str, units: str, *, counts: bool, least: int) -> Within | None:
+def _read(
+    node: Node | None, report: Report, must: str, units: str, *, counts: bool, least: int
+) -> Within | None:
+    if node is None:
+        return None
     text = node.text.strip() if isinstance(node, Scalar) else ""
     match = _AMOUNT.fullmatch(text)
     unit = match[2] if match else ""
     if match is None or (unit not in UNITS_US and not (counts and unit in ("event", "events"))):
-        meant = _MEANT.get(unit.lower())
-        advice = (
-            f'Did you mean "{match[1]} {meant}"?'
-            if match and meant
-            else f"Write a whole number and a unit: {units}."
-        )
+        advice = f"Write a whole number and a unit: {units}."
         if counts and (not isinstance(node, Scalar) or "," in node.text):
             advice = "For a window of both, write {time: 5 min, events: 100}."
         report.add(node.place, f"must be {must}", describe(node), advice)

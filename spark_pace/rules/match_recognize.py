@@ -6,7 +6,7 @@ Over a stream it must be in the order of event times, bounded, and have a way on
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from spark_pace.core.plan.row_pattern import (
     Alternatives,
     End,
     Excluded,
-    Measure,
     Node,
     Repetition,
     RowPattern,
@@ -30,6 +29,7 @@ from spark_pace.errors import ConfigError, Problem
 from spark_pace.rules.document.document import Section
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.emit import check_name
+from spark_pace.rules.expressions.types import UNKNOWN_EVENTS
 from spark_pace.rules.partition_by import checked_keys, read_forgetting
 from spark_pace.rules.row_patterns.clause import Clause, read_clause
 from spark_pace.rules.row_patterns.columns import ELSEWHERE
@@ -40,55 +40,27 @@ _EXAMPLE = '"ORDER BY time MEASURES LAST(b.x) AS x PATTERN (a b) DEFINE b AS x >
 _BOUND = "Add WITHIN INTERVAL '1' HOUR behind PATTERN, write {1,9} in place of + and *, or add %s."
 
 
-@dataclass(frozen=True)
-class RowRule:
-    """What the key says of a rule.
+def read_row_rule(rule: Section, base: Rule) -> Rule:
+    """Read the key ``match_recognize``, which the rule has, and ``forget_key_after``; add them to the rule.
 
-    Attributes:
-        pattern: the row pattern.
-        partition_by: the attributes of ``PARTITION BY``.
-        emit: its measures.
-        forget_key_after_us: as in `spark_pace.core.plan.rule.Rule`.
-    """
-
-    pattern: RowPattern
-    partition_by: tuple[str, ...]
-    emit: tuple[EmitField, ...]
-    forget_key_after_us: int | None
-
-
-def read_row_rule(rule: Section, schema: EventSchema | None) -> RowRule | None:
-    """Read the key ``match_recognize``, which the rule has, and ``forget_key_after``; None if it is wrong.
-
-    Without a schema the clause is checked as far as that needs no attributes.
+    What is wrong is reported, and the rule then stays as it is. Of events that are not known the clause is
+    checked as far as that needs no attributes.
     """
     text = rule.text("match_recognize", _EXAMPLE)
     if text is None:
         read_forgetting(rule, None, None, keyed=True)
-        return None
+        return base
     before = rule.report.count
     try:
         query = read_part(text)
         clause = read_clause(Reader(query, 0, len(query.words) - 1), query.words[0])
         after_us = read_forgetting(rule, None, None, keyed=bool(clause.partition))
-        found = None if schema is None else _row_rule(rule, (query, clause), schema, after_us)
+        unknown = base.schema is UNKNOWN_EVENTS
+        found = base if unknown else _row_rule(rule, (query, clause), base, after_us)
     except ConfigError as error:
         rule.report.add_all(text.place, map(_within_a_rule, error.problems))
-        return None
-    return None if rule.report.count > before else found
-
-
-def with_rows(rule: Rule, found: RowRule | None) -> Rule:
-    """The rule with what the key says; None: the rule itself, because what is wrong was reported."""
-    if found is None:
-        return rule
-    return replace(
-        rule,
-        partition_by=found.partition_by,
-        emit=found.emit,
-        forget_key_after_us=found.forget_key_after_us,
-        rows=found.pattern,
-    )
+        return base
+    return base if rule.report.count > before else found
 
 
 def _within_a_rule(problem: Problem) -> Problem:
@@ -96,11 +68,9 @@ def _within_a_rule(problem: Problem) -> Problem:
     return replace(problem, do=problem.do.removesuffix(f" {ELSEWHERE}"))
 
 
-def _row_rule(
-    rule: Section, read: tuple[Query, Clause], schema: EventSchema, after_us: int | None
-) -> RowRule:
-    query, clause = read
-    plan = row_pattern_of(query, clause, schema)
+def _row_rule(rule: Section, read: tuple[Query, Clause], base: Rule, after_us: int | None) -> Rule:
+    (query, clause), schema = read, base.schema
+    plan = _plan(query, clause, schema)
     if not rule.has("forget_key_after"):
         require_bound(query, clause, plan, "forget_key_after to the rule")
     if after_us is not None and clause.within is not None and (plan.within_us or 0) > after_us:
@@ -113,39 +83,21 @@ def _row_rule(
     for one in clause.measures:
         if check_name(one.name.text, query.place(one.name.start), names, keys, rule.report):
             names.append(one.name.text)
-    return RowRule(plan, keys, emitted(plan, schema), after_us)
+    types = {field.name: field.type for field in schema.fields}
+    kinds = [expression_type(one.type) if one.stored is None else types[one.stored] for one in plan.measures]
+    fields = (EmitField(one.name, kind or "", None) for one, kind in zip(plan.measures, kinds, strict=True))
+    return replace(base, partition_by=keys, emit=(*fields,), forget_key_after_us=after_us, rows=plan)
 
 
-def row_pattern_of(query: Query, clause: Clause, schema: EventSchema) -> RowPattern:
-    """The row pattern of a clause over a stream of events.
-
-    Raises:
-        ConfigError: the clause is wrong, or asks for what a stream cannot answer.
-    """
-    fields = [field for field in schema.fields if _is_column(field.name, schema)]
-    columns = pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])
-    plan = plan_of(query, clause, columns, event_time=schema.event_time)
+def _plan(query: Query, clause: Clause, schema: EventSchema) -> RowPattern:
+    """The row pattern of a clause over a stream of events, without STRUCTs and what they hold."""
+    names = {field.name for field in schema.fields if len(schema.path_of(field.name)) == 1} - {
+        *schema.structs
+    }
+    columns = [(field.name, ARROW_TYPES[field.type]) for field in schema.fields if field.name in names]
+    plan = plan_of(query, clause, pa.schema(columns), event_time=schema.event_time)
     require_streaming(query, clause, plan, schema)
     return plan
-
-
-def _is_column(name: str, schema: EventSchema) -> bool:
-    """Tell whether an attribute is no STRUCT, nor a part of one."""
-    return name not in schema.structs and len(schema.path_of(name)) == 1
-
-
-def emitted(plan: RowPattern, schema: EventSchema) -> tuple[EmitField, ...]:
-    """The measures as fields."""
-    types = {field.name: field.type for field in schema.fields}
-    return tuple(EmitField(one.name, _type_of(one, types), None) for one in plan.measures)
-
-
-def _type_of(one: Measure, types: dict[str, str]) -> str:
-    if one.stored is not None:
-        return types[one.stored]
-    kind = expression_type(one.type)
-    assert kind is not None, one.type
-    return kind
 
 
 def require_streaming(query: Query, clause: Clause, plan: RowPattern, schema: EventSchema) -> None:
@@ -167,18 +119,16 @@ def require_streaming(query: Query, clause: Clause, plan: RowPattern, schema: Ev
 
 
 def _require_order(query: Query, clause: Clause, plan: RowPattern, schema: EventSchema) -> None:
-    time, ties = schema.event_time, schema.tie_break
-    order = [key.column for key in plan.order]
-    if order[:1] != [time] or plan.order[0].descending:
-        at = clause.order[0].name if clause.order else clause.opening
-        got = "none" if not order else " ".join([quote(order[0]), *["DESC"] * plan.order[0].descending])
-        query.fail(at, "must be ordered by the event time first, ascending", got, f"Write ORDER BY {time}.")
-    rest = [key.column for key in plan.order[1:] if not key.descending and key.nulls_first]
-    if len(order) > 1 and (len(rest) < len(order) - 1 or tuple(rest) != ties):
-        must = "must be ordered as the stream is: by the event time, then by tie_break of events, nulls first"
-        written = [time, *(f"{tie} NULLS FIRST" for tie in ties)]
-        do = f"Write ORDER BY {', '.join(written)}, or name another tie_break in events."
-        query.fail(clause.order[1].name, must, ", ".join(map(quote, order[1:])), do)
+    stream = [(name, False) for name in (schema.event_time, *schema.tie_break)]
+    order = [(key.column, key.descending) for key in plan.order]
+    if order == stream[:1] or (order == stream and all(key.nulls_first for key in plan.order[1:])):
+        return
+    at = clause.order[0].name if clause.order else clause.opening
+    must = "must be ordered as the stream is: by the event time, and perhaps then by tie_break, nulls first"
+    got = ", ".join(f"{quote(column)}{' DESC' * descending}" for column, descending in order) or "none"
+    ties = "".join(f", {name} NULLS FIRST" for name in schema.tie_break)
+    either = f", or ORDER BY {schema.event_time}{ties}" if ties else ""
+    query.fail(at, must, got, f"Write ORDER BY {schema.event_time}{either}.")
 
 
 def _require_way_on(query: Query, clause: Clause, plan: RowPattern) -> None:
@@ -207,54 +157,42 @@ def require_bound(query: Query, clause: Clause, plan: RowPattern, forgetting: st
 
 def longest(node: Node) -> int | None:
     """The greatest number of rows that a part can match; None: there is no bound."""
-    if isinstance(node, Sequence | Alternatives):
-        parts = node.parts if isinstance(node, Sequence) else node.choices
-        lengths = [longest(part) for part in parts]
-        known = [one for one in lengths if one is not None]
-        if len(known) < len(lengths):
-            return None
-        return sum(known) if isinstance(node, Sequence) else max(known, default=0)
+    lengths = [longest(part) for part in _parts(node)]
+    known = [one for one in lengths if one is not None]
+    if len(known) < len(lengths):
+        return None
     if isinstance(node, Repetition):
-        length = longest(node.part)
-        if length == 0:
-            return 0
-        return None if node.most is None or length is None else node.most * length
-    if isinstance(node, Excluded):
-        return longest(node.part)
-    return int(isinstance(node, Variable))
+        return 0 if known == [0] else None if node.most is None else node.most * known[0]
+    most = max(known, default=0) if isinstance(node, Alternatives) else sum(known)
+    return most + isinstance(node, Variable)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, Repetition | Excluded):
+        return (node.part,)
+    return node.parts if isinstance(node, Sequence) else getattr(node, "choices", ())
 
 
 def _has_end(node: Node) -> bool:
     """Tell whether ``$`` stands in a part."""
-    if isinstance(node, Sequence | Alternatives):
-        return any(map(_has_end, node.parts if isinstance(node, Sequence) else node.choices))
-    return _has_end(node.part) if isinstance(node, Repetition | Excluded) else isinstance(node, End)
+    return isinstance(node, End) or any(map(_has_end, _parts(node)))
 
 
 def _always_has(node: Node, variables: Collection[int]) -> bool:
     """Tell whether every match of a part has a row of some variables."""
-    if isinstance(node, Sequence):
-        return any(_always_has(part, variables) for part in node.parts)
-    if isinstance(node, Alternatives):
-        return all(_always_has(part, variables) for part in node.choices)
-    if isinstance(node, Repetition):
-        return node.least > 0 and _always_has(node.part, variables)
-    if isinstance(node, Excluded):
-        return _always_has(node.part, variables)
-    return isinstance(node, Variable) and node.number in variables
+    if isinstance(node, Variable):
+        return node.number in variables
+    if isinstance(node, Repetition) and not node.least:
+        return False
+    of_all = all if isinstance(node, Alternatives) else any
+    return of_all(_always_has(part, variables) for part in _parts(node))
 
 
 def _may_begin_with(node: Node, variables: Collection[int]) -> bool:
     """Tell whether the first row of a part may be one of some variables."""
-    if isinstance(node, Sequence):
-        for part in node.parts:
-            if _may_begin_with(part, variables):
-                return True
-            if not may_be_empty(part):
-                return False
-        return False
-    if isinstance(node, Alternatives):
-        return any(_may_begin_with(part, variables) for part in node.choices)
-    if isinstance(node, Repetition | Excluded):
-        return _may_begin_with(node.part, variables)
+    for part in _parts(node):
+        if _may_begin_with(part, variables):
+            return True
+        if isinstance(node, Sequence) and not may_be_empty(part):
+            return False
     return isinstance(node, Variable) and node.number in variables

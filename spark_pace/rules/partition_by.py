@@ -17,14 +17,13 @@ from spark_pace.core.plan.rule import (
     Span,
     column_name,
 )
-from spark_pace.rules.document.document import Mapping, Node, Section, describe
+from spark_pace.rules.document.document import Section, describe
 from spark_pace.rules.document.report import Place, Report, nearest, quote
-from spark_pace.rules.expressions.types import ONE_VALUE, Wrong, find_type
+from spark_pace.rules.expressions.types import ONE_VALUE, UNKNOWN_EVENTS, Wrong, find_type
 from spark_pace.rules.lengths import read_duration
 
 MAX_KEYS = 16  # attributes of a key
-_OF_TEXT = "Of lines of text a group of text.regex makes an attribute."
-_OF_OTHERS = "The events must have what it computes as an attribute."
+_COMPUTED = "The events must have what it computes as an attribute, such as a group of text.regex."
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -32,6 +31,8 @@ def read_partition(fields: Section, schema: EventSchema) -> tuple[str, ...]:
     """Read the key ``partition_by``; wrong attributes are reported and left out."""
     items = fields.texts("partition_by", "partition_by: [id]")
     named = [(item.text, item.place) for item in items]
+    if schema is UNKNOWN_EVENTS:
+        return tuple(item.text for item in items)
     place = fields.key_place("partition_by") if items else fields.place
     return checked_keys(named, place, schema, fields.report)
 
@@ -55,8 +56,7 @@ def checked_keys(
 def _wrong(name: str, schema: EventSchema, found: Sequence[str]) -> Wrong | None:
     if not {"(", " "}.isdisjoint(name) and name not in (names := [field.name for field in schema.fields]):
         must = "must name an attribute: a key is no expression"
-        do = _OF_TEXT if schema.form.reads_text else _OF_OTHERS
-        return Wrong(must, quote(name), f"{nearest(name, names)} {do}")
+        return Wrong(must, quote(name), f"{nearest(name, names)} {_COMPUTED}")
     column = column_name(name) if len(schema.path_of(name)) > 1 else name
     kind = find_type(schema, name)
     if isinstance(kind, Wrong):
@@ -95,39 +95,20 @@ def read_forgetting(
             do = "Write PARTITION BY in the clause, or leave it out."
         report.add(place, 'must stand beside "partition_by", whose keys it forgets', "it alone", do)
     after_us = read_duration(node, report)
-    window = _longest_window(rule, pattern, span)
-    if after_us is not None and window is not None and window[1] > after_us:
-        must = f"must be at most forget_key_after, {canonical_duration(after_us)}"
-        report.add(window[0].place, must, describe(window[0]), "Shorten it, or lengthen forget_key_after.")
-    for absence in () if pattern is None or rule.has("span") else pattern.absences:
-        if after_us is not None and (absence.within_us or 0) > after_us:
-            must = f"must not be shorter than the within of {quote(absence.component.name)}"
-            report.add(node.place, must, describe(node), "Shorten that window, or lengthen it.")
+    longest_us = max((one for one in _windows_us(rule, pattern, span) if one is not None), default=0)
+    if after_us is not None and longest_us > after_us:
+        must = f"must be at least the longest window of the rule, {canonical_duration(longest_us)}"
+        report.add(node.place, must, describe(node), "Lengthen it, or shorten that window.")
     return after_us
 
 
-def _longest_window(rule: Section, pattern: Pattern | None, span: Span | None) -> tuple[Node, int] | None:
-    """The node that limits how long a selection stays open, and its microseconds; None if no time does."""
-    at_span = rule.node("span")
-    if isinstance(at_span, Mapping) and isinstance(span, PredicateSpan):
-        return _at(at_span, "within", span.within_us)
-    if isinstance(at_span, Mapping) and isinstance(span, GridSpan):
-        return _at(at_span, "size", span.size_us)
-    if isinstance(at_span, Mapping) and isinstance(span, SessionSpan):
-        return _at(at_span, "gap", span.gap_us)
-    node = rule.node("within")
-    if node is None or rule.has("span") or pattern is None or pattern.within is None:
-        return None
-    if pattern.within.time_us is None:
-        return None
-    return (
-        _at(node, "time", pattern.within.time_us)
-        if isinstance(node, Mapping)
-        else (node, pattern.within.time_us)
-    )
-
-
-def _at(mapping: Mapping, key: str, length_us: int) -> tuple[Node, int] | None:
-    """The node of a key, with the length; None if the key is misspelt, which was reported before."""
-    entry = mapping.entries.get(key)
-    return None if entry is None else (entry[1], length_us)
+def _windows_us(rule: Section, pattern: Pattern | None, span: Span | None) -> list[int | None]:
+    """How long the windows of a rule are, in microseconds, as far as time ends them."""
+    if isinstance(span, PredicateSpan):
+        return [span.within_us]
+    if isinstance(span, GridSpan | SessionSpan):
+        return [span.size_us if isinstance(span, GridSpan) else span.gap_us]
+    if pattern is None or rule.has("span"):
+        return []
+    within_us = None if pattern.within is None else pattern.within.time_us
+    return [within_us, *(absence.within_us for absence in pattern.absences)]

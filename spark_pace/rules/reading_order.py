@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 from spark_pace.core.match.delay import delay_us
 from spark_pace.core.plan.lower_rules import (
@@ -14,8 +15,7 @@ from spark_pace.core.plan.lower_rules import (
     levels_of,
     name_in_from,
 )
-from spark_pace.core.plan.rule import CountSpan, EventSchema, Rule, SessionSpan
-from spark_pace.errors import counted
+from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.rules.document.document import Scalar, Section
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 
@@ -49,10 +49,7 @@ class Entry:
 def read_from(fields: Section) -> list[Scalar]:
     """Read the names in ``from``; none if it names only the events of the input."""
     example = "from: my_rule, or from: [my_rule, other_rule]"
-    node = fields.node("from")
-    items = (
-        [node] if isinstance(node, Scalar) and isinstance(node.value, str) else fields.texts("from", example)
-    )
+    items = fields.texts("from", example, alone=True)
     if len(items) > MOST_READ:
         place, must = fields.key_place("from"), f"must name at most {MOST_READ} rules"
         fields.report.add(place, must, f"{len(items)}", "Name fewer, or read rules that read them.")
@@ -63,41 +60,25 @@ def read_from(fields: Section) -> list[Scalar]:
     return [] if list(found) == [EVENTS] else list(found.values())
 
 
-def lower_first(entries: Sequence[Entry], report: Report) -> Iterator[Entry]:
-    """Yield each rule after those that it reads; circles are reported, and their rules come anyway."""
+def lower_first(entries: Sequence[Entry], report: Report) -> Iterable[Entry]:
+    """Each rule after those that it reads; a circle is reported, and its rules come anyway."""
     by_name = {entry.name.text: entry for entry in entries if entry.name is not None}
     _check_names(entries, by_name, report)
-    done: set[int] = set()
-    for entry in entries:
-        yield from _lower_first(entry, by_name, done, [])
-
-
-def _lower_first(
-    entry: Entry, by_name: Mapping[str, Entry], done: set[int], above: Sequence[Entry]
-) -> Iterator[Entry]:
-    """Yield a rule after those that it reads, without those in `done`; `above` are the rules that read it."""
-    if id(entry) in done:
-        return
-    for item in entry.reads:
-        lower = by_name.get(item.text)
-        path = [*above, entry]
-        if lower is None:
-            continue
-        if lower in path:
-            names = [one.name.text for one in path[path.index(lower) :] if one.name] + [item.text]
-            got = " reads ".join(map(quote, names))
-            entry.fields.report.add(
-                item.place, "must not lead back to a rule itself", got, "Take one of these names out."
-            )
-            entry.problems += 1
-        elif len(path) > MOST_LEVELS:
-            _report_height(item.place, entry.fields.report)
-            entry.problems += 1
-        else:
-            yield from _lower_first(lower, by_name, done, path)
-    if id(entry) not in done:
-        done.add(id(entry))
-        yield entry
+    numbers = {id(entry): number for number, entry in enumerate(entries)}
+    reads = {
+        number: [numbers[id(by_name[item.text])] for item in entry.reads if item.text in by_name]
+        for number, entry in enumerate(entries)
+    }
+    try:
+        return [entries[number] for number in TopologicalSorter(reads).static_order()]
+    except CycleError as error:
+        lower, reader, *_ = circle = [entries[number] for number in error.args[1]]
+        names = [one.name.text for one in circle[::-1] if one.name]
+        item = next(one for one in reader.reads if by_name.get(one.text) is lower)
+        got, do = " reads ".join(map(quote, names)), "Take one of these names out."
+        report.add(item.place, "must not lead back to a rule itself", got, do)
+        reader.problems += 1
+        return entries
 
 
 def _check_names(entries: Sequence[Entry], by_name: Mapping[str, Entry], report: Report) -> None:
@@ -137,7 +118,9 @@ def lower_rules(entry: Entry, rules: Mapping[str, Rule], schema: EventSchema) ->
         return None
     before, report = entry.fields.report.count, entry.fields.report
     if found and max(levels_of(found).values()) == MOST_LEVELS:
-        _report_height(entry.fields.key_place("from"), report)
+        must = f"must be at most {MOST_LEVELS} levels above the events of the input"
+        do = "Let a rule read several others at once."
+        report.add(entry.fields.key_place("from"), must, "more", do)
     for item, rule in zip(entry.reads, found, strict=True):
         if entry.enabled and not rule.enabled:
             do = "Pause this rule too (enabled: false), or take the name out."
@@ -147,28 +130,14 @@ def lower_rules(entry: Entry, rules: Mapping[str, Rule], schema: EventSchema) ->
     return None if report.count > before else tuple(found)
 
 
-def _report_height(place: Place, report: Report) -> None:
-    must = f"must be at most {MOST_LEVELS} levels above the events of the input"
-    report.add(place, must, "more", "Let a rule read several others at once.")
-
-
 def _check_delay(place: Place, rule: Rule, report: Report) -> None:
     if delay_us(rule) is not None:
         return
     must = "must name rules whose matches go out a known time behind their last event"
-    got = f"{quote(rule.name)}, whose matches wait until so many events have come"
-    within = None if rule.pattern is None else rule.pattern.within
-    # contiguity: strict implies such a window where there is no within
-    if rule.span is None and within is not None and within.events is not None:
-        got = f"{quote(rule.name)}, whose matches wait for a window of {counted(within.events, 'event')}"
-    do = f"Write within: 5 min, or another length of time, in {rule.name}."
-    if isinstance(rule.span, SessionSpan):
-        got = f"{quote(rule.name)}, whose matches may wait as long as a session goes on"
-        do = f"Give {rule.name}, or its span, the key within."
+    got = f"{quote(rule.name)}, whose matches wait for a number of events, or the end of a session"
+    do = f"Write within: 5 min, or another length of time, in {rule.name} or its span."
     if delay_us(replace(rule, merge="detection")) is not None:
         do = f"Write merge: detection in {rule.name}."
-    elif isinstance(rule.span, CountSpan):
-        do = f"Give {rule.name} a span of time."
     report.add(place, must, got, do)
 
 

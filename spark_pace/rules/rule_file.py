@@ -28,13 +28,13 @@ from spark_pace.rules.document.document import (
 )
 from spark_pace.rules.document.report import Place, Report, TooManyError, quote
 from spark_pace.rules.emit import check_columns, read_emit
-from spark_pace.rules.expressions.compile import compile_condition
-from spark_pace.rules.expressions.parsing import as_expression, check_syntax
+from spark_pace.rules.expressions.compile import read_condition
 from spark_pace.rules.expressions.scopes import event_scope
+from spark_pace.rules.expressions.types import UNKNOWN_EVENTS
 from spark_pace.rules.fold import read_fold, says_form
-from spark_pace.rules.match_recognize import read_row_rule, with_rows
+from spark_pace.rules.match_recognize import read_row_rule
 from spark_pace.rules.partition_by import read_forgetting, read_partition
-from spark_pace.rules.pattern.pattern import check_pattern_syntax, read_pattern
+from spark_pace.rules.pattern.pattern import read_pattern
 from spark_pace.rules.reading_order import Entry, lower_first, lower_rules, read_from
 from spark_pace.rules.rule_kinds import check_keys, kind_of, read_operator
 from spark_pace.rules.schema import IN_JOBS, SCHEMA_KEYS, read_schema, show_schema
@@ -160,10 +160,14 @@ def _open(path: RuleSource, report: Report) -> _RuleFile | None:
     keys = Section(root, report, ("events", "rules"))
     section = keys.mapping("events", "{schema: ..., event_time: ...}")
     schema = None if section is None else read_schema(Section(section, report, SCHEMA_KEYS, IN_JOBS))
-    node = keys.node("rules") if keys.require("rules", "rules: and a list of rules") else None
+    node = keys.node("rules", "rules: and a list of rules")
     if node is not None and not (isinstance(node, Listing) and node.items):
-        got = "an empty list" if isinstance(node, Listing) else describe(node)
-        report.add(node.place, "must be a list of rules", got, "Write one or more rules, each with a name.")
+        report.add(
+            node.place,
+            "must be a list of rules",
+            describe(node),
+            "Write one or more rules, each with a name.",
+        )
     if isinstance(node, Listing) and len(node.items) > MAX_RULES:
         must, got = f"must hold at most {MAX_RULES} rules", f"{len(node.items)}"
         report.add(node.place, must, got, "Run them as several jobs.")
@@ -214,34 +218,14 @@ def _read_rule(entry: Entry, schema: EventSchema | None, rules: dict[str, Rule])
     check_keys(fields, reads=bool(entry.reads))
     reads = None if schema is None else lower_rules(entry, rules, schema)
     if schema is None or reads is None:
-        # problems of the events, or of the rules that it reads, were reported; its attributes are not known
-        _check_syntax(fields)
+        # problems of the events, or of the rules that it reads, were reported
+        _read_body(entry, UNKNOWN_EVENTS, ())
         return
     rule = _read_body(entry, schema, reads)
     entry.read = rule
     if entry.name is not None and not entry.problems and report.count == before:
         entry.rule = with_what_is_used(rule)
         rules[entry.name.text] = entry.rule
-
-
-def _check_syntax(fields: Section) -> None:
-    """Report what is wrong with a rule, without knowing the attributes."""
-    _read_merge(fields)
-    _read_description(fields)
-    fields.texts("partition_by", "partition_by: [id]")
-    check_syntax(fields, ("filter",))
-    kind = kind_of(fields)
-    if kind == "match_recognize":
-        read_row_rule(fields, None)
-        return
-    read_forgetting(fields, None, None)
-    read_span(fields, None)
-    if kind == "fold":
-        read_fold(fields, None)
-    elif kind == "aggregates":
-        check_syntax(fields, ("where", "emit"))
-    elif kind == "pattern":
-        check_pattern_syntax(fields)
 
 
 def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> Rule:
@@ -253,7 +237,7 @@ def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> 
     span = read_span(fields, schema)
     fold = read_fold(fields, schema)
     pattern = read_pattern(fields, schema) if kind == "pattern" else None
-    readable = pattern is not None or kind in ("operator", "aggregates") or says_form(fields)
+    readable = kind != "fold" or says_form(fields)
     rule = Rule(
         name=entry.name.text if entry.name else "",
         schema=schema,
@@ -277,13 +261,9 @@ def _read_body(entry: Entry, of_input: EventSchema, reads: tuple[Rule, ...]) -> 
 
 def _read_rows(entry: Entry, schema: EventSchema, reads: tuple[Rule, ...]) -> Rule:
     fields, name = entry.fields, entry.name.text if entry.name else ""
-    found, passes, told = (
-        read_row_rule(fields, schema),
-        _read_filter(fields, schema),
-        _read_description(fields),
-    )
+    passes, told = _read_filter(fields, schema), _read_description(fields)
     rule = Rule(name, schema, passes, (), None, None, None, "detection", (), told, reads=reads)
-    return with_rows(replace(rule, enabled=entry.enabled), found)
+    return read_row_rule(fields, replace(rule, enabled=entry.enabled))
 
 
 def _read_merge(fields: Section) -> Literal["selection", "detection"]:
@@ -292,8 +272,7 @@ def _read_merge(fields: Section) -> Literal["selection", "detection"]:
 
 
 def _read_name(fields: Section, names: dict[str, Place]) -> Scalar | None:
-    is_there = fields.require("name", "name: and the rule's name")
-    name = fields.text("name", "name: my_rule") if is_there else None
+    name = fields.text("name", "name: my_rule", "name: and the rule's name")
     if name is None:
         return None
     if not _NAME.fullmatch(name.text):
@@ -315,12 +294,7 @@ def _read_description(fields: Section) -> str:
 
 
 def _read_filter(fields: Section, schema: EventSchema) -> Expr | None:
-    node = fields.node("filter")
-    scalar = None if node is None else as_expression(node, fields.report)
-    if scalar is None:
-        return None
-    scope = event_scope(schema, looks_back=True)
-    condition = compile_condition(scalar, scope, fields.report)
+    condition = read_condition(fields.node("filter"), event_scope(schema, looks_back=True), fields.report)
     if condition is not None and mentions_previous(condition) and fields.has("forget_key_after"):
         must, got = "must be left out beside a filter with prev", '"forget_key_after"'
         do = "What does not pass the filter would keep a key alive: use prev in the condition of a component."

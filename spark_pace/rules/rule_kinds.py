@@ -69,11 +69,13 @@ def check_keys(rule: Section, *, reads: bool) -> None:
 def read_operator(rule: Section) -> str | None:
     """Read the key ``operator``; None if it is missing or wrong."""
     text = rule.text("operator", "operator: my_module:my_function")
-    return None if text is None else function_name(text, rule.report, "my_rules.traffic:overtakers")
+    return function_name(text, rule.report, "my_rules.traffic:overtakers")
 
 
-def function_name(text: Scalar, report: Report, example: str) -> str | None:
-    """Read the name of a function, ``module:function``; None if it is wrong."""
+def function_name(text: Scalar | None, report: Report, example: str) -> str | None:
+    """Read the name of a function, ``module:function``; None if it is missing or wrong."""
+    if text is None:
+        return None
     if _FUNCTION.fullmatch(text.text):
         return text.text
     report.add(text.place, "must be module:function", quote(text.text), f"Write for example {example}.")

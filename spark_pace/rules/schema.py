@@ -6,7 +6,7 @@ A schema is a text of names and types: ``id BIGINT, price DECIMAL(10,2)``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -108,17 +108,13 @@ def read_schema(keys: Section) -> EventSchema | None:
     """Read the schema of events; None if it is wrong."""
     report = keys.report
     before = report.count
-    fields = _read_declared(keys, report)
-    event_time = (
-        keys.text("event_time", "event_time: time")
-        if keys.require("event_time", "event_time: and the attribute's name")
-        else None
-    )
+    fields = _read_declared(keys)
+    event_time = keys.text("event_time", "event_time: time", "event_time: and the attribute's name")
     unit = keys.choice("time_unit", ("s", "ms", "us"), "")
     if fields and event_time is not None:
-        _check_event_time(event_time, fields, unit, keys)
+        _check_event_time(event_time, fields, keys)
     tie_break = _tie_break(keys, fields)
-    sides = read_side_tables(keys, fields, lambda section: _read_declared(section, report))
+    sides = _read_side_tables(keys, fields)
     form = read_form(keys, fields)
     if report.count > before or event_time is None:
         return None
@@ -126,13 +122,9 @@ def read_schema(keys: Section) -> EventSchema | None:
     return EventSchema(attributes, event_time.text, tie_break, unit or None, sides, form)  # type: ignore[arg-type]
 
 
-def type_name(text: str) -> TypeName | None:
-    """The single type that a text names, in any case and spelling; None if it names none."""
-    return SCALARS.get(text.upper())
-
-
-def _read_declared(keys: Section, report: Report) -> list[Field]:
-    text = keys.text("schema", _EXAMPLE) if keys.require("schema", _EXAMPLE) else None
+def _read_declared(keys: Section) -> list[Field]:
+    report = keys.report
+    text = keys.text("schema", _EXAMPLE, _EXAMPLE)
     fields: list[Field] = []
     if text is None:
         return fields
@@ -186,54 +178,37 @@ def _is_new(field: Field, fields: list[Field], place: Place, report: Report) -> 
     return True
 
 
-def _check_event_time(event_time: Scalar, fields: list[Field], unit: str, keys: Section) -> None:
+def _type_named(item: Scalar, fields: Sequence[Field], report: Report) -> str | None:
+    """The type of the attribute that a text names; None if there is none, which is reported."""
     types = {field.name: field.type for field in fields}
-    kind = types.get(event_time.text)
-    report = keys.report
-    if kind is None:
-        report.add(
-            event_time.place,
-            "must name an attribute of the schema",
-            quote(event_time.text),
-            nearest(event_time.text, types),
-        )
-    elif kind not in ("TIMESTAMP", "BIGINT"):
-        report.add(
-            event_time.place,
-            "must name a TIMESTAMP or BIGINT attribute",
-            kind,
-            "Change its type in the schema.",
-        )
+    if fields and item.text not in types:
+        must, do = "must name an attribute of the schema", nearest(item.text, types)
+        report.add(item.place, must, quote(item.text), do)
+    return types.get(item.text)
+
+
+def _check_event_time(event_time: Scalar, fields: list[Field], keys: Section) -> None:
+    report, kind = keys.report, _type_named(event_time, fields, keys.report)
+    if kind not in ("TIMESTAMP", "BIGINT", None):
+        do = "Change its type in the schema."
+        report.add(event_time.place, "must name a TIMESTAMP or BIGINT attribute", kind, do)
     elif kind == "BIGINT" and not keys.has("time_unit"):
-        report.add(
-            keys.place,
-            "must say what a BIGINT event time counts",
-            "no time_unit",
-            "Add time_unit: s, ms or us.",
-        )
-    elif kind == "TIMESTAMP" and keys.has("time_unit"):
+        must, do = "must say what a BIGINT event time counts", "Add time_unit: s, ms or us."
+        report.add(keys.place, must, "no time_unit", do)
+    elif kind == "TIMESTAMP":
         keys.refuse(["time_unit"], "A TIMESTAMP needs no unit.")
 
 
 def _tie_break(keys: Section, fields: list[Field]) -> tuple[str, ...]:
-    types = {field.name: field.type for field in fields}
-    names = list(types)
     found: list[str] = []
     for item in keys.texts("tie_break", "tie_break: [id]"):
-        if names and item.text not in names:
-            keys.report.add(
-                item.place,
-                "must name an attribute of the schema",
-                quote(item.text),
-                nearest(item.text, names),
-            )
-        elif (kind := types.get(item.text)) is not None and not is_single(kind):
+        kind = _type_named(item, fields, keys.report)
+        if kind is not None and not is_single(kind):
             must = "must name an attribute of single values"
             keys.report.add(item.place, must, f"{quote(item.text)}, {kind}", ONE_VALUE)
         elif item.text in found:
             keys.report.add(item.place, "must name an attribute once", quote(item.text), "Remove one.")
-        else:
-            found.append(item.text)
+        found.append(item.text)
     return tuple(found)
 
 
@@ -251,16 +226,8 @@ def _shown(schema: EventSchema, outer: tuple[str, ...]) -> Iterator[str]:
             yield f"{path[-1]} {field.type}{held}"
 
 
-def read_side_tables(
-    keys: Section, fields: Sequence[Field], declared: Callable[[Section], list[Field]]
-) -> tuple[SideTable, ...]:
-    """Read the side tables; wrong ones are reported and left out.
-
-    Args:
-        keys: the section that may have the key ``lookup``.
-        fields: the attributes of the events.
-        declared: reads the fields under the key ``schema`` of a section.
-    """
+def _read_side_tables(keys: Section, fields: Sequence[Field]) -> tuple[SideTable, ...]:
+    """Read the side tables; wrong ones are reported and left out."""
     mapping = keys.mapping("lookup", _TABLES_EXAMPLE)
     names = {field.name.partition(".")[0].lower() for field in fields}
     found: list[SideTable] = []
@@ -272,17 +239,15 @@ def read_side_tables(
         inside = as_mapping(node, keys.report, _TABLES_EXAMPLE)
         if inside is not None:
             section = Section(inside, keys.report, SIDE_TABLE_KEYS)
-            side = _read_table(name, section, fields, declared)
+            side = _read_table(name, section, fields)
             found += [] if side is None else [side]
     return tuple(found)
 
 
-def _read_table(
-    name: str, section: Section, fields: Sequence[Field], declared: Callable[[Section], list[Field]]
-) -> SideTable | None:
+def _read_table(name: str, section: Section, fields: Sequence[Field]) -> SideTable | None:
     path = _read_path(section)
     on = _read_on(section, fields)
-    columns = declared(section)
+    columns = _read_declared(section)
     for column in columns:
         if column.name in (key for _, key in on):
             must = "must not declare a column of its key, which the event has"
@@ -291,16 +256,14 @@ def _read_table(
             must = "must declare single values, under names of letters, digits and _"
             got = f"{quote(column.name)}, {column.type}"
             section.report.add(section.key_place("schema"), must, got, "Leave it out, or rename it.")
-    node = section.node("refresh")
-    refresh_us = None if node is None else read_duration(node, section.report, least=1)
+    refresh_us = read_duration(section.node("refresh"), section.report, least=1)
     if path is None or not on or not columns:
         return None
     return SideTable(name, path, on, tuple(columns), refresh_us)
 
 
 def _read_path(section: Section) -> str | None:
-    is_there = section.require("path", "path: hosts.csv")
-    path = section.text("path", "path: hosts.csv") if is_there else None
+    path = section.text("path", "path: hosts.csv", "path: hosts.csv")
     if path is None:
         return None
     check_address(path, section.report)
@@ -310,9 +273,7 @@ def _read_path(section: Section) -> str | None:
 
 def _read_on(section: Section, fields: Sequence[Field]) -> tuple[tuple[str, str], ...]:
     """Read the key ``on`` as (attribute, column) pairs: an attribute, a list, or a mapping to columns."""
-    if not section.require("on", "on: and the attribute of the events"):
-        return ()
-    node = section.node("on")
+    node = section.node("on", "on: and the attribute of the events")
     pairs = _pairs(node)
     if node is not None and (not pairs or len(pairs) > _MOST_KEYS):
         must = f"must name one to {_MOST_KEYS} attributes, as text, as a list, or as attribute: column"
@@ -348,18 +309,12 @@ def _pairs(node: Node | None) -> list[tuple[Scalar, str]]:
 
 
 def _is_key(item: Scalar, fields: Sequence[Field], report: Report) -> bool:
-    types = {field.name: field.type for field in fields}
-    kind = types.get(item.text)
-    if kind is None:
-        if fields:
-            must, do = "must name an attribute of the schema", nearest(item.text, types)
-            report.add(item.place, must, quote(item.text), do)
-        return False
-    if not is_single(kind) or kind == "DOUBLE":
+    kind = _type_named(item, fields, report)
+    if kind is not None and (not is_single(kind) or kind == "DOUBLE"):
         must, do = "must name an attribute of single, exact values", ONE_VALUE
         report.add(item.place, must, f"{quote(item.text)}, {kind}", do)
         return False
-    return True
+    return kind is not None
 
 
 def read_form(keys: Section, fields: Sequence[Field]) -> RecordForm:
@@ -401,7 +356,9 @@ def _read_lines(keys: Section, fields: Sequence[Field]) -> RecordForm:
         if preset.regex is not None:
             _require_attributes(text, "preset", groups_of(preset.regex), fields)
         return replace(preset, ignores_unmatched=ignores)
-    regexes = [one for one in _read_regexes(text) if _is_expression(one, text)]
+    text.require("regex", _TEXT_EXAMPLE)
+    written = text.texts("regex", _TEXT_EXAMPLE, alone=True)
+    regexes = [one for one in written if _is_expression(one, text)]
     if not regexes:
         return ORDINARY
     _require_attributes(text, "regex", [name for one in regexes for name in groups_of(one.text)], fields)
@@ -409,16 +366,6 @@ def _read_lines(keys: Section, fields: Sequence[Field]) -> RecordForm:
         _require_known(one, groups_of(one.text), fields, text)
     first, *further = (one.text for one in regexes)
     return RecordForm(first, ignores_unmatched=ignores, further=tuple(further))
-
-
-def _read_regexes(text: Section) -> Sequence[Scalar]:
-    """Read one regular expression, or a list of them."""
-    if not text.require("regex", _TEXT_EXAMPLE):
-        return ()
-    if isinstance(text.node("regex"), Listing):
-        return text.texts("regex", _TEXT_EXAMPLE)
-    one = text.text("regex", _TEXT_EXAMPLE)
-    return () if one is None else (one,)
 
 
 def _is_expression(regex: Scalar, text: Section) -> bool:
@@ -458,17 +405,10 @@ def _require_known(regex: Scalar, groups: Sequence[str], fields: Sequence[Field]
 
 def _read_formats(keys: Section) -> tuple[str, ...]:
     """Read one format of times, or a list of them."""
-    node = keys.node("timestamp_format")
-    if node is None:
-        return ()
-    items: Sequence[Node] = (
-        [node] if isinstance(node, Scalar) else keys.texts("timestamp_format", _TIMES_EXAMPLE)
-    )
     found = []
-    for item in items:
-        is_text = isinstance(item, Scalar) and isinstance(item.value, str)
-        wrong = wrong_format(item.text) if is_text and isinstance(item, Scalar) else describe(item)
-        if wrong is None and isinstance(item, Scalar):
+    for item in keys.texts("timestamp_format", _TIMES_EXAMPLE, alone=True):
+        wrong = wrong_format(item.text)
+        if wrong is None:
             found.append(item.text)
             continue
         must = f"must be a format of times, of {', '.join('%' + letter for letter in DIRECTIVES)}"

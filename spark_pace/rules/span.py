@@ -16,10 +16,10 @@ from spark_pace.core.plan.rule import (
     Span,
     Within,
 )
-from spark_pace.rules.document.document import Mapping, Node, Section
+from spark_pace.rules.document.document import Mapping, Section, describe
 from spark_pace.rules.document.report import meant_by, quote
-from spark_pace.rules.expressions.compile import compile_condition, compile_conjuncts
-from spark_pace.rules.expressions.parsing import as_expression, check_syntax
+from spark_pace.rules.expressions.compile import compile_parts, read_condition
+from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import event_scope, span_scope
 from spark_pace.rules.lengths import read_duration, read_length
 from spark_pace.rules.rule_kinds import kind_of
@@ -35,11 +35,8 @@ _NO_KEYS = {"window": "size", "length": "size", "slide": "every", "hop": "every"
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
 
 
-def read_span(rule: Section, schema: EventSchema | None) -> Span | None:
-    """Read the key ``span``; None if it is missing or wrong.
-
-    Without a schema, conditions are checked as far as that needs no attributes.
-    """
+def read_span(rule: Section, schema: EventSchema) -> Span | None:
+    """Read the key ``span``; None if it is missing or wrong."""
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
@@ -70,14 +67,13 @@ def opens_span(rule: Section) -> bool:
     return isinstance(node, Mapping) and "open" in node.entries
 
 
-def _read_predicates(fields: Section, schema: EventSchema | None) -> PredicateSpan | None:
-    nodes = {key: _required(fields, key, example) for key, example in _PREDICATE_EXAMPLES.items()}
-    length = None if nodes["within"] is None else read_duration(nodes["within"], fields.report)
-    if schema is None:
-        check_syntax(fields, ("open", "close"))
-        return None
-    opens = _condition(nodes["open"], fields, schema)
-    closes = _conjuncts(nodes["close"], fields, schema)
+def _read_predicates(fields: Section, schema: EventSchema) -> PredicateSpan | None:
+    report, nodes = fields.report, {key: fields.node(key, need) for key, need in _PREDICATE_EXAMPLES.items()}
+    length = read_duration(nodes["within"], report)
+    opens = read_condition(nodes["open"], event_scope(schema), report)
+    close = as_expression(nodes["close"], report)
+    scope = event_scope(schema, opened=True, closes=True)
+    closes = [] if close is None else [expr for _, expr in compile_parts(close, scope, report)]
     if opens is None or not closes or length is None:
         return None
     alone = [expr for expr in closes if not mentions_open(expr)]
@@ -93,27 +89,10 @@ _PREDICATE_EXAMPLES = {
 }
 
 
-def _required(fields: Section, key: str, example: str) -> Node | None:
-    return fields.node(key) if fields.require(key, example) else None
-
-
-def _condition(node: Node | None, fields: Section, schema: EventSchema) -> Expr | None:
-    scalar = None if node is None else as_expression(node, fields.report)
-    return None if scalar is None else compile_condition(scalar, event_scope(schema), fields.report)
-
-
-def _conjuncts(node: Node | None, fields: Section, schema: EventSchema) -> list[Expr]:
-    scalar = None if node is None else as_expression(node, fields.report)
-    return (
-        []
-        if scalar is None
-        else compile_conjuncts(scalar, event_scope(schema, opened=True, closes=True), fields.report)
-    )
-
-
 def _read_grid(fields: Section, *, in_panes: bool) -> GridSpan | CountSpan | None:
-    lengths = {key: _read_length(fields, key) for key in _GRID_KEYS}
-    every, size = lengths["every"], lengths["size"]
+    every, size = (
+        read_length(fields.node(key, f"{key}: 10 s"), fields.report, least=1) for key in _GRID_KEYS
+    )
     if every is None or size is None:
         return None
     if (every.events is None) != (size.events is None):
@@ -132,14 +111,8 @@ def _read_grid(fields: Section, *, in_panes: bool) -> GridSpan | CountSpan | Non
 
 
 def _read_session(fields: Section) -> SessionSpan | None:
-    nodes = {key: fields.node(key) for key in ("gap", "within")}
-    gap, within = (None if node is None else read_duration(node, fields.report) for node in nodes.values())
+    gap, within = (read_duration(fields.node(key), fields.report) for key in ("gap", "within"))
     return None if gap is None else SessionSpan(gap, within)
-
-
-def _read_length(fields: Section, key: str) -> Within | None:
-    node = _required(fields, key, f"{key}: 10 s")
-    return None if node is None else read_length(node, fields.report, least=1)
 
 
 def _amount(length: Within) -> int:
@@ -164,12 +137,9 @@ def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> 
     `shared` are the attributes of the rule's key.
     """
     node = rule.node("where")
-    scalar = None if node is None else as_expression(node, rule.report)
-    if scalar is None:
-        return None
-    expr = compile_condition(scalar, span_scope(schema, shared, opened=opens_span(rule)), rule.report)
-    if expr is not None and not any(isinstance(node, Aggregate) for node in walk(expr)):
+    expr = read_condition(node, span_scope(schema, shared, opened=opens_span(rule)), rule.report)
+    if node is not None and expr is not None and not any(isinstance(one, Aggregate) for one in walk(expr)):
         do = "Write for example count(*) >= 10; conditions on single events belong into filter."
-        rule.report.add(scalar.place, "must be about aggregates", quote(scalar.text), do)
+        rule.report.add(node.place, "must be about aggregates", describe(node), do)
         return None
     return expr

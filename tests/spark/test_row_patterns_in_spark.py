@@ -225,7 +225,7 @@ def test_times_are_read_in_utc_or_refused(spark: SparkSession) -> None:
 
 REFUSED_OVER_STREAMS = {
     "ORDER BY timestamp ALL ROWS PER MATCH PATTERN (A)": "query:1:58 — must be ONE ROW PER MATCH",
-    "ORDER BY timestamp DESC PATTERN (A)": "query:1:48 — must be ordered by the event time first, ascending",
+    "ORDER BY timestamp DESC PATTERN (A)": "query:1:48 — must be ordered as the stream is: by the event",
     "ORDER BY timestamp PATTERN (A $)": "must not be part of a pattern over a stream",
     "ORDER BY timestamp PATTERN (A B+)": "query:1:22 — must be bounded over a stream",
 }

@@ -14,6 +14,7 @@ i < j | x < y | s < z | t < u | i < x | i <= j | x <= y | s <= z | t <= u
 i > j | x > y | s > z | i >= j | x >= y | s >= z | t >= u | d < t | d >= date '2000-02-29'
 i <=> j | x <=> y | s <=> z | p <=> q | i is distinct from j | s is not distinct from z
 i is null | x is not null | p is true | p is not false | null is null
+p = q is null | p = q in (true, i < j) | i < j = p | i = j <> q | not p = q is not null
 p and q | p or q | not p | p and null | p or null | not (p and q or i > 3)
 i between 0 and 7 | i not between j and 60 | x between -1 and y | s between 'a' and 'b'
 t between u and timestamp '2013-06-01 12:30:00'

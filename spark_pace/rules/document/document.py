@@ -2,10 +2,6 @@
 
 The tree is built from PyYAML's parser events, with plain values as in YAML 1.2 (``on`` and ``yes`` are text).
 Anchors, tags and second documents are refused; size and depth are limited.
-
-Between braces YAML ends an unquoted text at each comma and bracket, also inside parentheses and quotation
-marks, as in ``{a: kind in ('x', 'y')}``, and reads the rest as other keys. The end that was meant of such a
-torn text is found, and the document is read again, with other characters in place of those that split it.
 """
 
 from __future__ import annotations
@@ -35,9 +31,6 @@ _NULLS = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_LONGEST = 2_000  # characters that are looked at for the end of a text
-_SIGNS = re.compile(r"""[(){}\[\],'"]|:(?=[\s,\[\]{}])|\s\#""")
-_HIDDEN = str.maketrans(",[]{}:#", "\ue000\ue001\ue002\ue003\ue004\ue005\ue006")
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,7 @@ Node: TypeAlias = Scalar | Listing | Mapping | Broken
 def describe(node: Node) -> str:
     """A node in words, for the "got …" of a problem."""
     if isinstance(node, Listing):
-        return "a list"
+        return f"a list of {len(node.items)}" if node.items else "an empty list"
     if isinstance(node, Mapping):
         return "a mapping"
     if isinstance(node, Scalar) and node.value is not None:
@@ -108,17 +101,8 @@ def read_document(path: str | Path, report: Report) -> Node | None:
 
 def parse_document(text: str, file: str, report: Report) -> Node | None:
     """Parse a YAML text; None if it is no YAML. Problems go to `report`."""
-    texts, before = TornTexts(text, MAX_BYTES), report.count
-    while True:
-        try:
-            return _parsed(texts, file, report)
-        except TornText:
-            report.forget(before)
-
-
-def _parsed(texts: TornTexts, file: str, report: Report) -> Node | None:
     try:
-        return _Builder(texts, file, report).document()
+        return _Builder(text, file, report).document()
     except _TooMuchError:
         return None
     except yaml.MarkedYAMLError as error:
@@ -128,7 +112,7 @@ def _parsed(texts: TornTexts, file: str, report: Report) -> Node | None:
         got = "an escape or a number out of range"
         report.add(Place(file), "must be valid YAML", got, "Write the character itself.")
     except yaml.reader.ReaderError as error:
-        before, sign = texts.document[: error.position], texts.document[error.position]
+        before, sign = text[: error.position], text[error.position]
         place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
         report.add(place, "must be printable text", f"the character #x{ord(sign):04x}", "Remove it.")
     return None
@@ -171,13 +155,13 @@ def _report_syntax(error: yaml.MarkedYAMLError, file: str, report: Report) -> No
 class _Builder:
     """Builds the tree from parser events."""
 
-    def __init__(self, texts: TornTexts, file: str, report: Report) -> None:
-        self._texts = texts
-        self._lines = texts.document.splitlines()
+    def __init__(self, text: str, file: str, report: Report) -> None:
+        self._text = text
+        self._lines = text.splitlines()
         self._file = file
         self._report = report
         self._nodes = 0
-        self._events: Iterator[Any] = yaml.parse(texts.hidden, Loader=yaml.SafeLoader)
+        self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
 
     def document(self) -> Node | None:
         next(self._events)  # the stream's start
@@ -199,15 +183,16 @@ class _Builder:
     def _place(self, event: Any, path: str) -> Place:
         return Place(self._file, event.start_mark.line + 1, event.start_mark.column + 1, path)
 
-    def _node(self, event: Any, path: str, depth: int, within: str = "") -> Node:
-        """What an event begins; `within`: the bracket that it stands in, where it may be a torn text."""
+    def _node(self, event: Any, path: str, depth: int) -> Node:
         place = self._place(event, path)
-        if isinstance(event, yaml.AliasEvent):
-            self._report.add(
-                place, "must be written out", f"the alias *{event.anchor}", "Aliases are not read here."
-            )
+        of = {"alias *": event.anchor} if isinstance(event, yaml.AliasEvent) else {}
+        of = of or {"anchor &": event.anchor, "tag ": event.tag}
+        for what, name in of.items():
+            if name:
+                do = "Aliases, anchors and tags are not read here."
+                self._report.add(place, "must be written out", f"the {what}{name}", do)
+        if "alias *" in of:
             return Broken(place)
-        self._refuse_decoration(event, place)
         if depth > MAX_DEPTH:
             self._report.add(
                 place, f"must be at most {MAX_DEPTH} levels deep", "a deeper one", "Make it flat."
@@ -219,28 +204,12 @@ class _Builder:
             self._report.add(place, must, "more", "Split it into several files.")
             raise _TooMuchError
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, place, within)
-        opened = self._texts.document[event.start_mark.index] if event.flow_style else ""
+            return self._scalar(event, place)
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._listing(place, depth, opened)
-        return self._mapping(place, depth, "[" if opened not in ("", "{") else opened)
+            return self._listing(place, depth)
+        return self._mapping(place, depth, in_braces=event.flow_style)
 
-    def _refuse_decoration(self, event: Any, place: Place) -> None:
-        if event.anchor:
-            self._report.add(
-                place, "must be a plain value", f"the anchor &{event.anchor}", "Anchors are not read here."
-            )
-        if event.tag:
-            self._report.add(
-                place, "must be a plain value", f"the tag {event.tag}", "Tags are not read here."
-            )
-
-    def _scalar(self, event: Any, place: Place, within: str) -> Scalar | Broken:
-        start, end = event.start_mark.index, event.end_mark.index
-        if (torn := self._texts.at(start)) is not None:
-            return self._mended(place, *torn)
-        if within and event.style in (None, "") and event.value:
-            self._texts.look(start, end, in_braces=within == "{")
+    def _scalar(self, event: Any, place: Place) -> Scalar | Broken:
         if odd := _UNREADABLE.search(event.value):
             self._report.add(
                 place, "must be printable text", f"the character #x{ord(odd[0]):04x}", "Remove it."
@@ -263,31 +232,29 @@ class _Builder:
         written = self._lines[line + first]
         return len(written) - len(lines[first]) + 1 if written.endswith(lines[first]) else None
 
-    def _refuse_key(self, key: Node) -> None:
-        if isinstance(key, Scalar):
-            must = f"must be a key of at most {MAX_KEY_CHARACTERS} characters"
-            self._report.add(key.place, must, quote(key.text), "Shorten it.")
-        elif not isinstance(key, Broken):
-            self._report.add(
-                key.place, "must be a plain key", describe(key), "Write a name before the colon."
-            )
-
-    def _listing(self, place: Place, depth: int, opened: str) -> Listing:
+    def _listing(self, place: Place, depth: int) -> Listing:
         items: list[Node] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(event, f"{place.path}[{len(items)}]", depth + 1, opened))
+            items.append(self._node(event, f"{place.path}[{len(items)}]", depth + 1))
         return Listing(place, tuple(items))
 
-    def _mapping(self, place: Place, depth: int, opened: str) -> Mapping:
-        entries: dict[str, tuple[Place, Node]] = {}
+    def _mapping(self, place: Place, depth: int, *, in_braces: bool) -> Mapping | Broken:
+        entries, torn = dict[str, tuple[Place, Node]](), False
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._node(event, place.path, depth + 1)
+            key, value = self._node(event, place.path, depth + 1), next(self._events)
+            if in_braces and entries and ":" not in self._text[event.end_mark.index : value.start_mark.index]:
+                if not torn:
+                    self._report_torn(*list(entries.items())[-1])
+                torn = True
+                continue
             if not isinstance(key, Scalar) or len(key.text) > MAX_KEY_CHARACTERS:
-                self._refuse_key(key)
-                self._node(next(self._events), place.path, depth + 1)
+                if not isinstance(key, Broken):
+                    must = f"must be a plain key of at most {MAX_KEY_CHARACTERS} characters"
+                    self._report.add(key.place, must, describe(key), "Write a name before the colon.")
+                self._node(value, place.path, depth + 1)
                 continue
             path = f"{place.path}.{key.text}" if place.path else key.text
-            node = self._node(next(self._events), path, depth + 1, opened)
+            node = self._node(value, path, depth + 1)
             here = Place(self._file, key.place.line, key.place.column, path)
             if key.text in entries:
                 first = entries[key.text][0].line
@@ -296,21 +263,12 @@ class _Builder:
                 )
             else:
                 entries[key.text] = (here, node)
-        return Mapping(place, entries)
+        return Broken(place) if torn else Mapping(place, entries)
 
-    def _mended(self, place: Place, read: str, meant: str) -> Scalar:
-        """Report a text that commas or brackets have split, and read it as it was meant.
-
-        In `partition_by` no quotation marks would help: that no expression may stand there is reported later.
-        """
-        if ".partition_by[" in place.path and "(" in meant:
-            return Scalar(place, meant, meant, None)
-        sign = "a comma" if "," in meant else "a bracket"
-        key = place.path.rpartition(".")[2]
-        do = f"Write {'' if key.endswith(']') else f'{key}: '}{in_quotes(meant)}."
-        self._report.add(place, f"must stand in quotes if it holds {sign}", quote(read), do)
-        self._report.settle(place)
-        return Scalar(place, meant, meant, None)
+    def _report_torn(self, key: str, entry: tuple[Place, Node]) -> None:
+        """Report a text that YAML has ended at a comma, as in ``{a: x in (1, 2)}``: no key follows it."""
+        must, do = "must stand in quotes if it holds a comma", f'Write {key}: "...", with all of the text.'
+        self._report.add(entry[1].place, must, describe(entry[1]), do)
 
 
 class _TooMuchError(Exception):
@@ -328,79 +286,6 @@ def plain_value(text: str) -> Value:
     if _FLOAT.fullmatch(text):
         return float(text)
     return text
-
-
-class TornText(Exception):
-    """Ends a reading of a document: a split text was found, and the document must be read again."""
-
-
-class TornTexts:
-    """The split texts of a document that are known so far.
-
-    Attributes:
-        document: the document as it was written.
-        hidden: the document with other characters in place of those that split texts; it has the same length.
-    """
-
-    def __init__(self, document: str, most_characters: int) -> None:
-        """Begin with no text. Each one found makes the document be read again, `most_characters` at most."""
-        self.document = self.hidden = document
-        self._found: dict[int, tuple[str, str]] = {}
-        self._most = most_characters // (len(document) + 1)
-
-    def at(self, start: int) -> tuple[str, str] | None:
-        """Return the text that begins there, as YAML reads it and whole on one line; None if none does."""
-        return self._found.get(start)
-
-    def look(self, start: int, end: int, *, in_braces: bool) -> None:
-        """Find the end that was meant of an unquoted text that YAML reads from `start` to `end`.
-
-        Between braces a part behind a comma that has no colon belongs to the text, too.
-
-        Raises:
-            TornText: the text ends elsewhere.
-        """
-        if len(self._found) >= self._most:
-            return
-        meant = _end_of(self.document, start, end, in_braces)
-        text = self.document[start:meant].rstrip()
-        if start + len(text) > end:
-            self._found[start] = self.document[start:end], " ".join(text.split())
-            self.hidden = self.hidden[:start] + text.translate(_HIDDEN) + self.hidden[start + len(text) :]
-            raise TornText
-
-
-def in_quotes(text: str) -> str:
-    """Return the text in the quotation marks of YAML."""
-    return f'"{text}"' if '"' not in text and "\\" not in text else "'" + text.replace("'", "''") + "'"
-
-
-def _end_of(document: str, start: int, end: int, in_braces: bool) -> int:
-    quote, depth, comma = "", 0, end
-    for found in _SIGNS.finditer(document, start, start + _LONGEST):
-        sign, at = found[0], found.start()
-        if sign[0] == ":" or sign[-1] == "#":
-            if at >= end:  # a key or a comment follows, so an open parenthesis is never closed
-                return comma if not quote and not depth else end
-        elif quote:
-            quote = "" if sign == quote and document[at - 1] != "\\" else quote
-        elif sign in "'\"":
-            quote = sign if _opens(document, at) else ""
-        elif sign in "()":
-            depth = max(0, depth + (1 if sign == "(" else -1))
-        elif at >= end and depth == 0 and sign in "}]":
-            return at
-        elif at >= end and depth == 0 and sign == "," and in_braces:
-            comma = at
-        elif at >= end and (depth == 0 or sign != ","):
-            return at if sign == "," else comma
-    return end
-
-
-def _opens(document: str, at: int) -> bool:
-    """Tell whether a quotation mark begins a text of SQL; the one in ``don't`` does not."""
-    before = document[:at][-2:]
-    return not before[-1:].isalnum() or (before[-1:] in "rR" and not before[:-1].isalnum())
 
 
 def check_address(path: Scalar, report: Report, schemes: tuple[str, ...] = PLACES) -> None:
@@ -458,8 +343,13 @@ class Section:
         """The place of the key itself."""
         return self._entries[key][0]
 
-    def node(self, key: str) -> Node | None:
-        """The node of the key; None if it is missing or was reported."""
+    def node(self, key: str, need: str = "") -> Node | None:
+        """The node of the key; None if it is missing or was reported.
+
+        `need` is an example for a key that must be there, else it is reported as missing.
+        """
+        if need:
+            self.require(key, need)
         node = self._entries[key][1] if key in self._entries else None
         return None if isinstance(node, Broken) else node
 
@@ -478,9 +368,9 @@ class Section:
             if key in self._written:
                 self.report.add(self._entries[key][0], "must be left out here", quote(key), why)
 
-    def text(self, key: str, example: str) -> Scalar | None:
+    def text(self, key: str, example: str, need: str = "") -> Scalar | None:
         """The value if it is a text; numbers are not."""
-        node = self.node(key)
+        node = self.node(key, need)
         if node is None:
             return None
         if isinstance(node, Scalar) and isinstance(node.value, str) and node.value.strip():
@@ -527,23 +417,25 @@ class Section:
 
     def mapping(self, key: str, example: str) -> Mapping | None:
         """The value, which must be a mapping."""
-        node = self.node(key)
-        if node is None or isinstance(node, Mapping):
-            return node
-        self.report.add(node.place, "must be a mapping", describe(node), f"Write for example {example}.")
-        return None
+        return as_mapping(self.node(key), self.report, example)
 
-    def texts(self, key: str, example: str) -> list[Scalar]:
-        """The items of the value, which must be a list of texts; wrong items are reported and left out."""
+    def texts(self, key: str, example: str, *, alone: bool = False) -> list[Scalar]:
+        """The items of the value, which must be a list of texts; wrong items are reported and left out.
+
+        Where it may stand `alone`, a text counts as a list of it.
+        """
         node = self.node(key)
         if node is None:
             return []
+        if alone and isinstance(node, Scalar) and isinstance(node.value, str) and node.value.strip():
+            return [node]
         if not isinstance(node, Listing) or not node.items:
-            got = "an empty list" if isinstance(node, Listing) else describe(node)
             name = node.value if isinstance(node, Scalar) else None
             if isinstance(name, str) and name.replace(".", "").isidentifier():
                 example = f"{example.partition(':')[0]}: [{name}]"
-            self.report.add(node.place, "must be a list of texts", got, f"Write for example {example}.")
+            self.report.add(
+                node.place, "must be a list of texts", describe(node), f"Write for example {example}."
+            )
             return []
         found = []
         for item in node.items:

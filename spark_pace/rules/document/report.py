@@ -39,7 +39,6 @@ class Report:
     most: int = MOST_PROBLEMS
     _found: list[tuple[Place, Problem]] = field(default_factory=list)
     _more: tuple[Problem, ...] = ()
-    _settled: set[Place] = field(default_factory=set)
 
     def add(self, place: Place, must: str, got: str, do: str) -> None:
         """Add a problem.
@@ -47,8 +46,6 @@ class Report:
         Raises:
             TooManyError: there are `most` already.
         """
-        if place in self._settled:
-            return
         if len(self._found) == self.most:
             must = f"must have at most {self.most} problems to be checked to its end"
             self._more = (Problem(one_line(place.file), must, "more", "Correct these first."),)
@@ -62,15 +59,6 @@ class Report:
         for problem in problems:
             self.add(place, problem.must, problem.got, problem.do)
             self._found[-1] = (place, problem)
-
-    def settle(self, place: Place) -> None:
-        """Note no more problems of a place: what was said of it comes first."""
-        self._settled.add(place)
-
-    def forget(self, count: int) -> None:
-        """Forget all problems but the first `count`, for what they are about is read anew."""
-        self._settled -= {place for place, _ in self._found[count:]}
-        del self._found[count:]
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -9,28 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
-from spark_pace.core.expr import Call, Expr, Literal
+from spark_pace.core.expr import Call, Expr, ExprType, Literal
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.expressions.types import Wrong, constant_text, convert
+from spark_pace.rules.expressions.types import Wrong, constant_text, convert, converted
 
-TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
-COUNTED = (
-    "year",
-    "quarter",
-    "month",
-    "week",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-)
+TRUNCATED = {
+    unit: unit
+    for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
+}
+COUNTED = {**TRUNCATED, "microsecond": "microsecond"}
 # units of `trunc`, with their other names
 _DATE_UNITS = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"), "quarter": "quarter", "week": "week",
@@ -38,21 +30,10 @@ _DATE_UNITS = {
 }  # fmt: skip
 _OF_TIMES = ("hour", "minute")
 _WITH_UNIT = ("date_add", "dateadd", "timestampadd", "datediff", "date_diff", "timestampdiff")
-_TIMES = ("TIMESTAMP", "DATE", "NULL")
 _UNITS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
     "DAY": 86_400_000_000, "WEEK": 604_800_000_000,
 }  # fmt: skip
-_SHORT = {
-    "US": "MICROSECOND",
-    "MS": "MILLISECOND",
-    "S": "SECOND",
-    "SEC": "SECOND",
-    "M": "MINUTE",
-    "MIN": "MINUTE",
-    "H": "HOUR",
-    "D": "DAY",
-}  # as rule files write them elsewhere
 _CLOCK = {
     "DAY": 1 << 30,
     "HOUR": 24,
@@ -84,62 +65,36 @@ def with_unit(name: str, trees: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
 
 def date_trunc(arguments: Sequence[Expr]) -> Expr | Wrong:
     """``date_trunc('unit', time)``: the beginning of the unit that a time is in."""
-    unit, time = arguments
-    name = _unit(unit, TRUNCATED)
-    return name if isinstance(name, Wrong) else _not_a_time(time) or _truncated(name, time)
+    return _in_units("date_trunc", arguments, TRUNCATED, ("TIMESTAMP",))
 
 
 def trunc(arguments: Sequence[Expr]) -> Expr | Wrong:
     """``trunc(date, 'unit')``: the first day of the unit that a date is in."""
-    time, unit = arguments
-    name = _unit(unit, _DATE_UNITS)
-    if isinstance(name, Wrong):
-        return name
-    return _not_a_time(time) or convert(
-        _truncated(Literal(_DATE_UNITS[str(name.value)], "STRING"), time), "DATE"
-    )
+    found = _in_units("date_trunc", arguments[::-1], _DATE_UNITS, ("TIMESTAMP",))
+    return found if isinstance(found, Wrong) else convert(found, "DATE")
 
 
 def difference(arguments: Sequence[Expr]) -> Expr | Wrong:
     """``datediff(end, start)`` in days, or ``timestampdiff(UNIT, start, end)`` in whole units."""
-    *unit, first, second = arguments
-    if wrong := _not_a_time(first) or _not_a_time(second):
-        return wrong
-    if not unit:
-        return Call("datediff", (convert(first, "DATE"), convert(second, "DATE")), "BIGINT")
-    name = _unit(unit[0], COUNTED)
-    if isinstance(name, Wrong):
-        return name
-    times = (convert(first, "TIMESTAMP"), convert(second, "TIMESTAMP"))
-    return Call("timestampdiff", (name, *times), "BIGINT")
+    if len(arguments) == 2:
+        return converted("datediff", arguments, ("DATE", "DATE"), "BIGINT")
+    return _in_units("timestampdiff", arguments, COUNTED, ("TIMESTAMP", "TIMESTAMP"), "BIGINT")
 
 
 def added(arguments: Sequence[Expr]) -> Expr | Wrong:
     """``date_add(date, days)``, or ``timestampadd(UNIT, number, time)``."""
     if len(arguments) == 2:
-        date, days = arguments
-        return _not_a_time(date) or _not_whole(days) or _days_added(date, days)
-    unit, number, time = arguments
-    name = _unit(unit, COUNTED)
-    if isinstance(name, Wrong):
-        return name
-    whole = (convert(number, "BIGINT"), convert(time, "TIMESTAMP"))
-    return _not_whole(number) or _not_a_time(time) or Call("timestampadd", (name, *whole), "TIMESTAMP")
+        return converted("date_add", arguments, ("DATE", "BIGINT"), "DATE")
+    return _in_units("timestampadd", arguments, COUNTED, ("BIGINT", "TIMESTAMP"))
 
 
 def subtracted(arguments: Sequence[Expr]) -> Expr | Wrong:
     """``date_sub(date, days)``."""
     date, days = arguments
-    if wrong := _not_a_time(date) or _not_whole(days):
-        return wrong
     if isinstance(days, Literal) and isinstance(days.value, int) and days.value > -(2**63):
-        return _days_added(date, Literal(-days.value, "BIGINT"))
-    return _days_added(date, Call("negate", (convert(days, "BIGINT"),), "BIGINT"))
-
-
-def last_day(arguments: Sequence[Expr]) -> Expr | Wrong:
-    """``last_day(date)``: the last day of the month."""
-    return _not_a_time(arguments[0]) or Call("last_day", (convert(arguments[0], "DATE"),), "DATE")
+        return added([date, replace(days, value=-days.value)])
+    negated = converted("negate", [days], ("BIGINT",), "BIGINT")
+    return negated if isinstance(negated, Wrong) else added([date, negated])
 
 
 def part(unit: str, time: Expr) -> Expr | Wrong:
@@ -154,7 +109,7 @@ def part(unit: str, time: Expr) -> Expr | Wrong:
     if function in _OF_TIMES and time.type == "DATE":
         return Wrong("must be a TIMESTAMP", "DATE", "A DATE has no hours: name a TIMESTAMP.")
     kind = "DATE" if time.type == "DATE" else "TIMESTAMP"
-    return _not_a_time(time) or Call(function, (convert(time, kind),), "BIGINT")
+    return converted(function, [time], (kind,), "BIGINT")
 
 
 def date_part(arguments: Sequence[Expr]) -> Expr | Wrong:
@@ -167,40 +122,20 @@ def date_part(arguments: Sequence[Expr]) -> Expr | Wrong:
     return part(unit, arguments[1])
 
 
-def timestamp_micros(arguments: Sequence[Expr]) -> Expr | Wrong:
-    """``timestamp_micros(number)``."""
-    if arguments[0].type not in ("BIGINT", "NULL"):
-        return Wrong("must be a BIGINT", arguments[0].type, "Microseconds are whole numbers.")
-    return Call("timestamp_micros", (convert(arguments[0], "BIGINT"),), "TIMESTAMP")
-
-
-def _truncated(unit: Literal, time: Expr) -> Expr:
-    return Call("date_trunc", (unit, convert(time, "TIMESTAMP")), "TIMESTAMP")
-
-
-def _days_added(date: Expr, days: Expr) -> Expr:
-    return Call("date_add", (convert(date, "DATE"), convert(days, "BIGINT")), "DATE")
-
-
-def _unit(unit: Expr, valid: Sequence[str] | dict[str, str]) -> Literal | Wrong:
-    """Return the constant unit; those of `COUNTED` need no quotes."""
-    name = (constant_text(unit) or "").lower()
-    if name in valid:
-        return Literal(name, "STRING")
-    must = "must be a unit of time" if valid is COUNTED else "must be a constant unit of time in quotes"
-    return Wrong(must, name or "another value", f"Use one of: {', '.join(valid)}.")
-
-
-def _not_a_time(time: Expr) -> Wrong | None:
-    if time.type in _TIMES:
-        return None
-    return Wrong("must be a TIMESTAMP or DATE", time.type, "Use another attribute or cast(... as TYPE).")
-
-
-def _not_whole(number: Expr) -> Wrong | None:
-    if number.type in ("BIGINT", "NULL"):
-        return None
-    return Wrong("must be a BIGINT", number.type, "Write a whole number, or cast(... as BIGINT).")
+def _in_units(
+    name: str,
+    arguments: Sequence[Expr],
+    valid: dict[str, str],
+    targets: Sequence[ExprType],
+    result: ExprType = "TIMESTAMP",
+) -> Expr | Wrong:
+    """A function of a constant unit, which needs no quotes if it is one of `COUNTED`, and of other values."""
+    unit = (constant_text(arguments[0]) or "").lower()
+    if unit not in valid:
+        must = "must be a unit of time" if valid is COUNTED else "must be a constant unit of time in quotes"
+        return Wrong(must, unit or "another value", f"Use one of: {', '.join(valid)}.")
+    values = [Literal(valid[unit], "STRING"), *arguments[1:]]
+    return converted(name, values, ("STRING", *targets), result)
 
 
 @dataclass(frozen=True)
@@ -256,13 +191,6 @@ def _clock(text: str, span: exp.IntervalSpan) -> Interval | Wrong:
     return Interval(Literal(int(-total if text[0] == "-" else total), "BIGINT"))
 
 
-def unit_in_words(unit: str) -> str | None:
-    """The unit of time that a word means, such as ``minutes`` by ``min``; None where it means none."""
-    name = unit.upper()
-    meant = _SHORT.get(name, name.removesuffix("S"))
-    return f"{meant.lower()}s" if meant in _UNITS else None
-
-
 def _size(unit: str) -> int | Wrong:
     name = unit.upper()
     size = _UNITS.get(name) or _UNITS.get(name.removesuffix("S"))
@@ -281,26 +209,22 @@ def _no_fixed_length(unit: str) -> Wrong:
 
 def calculate(name: str, values: Sequence[Expr | Interval]) -> Expr | Interval | Wrong | None:
     """Compute with times and lengths; return None if none of the two values is one."""
-    left, right = values
     lengths = [value for value in values if isinstance(value, Interval)]
-    if not lengths and not any(value.type in _DATED for value in values):
-        return None
-    if name == "*" and len(lengths) == 1:
-        return _multiplied(lengths[0], next(value for value in values if not isinstance(value, Interval)))
-    if name not in "+-":
+    others = [value for value in values if not isinstance(value, Interval)]
+    kinds = ["L" if isinstance(one, Interval) else "T" if one.type in _DATED else "N" for one in values]
+    form = name.join(kinds)
+    if form in ("L+L", "L-L"):
+        return Interval(Call(name, tuple(one.micros for one in lengths), "BIGINT"))
+    if form == "T-T":
+        return Interval(Call("-", tuple(map(_micros, others)), "BIGINT"))
+    if form in ("L*N", "N*L"):
+        return _multiplied(lengths[0], others[0])
+    if form not in ("T+L", "T-L", "L+T"):
         return _refused(name, values) if lengths else None
-    if isinstance(left, Interval) and isinstance(right, Interval):
-        return Interval(Call(name, (left.micros, right.micros), "BIGINT"))
-    if name == "-" and not isinstance(left, Interval) and not isinstance(right, Interval):
-        if left.type in _DATED and right.type in _DATED:
-            return Interval(Call("-", (_micros(left), _micros(right)), "BIGINT"))
-        return None
-    time, length = (right, left) if isinstance(left, Interval) and name == "+" else (left, right)
-    if not isinstance(time, Interval) and isinstance(length, Interval) and time.type == "TIMESTAMP":
-        return Call("timestamp_micros", (Call(name, (_micros(time), length.micros), "BIGINT"),), "TIMESTAMP")
-    if not isinstance(time, Interval) and time.type == "DATE" and isinstance(length, Interval):
+    if others[0].type == "DATE":
         return Wrong("must be a TIMESTAMP beside an interval", "DATE", "Write cast(... as TIMESTAMP).")
-    return _refused(name, values) if lengths else None
+    moved = Call(name, (_micros(others[0]), lengths[0].micros), "BIGINT")
+    return Call("timestamp_micros", (moved,), "TIMESTAMP")
 
 
 def _multiplied(length: Interval, number: Expr) -> Interval | Wrong:

@@ -6,13 +6,14 @@ Text is parsed by sqlglot and never evaluated; only what `_Compiler` knows gets 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
 from spark_pace.core.expr import Call, Expr, Literal, decimal_digits
 from spark_pace.errors import counted
-from spark_pace.rules.document.document import Scalar
+from spark_pace.rules.document.document import Node, Scalar
 from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.calendar import (
     Interval,
@@ -28,31 +29,35 @@ from spark_pace.rules.expressions.functions import (
     FUNCTIONS,
     arithmetic,
     case,
-    case_of,
     comparison,
     computed,
     concat,
     connect,
     no_rule,
-    require_type,
     with_constant_text,
 )
 from spark_pace.rules.expressions.names import (
     PREV,
     aggregate,
-    counts_distinct,
     name_of,
     no_list,
-    perhaps_text,
     previous,
     whole,
 )
-from spark_pace.rules.expressions.parsing import ONLY_THIS_LANGUAGE, conjuncts_of, parse_expression, start_of
+from spark_pace.rules.expressions.parsing import (
+    ONLY_THIS_LANGUAGE,
+    as_expression,
+    conjuncts_of,
+    parse_expression,
+    start_of,
+)
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.scopes import Scope
 from spark_pace.rules.expressions.types import (
     AGGREGATES,
     COUNTED_IF,
+    NO_ATTRIBUTE,
+    UNKNOWN_EVENTS,
     Wrong,
     averaged,
     cast_to,
@@ -61,6 +66,7 @@ from spark_pace.rules.expressions.types import (
     excess_of,
     no_type,
     number_literal,
+    require_type,
     text_constant,
     unify,
 )
@@ -99,16 +105,18 @@ def compile_condition(scalar: Scalar, scope: Scope, report: Report) -> Expr | No
     return None if tree is None else _condition(tree, scalar, scope, report)
 
 
-def compile_conjuncts(scalar: Scalar, scope: Scope, report: Report) -> list[Expr]:
-    """The conditions that are joined by ``and`` at the top, in order; wrong ones are reported and left out.
-
-    An ``and`` under an ``or`` or ``not`` does not split; parentheses do not count (semantics, section 3).
-    """
-    return [expr for _, expr in compile_parts(scalar, scope, report)]
+def read_condition(node: Node | None, scope: Scope, report: Report) -> Expr | None:
+    """The condition that a node of a file says; None if there is none, or it is reported as wrong."""
+    scalar = as_expression(node, report)
+    return None if scalar is None else compile_condition(scalar, scope, report)
 
 
 def compile_parts(scalar: Scalar, scope: Scope, report: Report) -> list[tuple[Place, Expr]]:
-    """Do what `compile_conjuncts` does, and give the place of each condition too."""
+    """The conditions that are joined by ``and`` at the top, in order, with their places.
+
+    Wrong ones are reported and left out. An ``and`` under an ``or`` or ``not`` does not split; parentheses do
+    not count (semantics, section 3).
+    """
     tree = parse_expression(scalar, report)
     parts = [] if tree is None else conjuncts_of(tree)
     built = [(scalar.at(start_of(part)), _condition(part, scalar, scope, report)) for part in parts]
@@ -226,13 +234,16 @@ class _Compiler:
     def _literal(self, tree: exp.Literal) -> Expr | Wrong:
         return Literal(str(tree.this), "STRING") if tree.is_string else number_literal(str(tree.this))
 
-    def _column(self, tree: exp.Expr) -> Expr | Wrong:
+    def _column(self, tree: exp.Expr) -> Expr | Wrong | None:
         name = name_of(tree, self._scope)
         if name is None:
             return self._unknown(tree)
+        if self._scope.schema is UNKNOWN_EVENTS:
+            return None
         found = self._scope.column(*name)
         if isinstance(found, Wrong):
-            return perhaps_text(found, tree, self._scope)
+            unlike = found.must == NO_ATTRIBUTE and found.do.startswith("Use")
+            return replace(found, do=found.do + f" A text stands in quotes: '{tree.name}'." * unlike)
         return whole(found, tree) or found
 
     def _chain(self, tree: exp.Expr, kind: type[exp.Expr], name: str) -> Expr | Wrong | None:
@@ -283,14 +294,11 @@ class _Compiler:
     def _between(self, tree: exp.Between) -> Expr | Wrong | None:
         if tree.args.get("symmetric"):
             return self._unknown(tree)
-
-        values = self._nodes([tree.this, tree.args["low"], tree.args["high"]])
-        if values is None:
+        if self.node(tree.this) is None:
             return None
-        least, most = comparison(">=", values[:2]), comparison("<=", [values[0], values[2]])
-        if isinstance(least, Wrong):
-            return least
-        return most if isinstance(most, Wrong) else Call("and", (least, most), "BOOLEAN")
+        low, high = tree.args["low"], tree.args["high"]
+        sides = [exp.GTE(this=tree.this, expression=low), exp.LTE(this=tree.this, expression=high)]
+        return self._apply(lambda values: connect("and", values), sides)
 
     def _in(self, tree: exp.In) -> Expr | Wrong | None:
         items = tree.expressions
@@ -317,19 +325,14 @@ class _Compiler:
 
     def _case(self, tree: exp.Case) -> Expr | Wrong | None:
         """``case when c then v …`` and ``case x when v then …``; without ``else`` the rest is null."""
-        branches = tree.args["ifs"]
-        count = len(branches)
-        otherwise = tree.args.get("default") or exp.Null()
+        branches, subject = tree.args["ifs"], tree.this
+        if subject is not None and self.value(subject) is None:
+            return None
         tests, values = [branch.this for branch in branches], [branch.args["true"] for branch in branches]
-        parts = [*tests, *values, otherwise]
-        if tree.this is None:
-            return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), parts)
-
-        def build(built: list[Expr]) -> Expr | Wrong:
-            wrong = self._no_rule(built[: count + 1])
-            return wrong or case_of(built[0], built[1 : count + 1], built[count + 1 :])
-
-        return self._apply(build, [tree.this, *parts])
+        if subject is not None:
+            tests = [exp.EQ(this=subject, expression=test) for test in tests]
+        parts, count = [*tests, *values, tree.args.get("default") or exp.Null()], len(tests)
+        return self._apply(lambda built: case(built[:count], built[count:-1], built[-1]), parts)
 
     def _cast(self, tree: exp.Cast) -> Expr | Wrong | None:
         if tree.args.get("format") or tree.args.get("default"):
@@ -350,14 +353,15 @@ class _Compiler:
         name = str(tree.this).lower()
         if name == "abs" and len(tree.expressions) == 1:
             return self._signed(name, tree.expressions[0])
+        if name in (*AGGREGATES, PREV) and self._scope.schema is UNKNOWN_EVENTS:
+            return None
         if name in AGGREGATES:
             found = aggregate(name, tree.expressions, self._scope, self._inside)
             return None if found is None else averaged(found)
         if name == PREV:
             return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
-            other = ELSEWHERE.get(name) or counts_distinct(name, tree.expressions)
-            advice = other or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
+            advice = ELSEWHERE.get(name) or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
             return Wrong("must be a known function", quote(name), advice)
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:

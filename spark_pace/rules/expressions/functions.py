@@ -23,6 +23,7 @@ from spark_pace.core.plan.lower_rules import RULE
 from spark_pace.rules.document.report import nearest, quote
 from spark_pace.rules.expressions import calendar
 from spark_pace.rules.expressions.calendar import Interval, compared
+from spark_pace.rules.expressions.parsing import COUNT_DISTINCT
 from spark_pace.rules.expressions.types import (
     COUNTED_IF,
     MAX_DIGITS,
@@ -30,7 +31,9 @@ from spark_pace.rules.expressions.types import (
     computed_decimal,
     constant_text,
     convert,
+    converted,
     has_decimal,
+    require_type,
     rounded,
     show_types,
     unify,
@@ -41,23 +44,16 @@ _PLACES = 2**31 - 1  # as Spark counts them
 Built: TypeAlias = "Expr | Wrong"
 Build = Callable[[list[Expr]], Built]
 MAX_POSITION = 1_000_000
-LENGTHS = "Write a length as an interval, as in t + interval '5' minutes, or unix_seconds(t) for a number."
-_ACCEPTED: dict[str, tuple[ExprType, ...]] = {
-    "a number": ("BIGINT", "DOUBLE"),
-    "text": ("STRING",),
-    "a condition": ("BOOLEAN",),
-    "a TIMESTAMP": ("TIMESTAMP",),
-    "a TIMESTAMP or DATE": ("TIMESTAMP", "DATE"),
-    "a value": ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"),
-}
 _MANY = 100
 # functions that other SQL has: what to write here
 ELSEWHERE = {
     "lag": "Write prev(x, n): x of the event n places before.",
     "stddev_samp": "Write stddev.",
+    "match_rowtime": "Write LAST of the column by which rows are ordered.",
     "percentile_approx": "Write percentile(x, 0.95), which is exact.",
     "approx_percentile": "Write percentile(x, 0.95), which is exact.",
     "count_if": COUNTED_IF,
+    **dict.fromkeys(("count_distinct", "countdistinct", "nunique"), COUNT_DISTINCT),
     "substr": "Write substring.",
     "ifnull": "Write coalesce.",
     "nvl": "Write coalesce.",
@@ -127,20 +123,6 @@ class Function:
     build: Build
 
 
-def require_type(expr: Expr, kind: str) -> Wrong | None:
-    """What is wrong if the expression is not of the kind; bare null is of every kind."""
-    if expr.type == "NULL" or expr.type in _ACCEPTED[kind]:
-        return None
-    do = "Use another attribute or cast(... as TYPE)."
-    if kind == "a number" and expr.type == "TIMESTAMP":
-        do = LENGTHS
-    if decimal_digits(expr.type):
-        if kind == "a value":
-            return None
-        do = "Write cast(... as DOUBLE): of a DECIMAL there are + - * / %, abs, round, and comparisons."
-    return Wrong(f"must be {kind}", expr.type, do)
-
-
 def _typed(name: str, kind: str, source: ExprType, result: ExprType) -> Build:
     """One argument of a kind, given to the kernel as it is (`source` for bare null)."""
 
@@ -152,21 +134,9 @@ def _typed(name: str, kind: str, source: ExprType, result: ExprType) -> Build:
     return build
 
 
-def _double(name: str, result: ExprType) -> Build:
-    """One DOUBLE argument."""
-
-    def build(arguments: list[Expr]) -> Built:
-        return require_type(arguments[0], "a number") or Call(
-            name, (convert(arguments[0], "DOUBLE"),), result
-        )
-
-    return build
-
-
 def _rounding(name: str, result: ExprType) -> Build:
-    """Build a rounding as `_double` builds a function; a BIGINT is whole already."""
-    build_double = _double(name, result)
-    return lambda arguments: arguments[0] if arguments[0].type == "BIGINT" else build_double(arguments)
+    """A rounding of a DOUBLE; a BIGINT is whole already."""
+    return lambda of: of[0] if of[0].type == "BIGINT" else converted(name, of, ("DOUBLE",), result)
 
 
 def _round(arguments: list[Expr]) -> Built:
@@ -185,10 +155,6 @@ def _round(arguments: list[Expr]) -> Built:
     return rounded(value, digits)
 
 
-def _abs(arguments: list[Expr]) -> Built:
-    return arithmetic("abs", arguments)
-
-
 def arithmetic(name: str, arguments: Sequence[Expr], fallback: ExprType = "BIGINT") -> Built:
     """An operation on numbers whose result has the arguments' common type."""
     if len(arguments) == 1 and decimal_digits(arguments[0].type):
@@ -196,26 +162,23 @@ def arithmetic(name: str, arguments: Sequence[Expr], fallback: ExprType = "BIGIN
     for argument in arguments:
         if wrong := require_type(argument, "a number"):
             return wrong
+    return _unified(name, arguments, fallback)
+
+
+def _unified(name: str, arguments: Sequence[Expr], fallback: ExprType = "BIGINT") -> Built:
+    """A function whose arguments and result have one type."""
     unified = unify(arguments, fallback)
     return unified if isinstance(unified, Wrong) else Call(name, unified, unified[0].type)
 
 
 def _extreme(name: str) -> Build:
     def build(arguments: list[Expr]) -> Built:
-        for argument in arguments:
-            if argument.type == "BOOLEAN":
-                return Wrong(
-                    "must be numbers, text or times", show_types(arguments), "Use case for conditions."
-                )
-        unified = unify(arguments, "BIGINT")
-        return unified if isinstance(unified, Wrong) else Call(name, unified, unified[0].type)
+        if "BOOLEAN" in [argument.type for argument in arguments]:
+            do = "Use case for conditions."
+            return Wrong("must be numbers, text or times", show_types(arguments), do)
+        return _unified(name, arguments)
 
     return build
-
-
-def _coalesce(arguments: list[Expr]) -> Built:
-    unified = unify(arguments, "BIGINT")
-    return unified if isinstance(unified, Wrong) else Call("coalesce", unified, unified[0].type)
 
 
 def _nullif(arguments: list[Expr]) -> Built:
@@ -224,10 +187,6 @@ def _nullif(arguments: list[Expr]) -> Built:
         return unified
     kind = unified[0].type
     return Call("case", (Call("=", unified, "BOOLEAN"), Literal(None, kind), unified[0]), kind)
-
-
-def _if(arguments: list[Expr]) -> Built:
-    return case([arguments[0]], [arguments[1]], arguments[2])
 
 
 def case(conditions: Sequence[Expr], values: Sequence[Expr], otherwise: Expr) -> Built:
@@ -246,10 +205,7 @@ def case(conditions: Sequence[Expr], values: Sequence[Expr], otherwise: Expr) ->
 
 def concat(arguments: Sequence[Expr]) -> Built:
     """Texts joined; null if one is null."""
-    for argument in arguments:
-        if wrong := require_type(argument, "text"):
-            return wrong
-    return Call("concat", tuple(convert(argument, "STRING") for argument in arguments), "STRING")
+    return converted("concat", arguments, ("STRING",) * len(arguments), "STRING")
 
 
 def with_constant_text(name: str, arguments: Sequence[Expr]) -> Built:
@@ -282,43 +238,35 @@ def _tests(name: str) -> Function:
     return Function(f"{name}(text, 'constant')", 2, 2, lambda arguments: with_constant_text(name, arguments))
 
 
-def _text(name: str, result: ExprType = "STRING") -> Function:
-    return Function(f"{name}(text)", 1, 1, _typed(name, "text", "STRING", result))
+def _of(usage: str, result: ExprType, *targets: ExprType) -> Function:
+    """A function whose arguments are converted to these types."""
+    name, count = usage.partition("(")[0], len(targets)
+    return Function(usage, count, count, lambda arguments: converted(name, arguments, targets, result))
 
 
 def _part(name: str, kind: str) -> Function:
     return Function(f"{name}(time)", 1, 1, _typed(name, kind, "TIMESTAMP", "BIGINT"))
 
 
-def _difference(name: str) -> Function:
-    usage = f"{name}(end, start) or {name}(UNIT, start, end)"
-    return Function(usage, 2, 3, calendar.difference)
-
-
-def _added(name: str) -> Function:
-    usage = f"{name}(date, days) or {name}(UNIT, number, time)"
-    return Function(usage, 2, 3, calendar.added)
-
-
 FUNCTIONS: dict[str, Function] = {
-    "abs": Function("abs(number)", 1, 1, _abs),
+    "abs": Function("abs(number)", 1, 1, lambda of: arithmetic("abs", of)),
     "ceil": Function("ceil(number)", 1, 1, _rounding("ceil", "BIGINT")),
     "floor": Function("floor(number)", 1, 1, _rounding("floor", "BIGINT")),
     "round": Function("round(number), or round(decimal, digits)", 1, 2, _round),
-    "sqrt": Function("sqrt(number)", 1, 1, _double("sqrt", "DOUBLE")),
-    "isnan": Function("isnan(number)", 1, 1, _double("isnan", "BOOLEAN")),
+    "sqrt": _of("sqrt(number)", "DOUBLE", "DOUBLE"),
+    "isnan": _of("isnan(number)", "BOOLEAN", "DOUBLE"),
     "greatest": Function("greatest(a, b, ...)", 2, _MANY, _extreme("greatest")),
     "least": Function("least(a, b, ...)", 2, _MANY, _extreme("least")),
-    "coalesce": Function("coalesce(a, b, ...)", 1, _MANY, _coalesce),
+    "coalesce": Function("coalesce(a, b, ...)", 1, _MANY, lambda of: _unified("coalesce", of)),
     "nullif": Function("nullif(a, b)", 2, 2, _nullif),
-    "if": Function("if(condition, a, b)", 3, 3, _if),
+    "if": Function("if(condition, a, b)", 3, 3, lambda of: case(of[:1], of[1:2], of[2])),
     "size": Function("size(array)", 1, 1, size),
     "array_contains": Function("array_contains(array, constant)", 2, 2, array_contains),
     "element_at": Function("element_at(array, place)", 2, 2, element_at),
-    "length": _text("length", "BIGINT"),
-    "lower": _text("lower"),
-    "upper": _text("upper"),
-    "trim": _text("trim"),
+    "length": _of("length(text)", "BIGINT", "STRING"),
+    "lower": _of("lower(text)", "STRING", "STRING"),
+    "upper": _of("upper(text)", "STRING", "STRING"),
+    "trim": _of("trim(text)", "STRING", "STRING"),
     "substring": Function("substring(text, from) or substring(text, from, length)", 2, 3, _substring),
     "concat": Function("concat(a, b, ...)", 1, _MANY, concat),
     "startswith": _tests("startswith"),
@@ -337,16 +285,16 @@ FUNCTIONS: dict[str, Function] = {
     "weekofyear": _part("weekofyear", "a TIMESTAMP or DATE"),
     "date_trunc": Function("date_trunc('unit', time)", 2, 2, calendar.date_trunc),
     "trunc": Function("trunc(date, 'unit')", 2, 2, calendar.trunc),
-    "last_day": Function("last_day(date)", 1, 1, calendar.last_day),
+    "last_day": _of("last_day(date)", "DATE", "DATE"),
     "date_part": Function("date_part('unit', time)", 2, 2, calendar.date_part),
-    "datediff": _difference("datediff"),
-    "date_diff": _difference("date_diff"),
+    "datediff": Function("datediff(end, start) or datediff(UNIT, start, end)", 2, 3, calendar.difference),
+    "date_diff": Function("date_diff(end, start) or date_diff(UNIT, start, end)", 2, 3, calendar.difference),
     "timestampdiff": Function("timestampdiff(UNIT, start, end)", 3, 3, calendar.difference),
-    "date_add": _added("date_add"),
-    "dateadd": _added("dateadd"),
+    "date_add": Function("date_add(date, days) or date_add(UNIT, number, time)", 2, 3, calendar.added),
+    "dateadd": Function("dateadd(date, days) or dateadd(UNIT, number, time)", 2, 3, calendar.added),
     "date_sub": Function("date_sub(date, days)", 2, 2, calendar.subtracted),
     "timestampadd": Function("timestampadd(UNIT, number, time)", 3, 3, calendar.added),
-    "timestamp_micros": Function("timestamp_micros(number)", 1, 1, calendar.timestamp_micros),
+    "timestamp_micros": _of("timestamp_micros(number)", "TIMESTAMP", "BIGINT"),
     "unix_micros": _part("unix_micros", "a TIMESTAMP"),
     "unix_millis": _part("unix_millis", "a TIMESTAMP"),
     "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
@@ -395,17 +343,6 @@ def no_rule(values: Sequence[Expr | Interval], rules: Sequence[str]) -> Wrong | 
                     f'must compare "{RULE}" with a name in "from"', quote(name), nearest(name, rules)
                 )
     return None
-
-
-def case_of(subject: Expr, tests: Sequence[Expr], values: Sequence[Expr]) -> Expr | Wrong:
-    """``case subject when test then value … else value end``."""
-    conditions: list[Expr] = []
-    for test in tests:
-        condition = comparison("=", [subject, test])
-        if isinstance(condition, Wrong):
-            return condition
-        conditions.append(condition)
-    return case(conditions, values[:-1], values[-1])
 
 
 def computed(name: str, values: Sequence[Expr]) -> Expr | Wrong:

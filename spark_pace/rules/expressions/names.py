@@ -11,16 +11,12 @@ from spark_pace.core.expr import STRUCT, Aggregate, Column, Expr, Previous, is_s
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.errors import counted
-from spark_pace.rules.document.report import meant_by, quote
+from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.functions import ARRAY_FUNCTIONS
-from spark_pace.rules.expressions.parsing import distinct_count
 from spark_pace.rules.expressions.scopes import Scope
-from spark_pace.rules.expressions.types import NO_ATTRIBUTE, ONE_VALUE, Wrong, over_values, shown
+from spark_pace.rules.expressions.types import ONE_VALUE, Wrong, over_values, shown
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Like)
-_CONSTANTS = (exp.Literal, exp.Boolean, exp.Neg)
 MOST_COLLECTED = 1_000
-_DISTINCT_COUNTS = ("count_distinct", "countdistinct", "distinct_count", "nunique")
 # of aggregates with a second argument: the most it may be, what they must be, and what to do
 _SECOND = {
     "percentile": (
@@ -82,32 +78,8 @@ def whole(found: Expr, tree: exp.Expr) -> Wrong | None:
     called = around.name.lower() if isinstance(around, exp.Anonymous) else ""
     if isinstance(around, exp.Anonymous) and around.expressions[0] is tree and called in ARRAY_FUNCTIONS:
         return None
-    if isinstance(around, exp.In) and around.this is not tree:
-        sought = around.this.sql(dialect="spark") if isinstance(around.this, exp.Literal) else "constant"
-        do = f"Write array_contains({tree.sql(dialect='spark')}, {sought})."
-        return Wrong("must be a single value", got, do)
-    functions = ", ".join(ARRAY_FUNCTIONS)
-    return Wrong("must be a single value", got, f"An ARRAY stands in {functions} and before is null.")
-
-
-def perhaps_text(wrong: Wrong, tree: exp.Expr, scope: Scope) -> Wrong:
-    """What is wrong with a name; if it may be a text whose quotation marks were forgotten, that is added."""
-    attributes = [field.name for field in scope.schema.fields]
-    unknown = wrong.must == NO_ATTRIBUTE and attributes and meant_by(tree.name, attributes) is None
-    if not unknown or not _stands_as_text(tree) or len(_parts(tree)) > 1 or "'" in tree.name:
-        return wrong
-    return replace(wrong, do=f"{wrong.do} A text stands in quotes: '{tree.name}'.")
-
-
-def _stands_as_text(tree: exp.Expr) -> bool:
-    """Tell whether something is compared with a name, or a function takes it."""
-    around = tree.parent
-    if isinstance(around, exp.In):
-        return around.this is not tree
-    if isinstance(around, (exp.Anonymous, exp.DPipe)):
-        return True
-    others = [side for side in (around.this, around.expression) if side is not tree] if around else []
-    return isinstance(around, _COMPARISONS) and not any(isinstance(side, _CONSTANTS) for side in others)
+    do = f"An ARRAY stands in {', '.join(ARRAY_FUNCTIONS)} and before is null: array_contains({name}, 'x')."
+    return Wrong("must be a single value", got, do)
 
 
 def no_list(values: Sequence[Expr]) -> Wrong:
@@ -141,13 +113,6 @@ def aggregate(
     name = name_of(value, scope)
     found = _computed(function, value, scope, compiled) if name is None else scope.aggregate(function, *name)
     return found if at is None or not isinstance(found, Aggregate) else replace(found, at=at)
-
-
-def counts_distinct(function: str, arguments: Sequence[exp.Expr]) -> str | None:
-    """What to write for a function of other languages that counts different values; None for another."""
-    if function not in _DISTINCT_COUNTS:
-        return None
-    return distinct_count(", ".join(of.sql(dialect="spark") for of in arguments))
 
 
 def _second(function: str, arguments: Sequence[exp.Expr]) -> float | Wrong:
@@ -193,10 +158,8 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
         return Wrong(_USAGE, counted(len(arguments), "argument"), _EXAMPLE)
     name = arguments[0]
     parts = name_of(name, scope)
-    if parts is None and _is_previous(name):
-        return Wrong("must name an attribute inside prev", quote(_text(name)), _further_back(arguments))
     if parts is None:
-        do = "Write for example prev(price) + 1 instead of prev(price + 1)."
+        do = "Write for example prev(price) + 1 instead of prev(price + 1), or prev(price, 2)."
         return Wrong("must name an attribute inside prev", quote(_text(name)), do)
     if parts[0] is not None and scope.several is None:
         do = f"Write prev({parts[1]}): it is about the event before the one that is tested."
@@ -229,26 +192,6 @@ def _of_component(
         do = "Write the name of a component before it."
         return Wrong("must be about the event of a component inside prev", got, do)
     return column
-
-
-def _is_previous(tree: exp.Expr) -> bool:
-    return isinstance(tree, exp.Anonymous) and tree.name.lower() == PREV
-
-
-def _further_back(arguments: Sequence[exp.Expr]) -> str:
-    """What to write instead of ``prev(prev(x), n)``, if that is known."""
-    back = 0
-    while 1 <= len(arguments) <= 2:
-        number = _whole_number(arguments[1]) if len(arguments) == 2 else 1
-        if number is None:
-            break
-        back += number
-        if not _is_previous(arguments[0]):
-            name = _text(arguments[0])
-            most = f"It looks back at most {MOST_BACK} events."
-            return f"Write prev({name}, {back})." if back <= MOST_BACK else most
-        arguments = arguments[0].expressions
-    return _EXAMPLE
 
 
 def _whole_number(tree: exp.Expr) -> int | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import sqlglot
@@ -14,20 +13,20 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 
-from spark_pace.rules.document.document import Broken, Mapping, Node, Scalar, Section, describe
+from spark_pace.rules.document.document import Broken, Node, Scalar, describe
 from spark_pace.rules.document.report import Report, quote
-from spark_pace.rules.expressions.calendar import unit_in_words
 
 MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
 MAX_HEIGHT = 60
 ONLY_THIS_LANGUAGE = "Only the language of docs/rules/expressions.md is read."
-_IN_WORDS = {"&&": "Write and.", "&": "Write and.", "|": "Write or.", "!": "Write not."}
-_SET_PARENTHESES = (
-    "Put the one to be made first into parentheses, as in a = (b < c): "
-    "Spark SQL would make another one first."
-)
-
+COUNT_DISTINCT = "Write count(distinct x)."
+_INSTEAD = {
+    **dict.fromkeys(("&&", "&"), "Write and."),
+    "|": "Write or.",
+    "!": "Write not.",
+    "[": "Write for example element_at(x, 1), for places count from 1, or x in ('a', 'b').",
+}
 _SIGNS = {
     TokenType.STRING, TokenType.RAW_STRING, TokenType.NUMBER, TokenType.IDENTIFIER,
     TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT,
@@ -38,20 +37,17 @@ _SIGNS = {
 }  # fmt: skip
 
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"]")  # as in 'a\d', which SQL reads as 'ad'
-_EQUALITIES = {TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ}
-_COMPARISONS = {*_EQUALITIES, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
-_RANGES = {TokenType.LIKE, TokenType.RLIKE, TokenType.IN, TokenType.BETWEEN}
 _OPENING = {TokenType.L_PAREN, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.END}
-_CONNECTIVES = {TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE}
-_BEFORE_A_VALUE = {
-    *_COMPARISONS, *_RANGES, *_OPENING, *_CONNECTIVES, TokenType.NOT,
-    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE,
-}  # fmt: skip
+_LENGTHS = {TokenType.NUMBER, TokenType.STRING}  # what stands before a unit of time
 
 
 class RuleDialect(Spark):
-    """Spark SQL in which every function keeps its name and its arguments, whatever sqlglot knows of it."""
+    """Spark SQL as Spark reads it, with all functions left alone.
+
+    Each keeps its name and its arguments, whatever sqlglot knows of it. All comparisons bind alike, and are
+    made before what stands before LIKE, IN, BETWEEN and IS.
+    """
 
     class Tokenizer(Spark.Tokenizer):
         """Takes no word for the beginning of a command, whose other words would not be read."""
@@ -63,6 +59,9 @@ class RuleDialect(Spark):
 
         STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+            kind: made for kind, made in SparkParser.UNARY_PARSERS.items() if kind != TokenType.NOT
+        }
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             key: SparkParser.FUNCTION_PARSERS[key] for key in ("CAST", "TRY_CAST", "EXTRACT")
         }
@@ -71,12 +70,33 @@ class RuleDialect(Spark):
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
 
+        def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            compared, this = {**self.EQUALITY, **self.COMPARISON}, this or self._parse_bitwise()
+            while self._match_set(compared):
+                made = compared[self._prev.token_type](this=this, expression=self._parse_bitwise())
+                this = self.expression(made)
+            return this
 
-def as_expression(node: Node, report: Report) -> Scalar | None:
+        def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+            if not parse_is:  # behind IS DISTINCT FROM
+                return self._parse_comparison()
+            if self._match(TokenType.NOT):
+                return self.expression(exp.Not(this=self._parse_equality()))
+            this = self._parse_comparison()
+            negated = self._match(TokenType.NOT)
+            if self._match_set(self.RANGE_PARSERS):
+                this = self.RANGE_PARSERS[self._prev.token_type](self, this)
+                return self.expression(exp.Not(this=this)) if negated else this
+            if negated:
+                self._retreat(self._index - 1)
+            return this
+
+
+def as_expression(node: Node | None, report: Report) -> Scalar | None:
     """A scalar as the text of an expression (``true`` and ``5`` are expressions too)."""
     if isinstance(node, Scalar) and node.text.strip():
         return node
-    if not isinstance(node, Broken):
+    if node is not None and not isinstance(node, Broken):
         report.add(
             node.place,
             "must be an expression",
@@ -84,15 +104,6 @@ def as_expression(node: Node, report: Report) -> Scalar | None:
             "Write for example x = 1, in quotes if it holds : or #.",
         )
     return None
-
-
-def check_syntax(fields: Section, keys: Sequence[str]) -> None:
-    """Report what is wrong in the expressions under these keys, as far as that needs no attributes."""
-    for key in keys:
-        node = fields.node(key)
-        for scalar in [entry for _, entry in node.entries.values()] if isinstance(node, Mapping) else [node]:
-            if isinstance(scalar, Scalar) and scalar.text.strip():
-                parse_expression(scalar, fields.report)
 
 
 def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
@@ -140,83 +151,24 @@ def _by_sqlglot(read: Callable[[str], Any], text: str) -> Any:
 
 def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str, str, str] | None:
     """The first token that cannot be taken: what must hold, what came, what to do."""
-    at = next((at for at, token in enumerate(tokens) if not _is_known(token)), None)
-    if at is not None:
-        do = _IN_WORDS.get(tokens[at].text) or _element(tokens, at, text) or ONLY_THIS_LANGUAGE
-        return tokens[at], "must be an expression of the rule language", quote(tokens[at].text), do
-    if (wrong := _bare_length(tokens) or _distinct_alone(tokens, text)) is not None:
-        return wrong
-    for before, token in pairwise(tokens):
-        written = text[token.start : token.end + 1]
-        is_pattern = before.token_type == TokenType.RLIKE and token.token_type == TokenType.STRING
-        if is_pattern and _LOST_BACKSLASH.search(written):
+    for at, token in enumerate(tokens):
+        kind, before = token.token_type, [one.token_type for one in tokens[max(0, at - 3) : at]]
+        last, written = before[-1] if before else None, text[token.start : token.end + 1]
+        if not _is_known(token):
+            do = _INSTEAD.get(token.text, ONLY_THIS_LANGUAGE)
+            return token, "must be an expression of the rule language", quote(token.text), do
+        called = TokenType.L_PAREN in [one.token_type for one in tokens[at + 1 : at + 2]]
+        is_unit = kind == TokenType.VAR and last in _LENGTHS and not called
+        if is_unit and TokenType.INTERVAL not in before:
+            number = tokens[at - 1]
+            got, do = f"{number.text} {token.text}", f"Write for example interval '{number.text}' minutes."
+            return number, "must be an interval where it is a length of time", quote(got), do
+        if kind == TokenType.DISTINCT and called and last not in (TokenType.L_PAREN, TokenType.DOT):
+            return token, "must be an aggregate with distinct inside it", quote(token.text), COUNT_DISTINCT
+        if kind == TokenType.STRING and last == TokenType.RLIKE and _LOST_BACKSLASH.search(written):
             do = "Write the pattern as r'...', or two backslashes for each."
             return token, "must be a pattern that keeps its backslashes", quote(written), do
-    if (second := _other_order(tokens)) is not None:
-        must = "must have parentheses where a comparison stands inside another"
-        return second, must, f"{quote(second.text)} in {quote(text)}", _SET_PARENTHESES
     return None
-
-
-def _bare_length(tokens: list[sqlglot.Token]) -> tuple[sqlglot.Token, str, str, str] | None:
-    """The first length of time that lacks the word interval, as in ``b.t - a.t > 5 minutes``."""
-    for at, (number, unit) in enumerate(pairwise(tokens)):
-        name = unit_in_words(unit.text)
-        if name is None or number.token_type not in (TokenType.NUMBER, TokenType.STRING):
-            continue
-        before = tokens[max(0, at - 2) : at]
-        if all(token.token_type != TokenType.INTERVAL for token in before):
-            got, do = quote(f"{number.text} {unit.text}"), f"Write interval '{number.text}' {name}."
-            return number, "must be an interval where it is a length of time", got, do
-    return None
-
-
-def _distinct_alone(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str, str, str] | None:
-    """The first ``distinct(x)`` that stands in no aggregate."""
-    for at, token in enumerate(tokens[:-1]):
-        inside = at > 1 and tokens[at - 1].token_type == TokenType.L_PAREN and _is_word(tokens[at - 2])
-        named = at > 0 and tokens[at - 1].token_type == TokenType.DOT
-        called = tokens[at + 1].token_type == TokenType.L_PAREN
-        if token.token_type != TokenType.DISTINCT or inside or named or not called:
-            continue
-        end = _closing(tokens, at + 1)
-        of = text[tokens[at + 1].end + 1 : tokens[end].start].strip()
-        got = quote(text[token.start : tokens[end].end + 1])
-        return token, "must be an aggregate with distinct inside it", got, distinct_count(of)
-    return None
-
-
-def distinct_count(of: str) -> str:
-    """What to write for the number of different values."""
-    return f"Write count(distinct {of or 'x'})."
-
-
-def _closing(tokens: list[sqlglot.Token], start: int) -> int:
-    """The place of the parenthesis that closes the one at `start`; of the last token if none does."""
-    depth = 0
-    for at in range(start, len(tokens)):
-        kind = tokens[at].token_type
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-        if depth == 0:
-            return at
-    return len(tokens) - 1
-
-
-def _element(tokens: list[sqlglot.Token], at: int, text: str) -> str | None:
-    """What to write instead of ``name[0]``; None where the token at `at` is no such bracket."""
-    start = at - 1
-    while start >= 2 and tokens[start - 1].token_type == TokenType.DOT:
-        start -= 2
-    if tokens[at].token_type != TokenType.L_BRACKET or start < 0 or not _is_word(tokens[at - 1]):
-        return None
-    name = text[tokens[start].start : tokens[at - 1].end + 1]
-    place = tokens[at + 1].text if at + 1 < len(tokens) else ""
-    number = int(place) + 1 if place.isdecimal() and len(place) < 10 else 1
-    return f"Write element_at({name}, {number}): places count from 1."
-
-
-def _is_word(token: sqlglot.Token) -> bool:
-    return token.text[:1].isalpha() and token.token_type not in _BEFORE_A_VALUE
 
 
 def _is_known(token: sqlglot.Token) -> bool:
@@ -233,47 +185,6 @@ def _deepest(tokens: list[sqlglot.Token]) -> int:
         elif token.token_type in _CLOSING:
             depth -= 1
     return deepest
-
-
-def _other_order(tokens: list[sqlglot.Token]) -> sqlglot.Token | None:
-    """The first operator from which on Spark SQL would read the text in another way than sqlglot does.
-
-    In Spark SQL all comparisons bind alike.
-    """
-    # for each open parenthesis or case: the comparisons since the last connective
-    levels: list[list[TokenType]] = [[]]
-    open_cases: list[int] = []
-    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-        kind, made = token.token_type, levels[-1]
-        if before is not None and (
-            before.token_type == TokenType.DOT
-            or (kind == TokenType.END and before.token_type in _BEFORE_A_VALUE)
-        ):
-            continue  # the name of an attribute
-        if before is not None and before.token_type in _COMPARISONS and kind in _COMPARISONS:
-            return None  # as in a =< 2: the parser says so
-        if kind in _OPENING:
-            open_cases += [len(levels)] * (kind == TokenType.CASE)
-            levels.append([])
-        elif (kind == TokenType.R_PAREN and len(levels) > 1) or (kind == TokenType.END and open_cases):
-            del levels[open_cases.pop() if kind == TokenType.END else -1 :]
-        elif kind in _CONNECTIVES:
-            made[:] = [*made, kind] if (kind, made[-1:]) == (TokenType.AND, [TokenType.BETWEEN]) else []
-        elif kind == TokenType.NOT:
-            if made and made[-1] != TokenType.IS and not (after and after.token_type in _RANGES):
-                return token
-        elif kind in _COMPARISONS or kind in _RANGES or kind == TokenType.IS:
-            if made and not _reads_alike(made, kind):
-                return token
-            made.append(kind)
-    return None
-
-
-def _reads_alike(made: list[TokenType], kind: TokenType) -> bool:
-    """Tell whether both read ``a = b < c`` from the left: `made` before the operator `kind`."""
-    if kind in _RANGES or not _COMPARISONS.issuperset(made):
-        return False
-    return kind in _EQUALITIES or kind == TokenType.IS or _EQUALITIES.isdisjoint(made)
 
 
 def _height(tree: exp.Expr) -> int:

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import Call, Expr, Literal
 from spark_pace.rules.document.report import quote
-from spark_pace.rules.expressions.functions import require_type
-from spark_pace.rules.expressions.types import Wrong, constant_text, convert
+from spark_pace.rules.expressions.types import Wrong, constant_text, convert, require_type
 
 MAX_PATTERN = 1_000  # characters
 MAX_REPEATS = 1_000  # as RE2 has it

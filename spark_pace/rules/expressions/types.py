@@ -39,15 +39,6 @@ _MOMENT = re.compile(
 _WHOLE = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _MOST_CHARACTERS = 100  # of a DECIMAL constant
-_NAMES: dict[str, ExprType] = {
-    "BOOLEAN": "BOOLEAN",
-    "BIGINT": "BIGINT",
-    "LONG": "BIGINT",
-    "DOUBLE": "DOUBLE",
-    "STRING": "STRING",
-    "TIMESTAMP": "TIMESTAMP",
-    "DATE": "DATE",
-}
 _CASTS: dict[ExprType, tuple[ExprType, ...]] = {
     "BOOLEAN": ("BIGINT", "STRING"),
     "BIGINT": ("DOUBLE", "STRING"),
@@ -58,6 +49,8 @@ _CASTS: dict[ExprType, tuple[ExprType, ...]] = {
 }
 _OF_DECIMAL = ("DOUBLE", "BIGINT", "STRING")
 NO_ATTRIBUTE = "must name an attribute of the events"
+# events of which nothing is known, for what declares them is wrong: what names of theirs mean is not asked
+UNKNOWN_EVENTS = EventSchema((), "")
 ONE_VALUE = "Name an attribute of another type, such as user.id of a STRUCT user."
 _OF_NUMBERS = ("sum", "avg", "stddev", "median", "percentile")
 _RESULT_TYPES: dict[str, ExprType] = {
@@ -68,6 +61,23 @@ AGGREGATES = tuple(name for name in get_args(AggregateName) if name != "count_di
 OF_SPANS_ALONE = "approx_count_distinct"
 # for those who count the events of which something is true
 COUNTED_IF = "Write count(case when condition then 1 end)."
+LENGTHS = "Write a length as an interval, as in t + interval '5' minutes, or unix_seconds(t) for a number."
+_ACCEPTED: dict[str, tuple[ExprType, ...]] = {
+    "a number": ("BIGINT", "DOUBLE"),
+    "a BIGINT": ("BIGINT",),
+    "text": ("STRING",),
+    "a condition": ("BOOLEAN",),
+    "a TIMESTAMP": ("TIMESTAMP",),
+    "a TIMESTAMP or DATE": ("TIMESTAMP", "DATE"),
+    "a value": ("BOOLEAN", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE"),
+}
+# what a function takes whose argument is converted to a type
+_CONVERTED: dict[ExprType, str] = {
+    "STRING": "text",
+    "BIGINT": "a BIGINT",
+    "DOUBLE": "a number",
+    **dict.fromkeys(("DATE", "TIMESTAMP"), "a TIMESTAMP or DATE"),
+}
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,30 @@ def convert(expr: Expr, target: ExprType) -> Expr:
     return Call("cast", (expr,), target)
 
 
+def require_type(expr: Expr, kind: str) -> Wrong | None:
+    """What is wrong if the expression is not of the kind; bare null is of every kind."""
+    if expr.type == "NULL" or expr.type in _ACCEPTED[kind]:
+        return None
+    do = "Use another attribute or cast(... as TYPE)."
+    if kind == "a number" and expr.type == "TIMESTAMP":
+        do = LENGTHS
+    if decimal_digits(expr.type):
+        if kind == "a value":
+            return None
+        do = "Write cast(... as DOUBLE): of a DECIMAL there are + - * / %, abs, round, and comparisons."
+    return Wrong(f"must be {kind}", expr.type, do)
+
+
+def converted(
+    name: str, arguments: Sequence[Expr], targets: Sequence[ExprType], result: ExprType
+) -> Expr | Wrong:
+    """A function whose arguments are converted to these types."""
+    for argument, target in zip(arguments, targets, strict=True):
+        if wrong := require_type(argument, _CONVERTED[target]):
+            return wrong
+    return Call(name, tuple(map(convert, arguments, targets)), result)
+
+
 def unify(exprs: Sequence[Expr], fallback: ExprType) -> tuple[Expr, ...] | Wrong:
     """All expressions converted to one type, or why there is none; `fallback` if all are bare nulls."""
     types = [expr.type for expr in exprs]
@@ -128,27 +162,34 @@ def unify(exprs: Sequence[Expr], fallback: ExprType) -> tuple[Expr, ...] | Wrong
 
 def _common_decimal(exprs: Sequence[Expr]) -> ExprType | Wrong:
     """The DECIMAL that holds every value of some expressions, by Spark's rules; or why there is none."""
-    whole = scale = 0
-    for expr in exprs:
-        if expr.type == "NULL":
-            continue
-        digits = decimal_digits(expr.type)
-        if digits is None and isinstance(expr, Literal) and expr.type in ("BIGINT", "DOUBLE"):
-            found = digits_of_constant(expr)
-            if isinstance(found, Wrong):
-                return found
-            digits = found
-        elif digits is None and expr.type == "BIGINT":
-            digits = BIGINT_DIGITS
-        if digits is None:
-            do = "Write cast(... as DOUBLE) around the DECIMAL." if expr.type == "DOUBLE" else _LIKE_WITH_LIKE
-            return Wrong("must be values of one type", show_types(exprs), do)
-        whole, scale = max(whole, digits[0] - digits[1]), max(scale, digits[1])
+    found = _digits_of(exprs)
+    if isinstance(found, Wrong):
+        return found
+    known = [digits for digits in found if digits is not None]
+    whole, scale = max(total - behind for total, behind in known), max(behind for _, behind in known)
     if whole + scale > MAX_DIGITS:
         must = f"must have at most {MAX_DIGITS} digits together, before and behind the point"
-        do = "Write cast(... as DECIMAL(p,s)) with fewer digits, or cast(... as DOUBLE)."
-        return Wrong(must, show_types(exprs), do)
-    return f"DECIMAL({whole + scale},{scale})"
+        return Wrong(must, show_types(exprs), FEWER)
+    return _text((whole + scale, scale))
+
+
+def _digits_of(exprs: Sequence[Expr]) -> list[tuple[int, int] | None] | Wrong:
+    """Of each value how many digits it has in all, and behind the point; None for a bare null."""
+    found = list[tuple[int, int] | None]()
+    for expr in exprs:
+        digits = decimal_digits(expr.type)
+        if digits is None and expr.type == "BIGINT":
+            digits = BIGINT_DIGITS
+        if isinstance(expr, Literal) and expr.type in ("BIGINT", "DOUBLE"):
+            of_constant = digits_of_constant(expr)
+            if isinstance(of_constant, Wrong):
+                return of_constant
+            digits = of_constant
+        if digits is None and expr.type != "NULL":
+            do = "Write cast(... as DOUBLE) around the DECIMAL." if expr.type == "DOUBLE" else _LIKE_WITH_LIKE
+            return Wrong("must be values of one type", show_types(exprs), do)
+        found.append(digits)
+    return found
 
 
 def digits_of_constant(number: Literal) -> tuple[int, int] | Wrong:
@@ -206,14 +247,12 @@ def has_decimal(values: Sequence[Expr]) -> bool:
 
 def computed_decimal(name: str, values: Sequence[Expr]) -> Expr | Wrong:
     """``+``, ``-``, ``*``, ``/`` or ``%`` of two values, of which one is a DECIMAL."""
-    found = [_digits(value) for value in values]
-    wrong = next((one for one in found if isinstance(one, Wrong)), None)
-    if wrong is not None:
-        got = " and ".join(dict.fromkeys(value.type for value in values))
-        return Wrong(wrong.must, wrong.got or got, wrong.do)
-    known = [one for one in found if isinstance(one, tuple)]
-    left, right = (known[0] if one is None else one for one in found if not isinstance(one, Wrong))
-    precision, scale = _OF_RESULTS[name](left, right)
+    found = _digits_of(values)
+    if isinstance(found, Wrong):
+        return found
+    known = [one for one in found if one is not None]
+    left, right = (one or known[0] for one in found)
+    precision, scale = _digits_computed(name, left, right)
     if _most_digits(name, left, right, _bounded(precision, scale)) > WIDEST:
         got = f"{_text(left)} {name} {_text(right)}"
         return Wrong(f"must be computed with at most {WIDEST} digits", got, FEWER)
@@ -248,42 +287,15 @@ def total_type(precision: int, scale: int) -> ExprType:
     return _text((total_digits(precision), scale))
 
 
-def _digits(value: Expr) -> tuple[int, int] | Wrong | None:
-    """How many digits a value has in all, and behind the point; None for a bare null."""
-    if (digits := decimal_digits(value.type)) is not None:
-        return digits
-    if value.type == "NULL":
-        return None
-    if isinstance(value, Literal) and value.type in ("BIGINT", "DOUBLE"):
-        return digits_of_constant(value)
-    if value.type == "BIGINT":
-        return BIGINT_DIGITS
-    if value.type == "DOUBLE":
-        do = "Write cast(... as DOUBLE) around the DECIMAL."
-        return Wrong("must be values of one type", "", do)
-    return Wrong("must be a number", value.type, "Use another attribute or cast(... as TYPE).")
-
-
-def _sum(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
-    scale = max(left[1], right[1])
-    return max(left[0] - left[1], right[0] - right[1]) + scale + 1, scale
-
-
-def _product(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
-    return left[0] + right[0] + 1, left[1] + right[1]
-
-
-def _quotient(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
-    scale = max(LEAST_SCALE, left[1] + right[0] + 1)
-    return left[0] - left[1] + right[1] + scale, scale
-
-
-def _rest(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
-    scale = max(left[1], right[1])
-    return min(left[0] - left[1], right[0] - right[1]) + scale, scale
-
-
-_OF_RESULTS = {"+": _sum, "-": _sum, "*": _product, "/": _quotient, "%": _rest}
+def _digits_computed(name: str, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    """The digits of a result, in all and behind the point."""
+    scale, wholes = max(left[1], right[1]), (left[0] - left[1], right[0] - right[1])
+    if name == "*":
+        return left[0] + right[0] + 1, left[1] + right[1]
+    if name == "/":
+        scale = max(LEAST_SCALE, left[1] + right[0] + 1)
+        return wholes[0] + right[1] + scale, scale
+    return (min(wholes) if name == "%" else max(wholes) + 1) + scale, scale
 
 
 def _bounded(precision: int, scale: int) -> tuple[int, int]:
@@ -356,8 +368,8 @@ def text_constant(text: str, kind: str) -> Literal | Wrong | None:
 def cast_to(value: Expr, kind: str) -> Expr | Wrong:
     """The value converted to the type `kind`; what is wrong if Spark and the core do not convert it alike."""
     digits = decimal_digits(kind)
-    target = kind if digits else _NAMES.get(kind)
-    if target is None or (digits and not is_decimal(*digits)):
+    target = "BIGINT" if kind == "LONG" else kind
+    if (not digits and target not in _CASTS) or (digits and not is_decimal(*digits)):
         return no_type(quote(kind))
     if value.type == "NULL":
         return Literal(None, target)

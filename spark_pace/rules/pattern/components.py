@@ -6,12 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from spark_pace.core.expr import Aggregate, Expr, conjunction, walk
-from spark_pace.core.plan.conditions import OPENING_EVENT, conjuncts, named
+from spark_pace.core.plan.conditions import conjuncts, named
 from spark_pace.core.plan.members import disjunction, names_of
 from spark_pace.core.plan.rule import Component, Contiguity, Ending, EventSchema, Member, Order, Times
 from spark_pace.core.tables import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
@@ -23,18 +21,15 @@ from spark_pace.rules.document.document import (
     Section,
     as_mapping,
     describe,
-    in_quotes,
 )
 from spark_pace.rules.document.report import Place, Report, quote
-from spark_pace.rules.expressions.compile import compile_condition
-from spark_pace.rules.expressions.parsing import RuleDialect, as_expression, parse_expression
+from spark_pace.rules.expressions.compile import read_condition
+from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.scopes import Scope, event_scope, own_group_scope
 from spark_pace.rules.lengths import MAX_EVENTS, read_duration
 from spark_pace.rules.pattern.places import Listed, Placed, check_places, check_plain, leading_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_PLAIN = re.compile(r"[A-Za-z][^,:#\[\]{}\"]*")  # a text that needs no quotation marks in YAML
-_TRUTHS = ("true", "false", "yes", "no", "on", "off")
 _LONG_KEYS = ("name", "when", "times", "until", "not", "follows", "within")
 _EXAMPLE = "sequence: [a: x = 1, b: x = 2]"
 _ELSEWHERE = {
@@ -78,7 +73,7 @@ _NOT_OF_DISJUNCTIONS = {
 }
 
 
-def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) -> Listed | None:
+def read_components(rule: Section, schema: EventSchema, *, opened: bool) -> Listed | None:
     """Read the components; None if their names, which conditions need, cannot be read.
 
     `opened`: an event opens the rule's span, so that conditions may name it.
@@ -94,13 +89,11 @@ def read_components(rule: Section, schema: EventSchema | None, *, opened: bool) 
         return None
     most = MOST_IN_OPENED_SPANS if opened else MOST_COMPONENTS
     listed, sequences = (node, ()) if order == "sequence" else flattened(node, most, order, rule.report)
-    scope = None if schema is None else event_scope(schema, opened=opened, looks_back=True)
+    scope = event_scope(schema, opened=opened, looks_back=True)
     found = None if listed is None else _read_list(listed, scope, rule.report)
     if found is None:
         return None
     check_members(found, most, rule.report)
-    if opened:
-        _check_none_is_open(found, rule.report)
     components = with_bits([placed.component for placed in found])
     misspelt = not {*_ORDERS} & {*mapping.entries}
     if order != "sequence":
@@ -135,23 +128,13 @@ def _listing(fields: Section, *, opened: bool) -> tuple[Order, Listing | None]:
         return "sequence", Listing(place, (Mapping(place, {DISJUNCTION: (place, node)}),))
     if isinstance(node, Listing) and 1 <= len(node.items) <= most:
         return _ORDERS[order], node
-    got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
     must = f"must be a list of 1 to {most} components{' in a span with open' if opened else ''}"
     do = _EXAMPLE.replace("sequence", order)
-    fields.report.add(node.place, must, got, f"Write for example {do}.")
+    fields.report.add(node.place, must, describe(node), f"Write for example {do}.")
     return "sequence", None
 
 
-def _check_none_is_open(found: list[Placed], report: Report) -> None:
-    """Report a component with the name of the opening event."""
-    for placed in found:
-        if OPENING_EVENT in names_of(placed.component):
-            must = f'must not have the name "{OPENING_EVENT}" in a rule whose span has the key "open"'
-            do = "Rename the component: open.x is the opening event's x here."
-            report.add(placed.place, must, quote(OPENING_EVENT), do)
-
-
-def _read_list(listing: Listing, scope: Scope | None, report: Report) -> list[Placed] | None:
+def _read_list(listing: Listing, scope: Scope, report: Report) -> list[Placed] | None:
     found: list[Placed] = []
     for item in listing.items:
         placed = _read_component(item, scope, report)
@@ -165,7 +148,7 @@ def _read_list(listing: Listing, scope: Scope | None, report: Report) -> list[Pl
     return found if len(found) == len(listing.items) else None
 
 
-def _read_component(item: Node, scope: Scope | None, report: Report) -> Placed | None:
+def _read_component(item: Node, scope: Scope, report: Report) -> Placed | None:
     """Read the short form ``name: predicate`` or the long form with `_LONG_KEYS`; None without a name."""
     mapping = as_mapping(item, report, "a: x = 1")
     if mapping is None:
@@ -182,7 +165,7 @@ def _read_component(item: Node, scope: Scope | None, report: Report) -> Placed |
     return _read_long(mapping, scope, report)
 
 
-def _read_disjunction(mapping: Mapping, scope: Scope | None, report: Report) -> Placed | None:
+def _read_disjunction(mapping: Mapping, scope: Scope, report: Report) -> Placed | None:
     """Read ``disjunction: [...]``, with or without a name; None if its members' names cannot be read."""
     fields, items = members_listed(mapping, report)
     name = fields.text("name", "name: payment")
@@ -197,13 +180,10 @@ def _read_disjunction(mapping: Mapping, scope: Scope | None, report: Report) -> 
     return as_one(None if name is None else name.text, members, mapping.place, follows)
 
 
-def _read_long(mapping: Mapping, scope: Scope | None, report: Report) -> Placed | None:
+def _read_long(mapping: Mapping, scope: Scope, report: Report) -> Placed | None:
     fields = Section(mapping, report, _LONG_KEYS, _NO_KEYS)
-    name = (
-        fields.text("name", "name: a") if fields.require("name", "name: and the component's name") else None
-    )
-    forbidden = _condition_under_not(fields)
-    negated = _is_negated(fields, forbidden)
+    name = fields.text("name", "name: a", "name: and the component's name")
+    negated = fields.has("not") and fields.flag("not", True, "Write not: true, and the condition under when.")
     if negated:
         fields.refuse(
             ["times", "until"], "The events of a negated component are forbidden, however many come."
@@ -212,20 +192,16 @@ def _read_long(mapping: Mapping, scope: Scope | None, report: Report) -> Placed 
     times = None if node is None else read_times(node, report)
     until = None if negated else _read_until(fields, scope, grouped=times is not None)
     follows = _read_follows(fields, negated=negated)
-    if forbidden is None:
-        fields.require("when", "when: and a condition")
-    grouped = times is not None and name is not None and forbidden is None
-    further = None
-    if grouped and name is not None and scope is not None:
-        predicate, further = _read_of_group(fields.node("when"), scope, name.text, report)
+    when, further = fields.node("when", "when: and a condition"), None
+    if times is not None and name is not None:
+        predicate, further = _read_of_group(when, scope, name.text, report)
     else:
-        predicate = _read_predicate(forbidden or fields.node("when"), scope, report)
+        predicate = _read_predicate(when, scope, report)
     if name is None:
         return None
     _check_name(name, scope, report)
     place = mapping.place if node is None else node.place
-    window = fields.node("within")
-    within_us = None if window is None else read_duration(window, fields.report)
+    within_us = read_duration(fields.node("within"), report)
     component = Component(name.text, predicate, times, negated, follows, until=until, further=further)
     return Placed(
         component,
@@ -234,22 +210,6 @@ def _read_long(mapping: Mapping, scope: Scope | None, report: Report) -> Placed 
         fields.key_place("within") if fields.has("within") else None,
         within_us,
     )
-
-
-def _condition_under_not(fields: Section) -> Scalar | None:
-    """The value of ``not`` if it is the condition that ``when`` should have; else None."""
-    node = None if fields.has("when") else fields.node("not")
-    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.strip():
-        return None
-    return None if node.text.lower() in _TRUTHS else node
-
-
-def _is_negated(fields: Section, forbidden: Scalar | None) -> bool:
-    """Read ``not``; a condition there is reported, and counts as true."""
-    if forbidden is None:
-        return fields.has("not") and fields.flag("not", True)
-    text = forbidden.text if _PLAIN.fullmatch(forbidden.text) else in_quotes(forbidden.text)
-    return fields.flag("not", True, f"Write when: {text}, not: true.")
 
 
 def _read_follows(fields: Section, *, negated: bool = False) -> Contiguity:
@@ -263,7 +223,7 @@ def _read_follows(fields: Section, *, negated: bool = False) -> Contiguity:
     return "strict" if follows and not negated else "relaxed"
 
 
-def _read_until(fields: Section, scope: Scope | None, *, grouped: bool) -> Ending | None:
+def _read_until(fields: Section, scope: Scope, *, grouped: bool) -> Ending | None:
     """Read ``until``, the condition at which a group ends; None if there is none."""
     if not fields.has("until"):
         return None
@@ -276,15 +236,9 @@ def _read_until(fields: Section, scope: Scope | None, *, grouped: bool) -> Endin
     return Ending(_read_predicate(fields.node("until"), scope, fields.report), 0)
 
 
-def _read_predicate(node: Node | None, scope: Scope | None, report: Report) -> Expr:
-    """Read a component's condition; ``true`` if it is missing or wrong, or the attributes are not known."""
-    scalar = None if node is None else as_expression(node, report)
-    if scalar is None:
-        return conjunction([])
-    if scope is None:
-        parse_expression(scalar, report)
-        return conjunction([])
-    return compile_condition(scalar, scope, report) or conjunction([])
+def _read_predicate(node: Node | None, scope: Scope, report: Report) -> Expr:
+    """Read a component's condition; ``true`` if it is missing or wrong."""
+    return read_condition(node, scope, report) or conjunction([])
 
 
 def _read_of_group(
@@ -294,8 +248,7 @@ def _read_of_group(
 
     The parts that read the group so far are asked of the latter.
     """
-    scalar = None if node is None else as_expression(node, report)
-    whole = None if scalar is None else compile_condition(scalar, own_group_scope(scope, component), report)
+    whole = read_condition(node, own_group_scope(scope, component), report)
     if whole is None:
         return conjunction([]), None
     further = [one for one in conjuncts(whole) if any(isinstance(part, Aggregate) for part in walk(one))]
@@ -305,23 +258,20 @@ def _read_of_group(
     return alone, conjunction([named(one, component) for one in further])
 
 
-def _check_name(name: Scalar, scope: Scope | None, report: Report) -> None:
-    if scope is not None and name.text in scope.schema.structs:
+def _check_name(name: Scalar, scope: Scope, report: Report) -> None:
+    if name.text in {*scope.schema.structs, *scope.names}:
+        must = "must not be the name of a STRUCT, or of the opening event, as well"
         do = f"Rename the component: {name.text}.x could mean either."
-        report.add(name.place, "must not be the name of a STRUCT as well", quote(name.text), do)
+        report.add(name.place, must, quote(name.text), do)
         return
     if not _NAME.fullmatch(name.text):
         report.add(
             name.place, "must be a name of letters, digits and _", quote(name.text), "Rename the component."
         )
         return
-    try:
-        tree = sqlglot.parse_one(f"{name.text}.x = 1", dialect=RuleDialect)
-        usable = (
-            isinstance(tree, exp.EQ) and isinstance(tree.this, exp.Column) and tree.this.table == name.text
-        )
-    except SqlglotError:
-        usable = False
+    text = f"{name.text}.x = 1"
+    tree = parse_expression(Scalar(name.place, text, text, None), Report())
+    usable = isinstance(tree, exp.EQ) and isinstance(tree.this, exp.Column) and tree.this.table == name.text
     if not usable:
         report.add(
             name.place,
@@ -400,7 +350,7 @@ def _components(item: Node, inner: Listing, order: Order, report: Report) -> lis
     Section(item, report, (SEQUENCE,), _NOT_OF_SEQUENCES)
     if len(inner.items) < 2:
         do = f"For one component leave the word sequence out: it stands in the {order} itself."
-        report.add(inner.place, "must be a list of 2 or more components", f"a list of {len(inner.items)}", do)
+        report.add(inner.place, "must be a list of 2 or more components", describe(inner), do)
     found = list[Node]()
     for each in inner.items:
         nested = _inner(each)
@@ -418,9 +368,8 @@ def members_listed(mapping: Mapping, report: Report) -> tuple[Section, Sequence[
     if isinstance(node, Listing) and len(node.items) > 1:
         return fields, node.items
     if node is not None:
-        got = f"a list of {len(node.items)}" if isinstance(node, Listing) else describe(node)
         must = "must be a list of 2 or more components"
-        report.add(node.place, must, got, f"Write for example {_EITHER}.")
+        report.add(node.place, must, describe(node), f"Write for example {_EITHER}.")
     return fields, ()
 
 

@@ -6,8 +6,6 @@ import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from spark_pace.core.match.contexts import CONTEXTS, MISNAMED
 from spark_pace.core.match.contexts.contexts import (
     EACH_ZERO,
@@ -17,8 +15,6 @@ from spark_pace.core.match.contexts.contexts import (
     walks,
 )
 from spark_pace.core.match.contexts.earliest_selected import EARLIEST_SELECTED
-from spark_pace.core.plan.conditions import OPENING_EVENT
-from spark_pace.core.plan.members import nameable, names_of
 from spark_pace.core.plan.rule import (
     Close,
     Component,
@@ -30,9 +26,11 @@ from spark_pace.core.plan.rule import (
     Within,
 )
 from spark_pace.core.plan.shape import in_turn
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, Section, describe
-from spark_pace.rules.document.report import Report, meant_by, nearest, quote
-from spark_pace.rules.expressions.parsing import check_syntax, conjuncts_of, parse_expression, start_of
+from spark_pace.rules.document.document import Scalar, Section, describe
+from spark_pace.rules.document.report import meant_by, nearest, quote
+from spark_pace.rules.expressions.compile import read_condition
+from spark_pace.rules.expressions.scopes import event_scope
+from spark_pace.rules.expressions.types import UNKNOWN_EVENTS
 from spark_pace.rules.lengths import read_window
 from spark_pace.rules.pattern.components import read_components
 from spark_pace.rules.pattern.places import Listed
@@ -51,14 +49,13 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     opened = opens_span(rule)
     listed = read_components(rule, schema, opened=opened)
     if listed is None:
-        check_syntax(rule, ("where", "emit"))
+        read_condition(rule.node("where"), event_scope(UNKNOWN_EVENTS), rule.report)
         return None
     order, components = listed.order, listed.behind
     _check_together(rule, listed, selecting)
     conjuncts = read_where(rule, schema, listed, opened=opened)
     first = len(listed.leading)
     over_several = any(len(one.components) > 1 and one.components[0] >= first for one in conjuncts)
-    over_several |= _names_several(rule, components)
     within = _implied(components, selecting) or selecting.within
     if not rule.has("within") and within is None and not (rule.has("span") and selecting.close != "window"):
         context, close = selecting.context, selecting.close
@@ -80,36 +77,6 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     )  # fmt: skip
     check_strategy(rule, pattern)
     return pattern
-
-
-def check_pattern_syntax(rule: Section) -> None:
-    """Report what is wrong with pattern, where and emit, without knowing the attributes."""
-    selecting = read_selecting(rule)
-    listed = read_components(rule, None, opened=opens_span(rule))
-    check_syntax(rule, ("where", "emit"))
-    if listed is not None:
-        _check_together(rule, listed, selecting)
-        _check_prefixes(rule, listed.components)
-
-
-def _check_prefixes(rule: Section, components: Sequence[Component]) -> None:
-    """Report names in where and emit that begin with no component, without knowing the attributes."""
-    names, keys = [component.name for component in nameable(components)], rule.node("partition_by")
-    shared = [node.text.partition(".")[0] for node in _scalars(keys)]
-    for scalar in (*_scalars(rule.node("where")), *_scalars(rule.node("emit"))):
-        tree = parse_expression(scalar, Report())
-        for column in () if tree is None else tree.find_all(exp.Column):
-            prefix = column.parts[0].name
-            if len(column.parts) > 1 and prefix not in (*names, *shared, OPENING_EVENT):
-                place, must = scalar.at(start_of(column)), "must name a component"
-                rule.report.add(place, must, quote(prefix), nearest(prefix, names))
-
-
-def _scalars(node: Node | None) -> list[Scalar]:
-    """The scalar that a node is, or those that it holds."""
-    values = [value for _, value in node.entries.values()] if isinstance(node, Mapping) else [node]
-    values = list(node.items) if isinstance(node, Listing) else values
-    return [value for value in values if isinstance(value, Scalar)]
 
 
 def _check_together(rule: Section, listed: Listed, selecting: Selecting) -> None:
@@ -202,16 +169,6 @@ def _implied(components: Sequence[Component], selecting: Selecting) -> Within | 
     return Within(events=sum(known)) if len(known) == len(most) else None
 
 
-def _names_several(rule: Section, components: Sequence[Component]) -> bool:
-    """True if a condition, correct or not, names several components."""
-    node = rule.node("where")
-    places = {name: one.name for one in components for name in names_of(one)}
-    tree = parse_expression(node, Report()) if isinstance(node, Scalar) else None
-    parts = [] if tree is None else conjuncts_of(tree)
-    named = ({places.get(column.table, "") for column in part.find_all(exp.Column)} for part in parts)
-    return any(len(some - {""}) > 1 for some in named)
-
-
 def read_context(fields: Section) -> ParameterContext:
     """Read the key ``context``; for a wrong one, the context that was probably meant, else *each, zero*."""
     node = fields.node("context")
@@ -301,8 +258,7 @@ def read_selecting(rule: Section) -> Selecting:
     context = read_context(rule)
     strategy = read_strategy(rule, context)
     close = _read_close(rule, context)
-    node = rule.node("within")
-    within = None if node is None else read_window(node, rule.report)
+    within = read_window(rule.node("within"), rule.report)
     contiguity = rule.choice("contiguity", ("relaxed", "strict"), "relaxed")
     return Selecting(
         context,

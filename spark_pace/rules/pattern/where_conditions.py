@@ -32,8 +32,7 @@ def read_where(rule: Section, schema: EventSchema, listed: Listed, *, opened: bo
     `opened` is True if an event opens the rule's span. A condition about that event alone counts as one about
     the first component, of a disjunction that of each alternative.
     """
-    node = rule.node("where")
-    scalar = None if node is None else as_expression(node, rule.report)
+    scalar = as_expression(rule.node("where"), rule.report)
     if scalar is None:
         return []
     components = listed.components

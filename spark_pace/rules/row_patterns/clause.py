@@ -96,7 +96,8 @@ def read_clause(reader: Reader, opening: Word) -> Clause:
     skip, skip_to = _skip(reader)
     if not reader.takes("PATTERN"):
         reader.fail("must be PATTERN, or a part of MATCH_RECOGNIZE that stands before it", _ORDER)
-    pattern = read_pattern(reader.inside())
+    parser = _Parser(reader.inside())
+    pattern = parser.whole()
     within = reader.until(clauses=_CLAUSES) if reader.takes("WITHIN") else None
     subsets = tuple(_subsets(reader)) if reader.takes("SUBSET") else ()
     definitions = tuple(_definitions(reader)) if reader.takes("DEFINE") else ()
@@ -104,7 +105,7 @@ def read_clause(reader: Reader, opening: Word) -> Clause:
         reader.fail("must be the end of MATCH_RECOGNIZE, or a part of it that stands here", _ORDER)
     return Clause(
         opening, partition, order, measures, rows, rows_word, skip, skip_to,
-        pattern.node, pattern.variables, pattern.excludes, within, subsets, definitions,
+        pattern, tuple(parser.variables.values()), parser.excludes, within, subsets, definitions,
     )  # fmt: skip
 
 
@@ -207,52 +208,14 @@ def _subsets(reader: Reader) -> list[tuple[Word, tuple[Word, ...]]]:
             return subsets
 
 
-def _refuse_options(condition: Reader) -> None:
-    """Refuse what BigQuery writes behind the last condition: ``OPTIONS (use_longest_match = TRUE)``."""
-    words = condition.query.words
-    for at in range(condition.at + 1, condition.end):
-        if words[at].upper == "OPTIONS" and words[at + 1].is_sign("("):
-            do = "Leave it out: the pattern says which match it prefers, a+ the longest, (b | a) one with b."
-            condition.query.fail(words[at], "must end behind DEFINE", '"OPTIONS"', do)
-
-
 def _definitions(reader: Reader) -> list[Named]:
     definitions = []
     while True:
         name = reader.name("a variable")
         reader.need("AS")
         definitions.append(Named(name, reader.until(",")))
-        _refuse_options(definitions[-1].text)
         if not reader.takes_sign(","):
             return definitions
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A pattern.
-
-    Attributes:
-        node: the pattern.
-        variables: the names of its variables, by their numbers.
-        excludes: whether it has ``{- -}``.
-    """
-
-    node: Node
-    variables: tuple[Word, ...]
-    excludes: bool
-
-
-def read_pattern(reader: Reader) -> Pattern:
-    """The pattern whose words a reader has.
-
-    Raises:
-        ConfigError: it is not written as a pattern is, or larger than can be taken.
-    """
-    parser = _Parser(reader)
-    node: Node = Empty() if reader.is_done else parser.alternatives()
-    if not reader.is_done:
-        reader.fail("must be a part of a pattern", "Close every parenthesis, and open it before.")
-    return Pattern(node, tuple(parser.variables.values()), parser.excludes)
 
 
 class _Parser:
@@ -264,6 +227,17 @@ class _Parser:
         self._excluded = False
         self.variables: dict[str, Word] = {}
         self.excludes = False
+
+    def whole(self) -> Node:
+        """The pattern whose words the reader has.
+
+        Raises:
+            ConfigError: it is not written as a pattern is, or larger than can be taken.
+        """
+        node = Empty() if self._reader.is_done else self.alternatives()
+        if not self._reader.is_done:
+            self._reader.fail("must be a part of a pattern", "Close every parenthesis, and open it before.")
+        return node
 
     def alternatives(self) -> Node:
         """``A B | C``."""

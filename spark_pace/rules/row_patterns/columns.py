@@ -137,11 +137,9 @@ def compiled(read: Callable[[Report], Any]) -> Any:
 
 
 def _advised(problem: Problem) -> Problem:
-    """Say of a function that is not known here that Spark may know it, and how one of Flink's is written."""
+    """Say of a function that is not known here that Spark may know it."""
     if problem.must != UNKNOWN_FUNCTION:
         return problem
-    if problem.got == '"match_rowtime"':
-        return replace(problem, do="Write LAST of the column by which rows are ordered.")
     return replace(problem, do=f"{problem.do} {ELSEWHERE}")
 
 
@@ -168,6 +166,24 @@ def _no_aggregate(function: str, prefix: str | None, attribute: str) -> Wrong:
     """The known aggregates are slots by now, and any other would be nested or is not known."""
     do = "Compute it with Spark from ALL ROWS PER MATCH, grouped by MATCH_NUMBER()."
     return Wrong("must be one of the aggregates count, sum, avg, min and max", f"{function}(...)", do)
+
+
+@dataclass(frozen=True)
+class RowValue:
+    """A value of a row.
+
+    Attributes:
+        variables: the variables of which rows count, by their numbers; None: all rows.
+        expr: what is computed of the row.
+    """
+
+    variables: tuple[int, ...] | None
+    expr: Expr
+
+    @property
+    def of_last_row(self) -> Navigation:
+        """The value of the last of these rows, so far."""
+        return Navigation(self.variables, False, 0, 0, False, self.expr, self.expr.type)
 
 
 @dataclass
@@ -205,20 +221,7 @@ class Slots:
             return variables
         if isinstance(column, Wrong):
             return column
-        return self.slot(Navigation(variables, False, 0, 0, False, column, column.type))
-
-
-@dataclass(frozen=True)
-class RowValue:
-    """A value of a row.
-
-    Attributes:
-        variables: the variables of which rows count, by their numbers; None: all rows.
-        expr: what is computed of the row.
-    """
-
-    variables: tuple[int, ...] | None
-    expr: Expr
+        return self.slot(RowValue(variables, column).of_last_row)
 
 
 def row_value(reader: Reader, names: Names) -> RowValue:

@@ -66,12 +66,6 @@ def begins_call(reader: Reader, at: int) -> bool:
     return called and words[at].upper in CALLS and not (at > reader.at and words[at - 1].is_sign("."))
 
 
-def is_classifier_alone(reader: Reader, names: Names) -> bool:
-    """Tell whether ``CLASSIFIER`` comes next alone, as Snowflake writes it, and is no column."""
-    alone = reader.word.upper == "CLASSIFIER" and not is_beside_a_dot(reader)
-    return alone and isinstance(names.column(reader.word.text), Wrong)
-
-
 class Calls:
     """Reads the navigations and aggregates of one expression, and notes their slots."""
 
@@ -111,29 +105,20 @@ class Calls:
 
     def _final(self, reader: Reader) -> bool:
         """Read RUNNING or FINAL."""
-        word = reader.word
-        if not reader.takes("FINAL"):
-            reader.takes("RUNNING")
-            if reader.word.upper in SHIFTED and word is not reader.word:
-                reader.fail(
-                    "must be FIRST, LAST or an aggregate behind RUNNING", "Write PREV(RUNNING LAST(x))."
-                )
-            return False
-        if self._variable is not None:
+        word, final = reader.word, reader.takes("FINAL")
+        if (final or reader.takes("RUNNING")) and reader.word.upper in SHIFTED:
+            do = f"Write PREV({word.upper} LAST(x))."
+            reader.fail(f"must be FIRST, LAST or an aggregate behind {word.upper}", do)
+        if final and self._variable is not None:
             do = "A condition knows the match only up to its row: leave FINAL out."
             reader.query.fail(word, "must be RUNNING in DEFINE", "FINAL", do)
-        if reader.word.upper in SHIFTED:
-            reader.fail("must be FIRST, LAST or an aggregate behind FINAL", "Write NEXT(FINAL LAST(x)).")
-        return True
+        return final
 
     def _opened(self, reader: Reader) -> tuple[Word, Reader]:
+        """The name of a call, and what stands in its parentheses, if there are any."""
         name = reader.name("a navigation or an aggregate")
-        return name, reader.inside()
-
-    def read_alone(self, reader: Reader) -> Expr:
-        """``CLASSIFIER`` without parentheses, which comes next."""
-        reader.at += 1
-        return self._classifier(Reader(reader.query, reader.at, reader.at), False)
+        alone = reader.is_done or not reader.word.is_sign("(")
+        return name, Reader(reader.query, reader.at, reader.at) if alone else reader.inside()
 
     def _classifier(self, inner: Reader, final: bool) -> Expr:
         slot = self._classifier_slot(inner, final)
@@ -153,10 +138,7 @@ class Calls:
         return Navigation(variables, False, 0, 0, final, None, "STRING")
 
     def _variables(self, reader: Reader, name: Word) -> tuple[int, ...] | None:
-        found = self._slots.names.variables_of(name.folded)
-        if isinstance(found, Wrong):
-            reader.query.fail(name, found.must, found.got, found.do)
-        return found
+        return reader.query.checked(name, self._slots.names.variables_of(name.folded))
 
     def _counted(self, name: Word, inner: Reader, final: bool) -> Navigation:
         """``FIRST(value, offset)`` or ``LAST(value, offset)``."""
@@ -165,8 +147,7 @@ class Calls:
             _, of = self._opened(value)
             slot = self._classifier_slot(of, final)
         else:
-            found = self._value(value)
-            slot = Navigation(found.variables, False, 0, 0, final, found.expr, found.expr.type)
+            slot = replace(self._value(value).of_last_row, final=final)
         _need_end(value)
         return replace(slot, first=name.upper == "FIRST", back=offset)
 
@@ -184,8 +165,7 @@ class Calls:
                 value.query.fail(name, "must navigate to a value of the input", "CLASSIFIER", do)
             _need_end(value)
         else:
-            found = self._value(value)
-            slot = Navigation(found.variables, False, 0, 0, False, found.expr, found.expr.type)
+            slot = self._value(value).of_last_row
         inside = inner.query.dialect.inside and self._variable is None
         return replace(slot, shift=-offset if name.upper in BEFORE else offset, inside=inside)
 
@@ -209,8 +189,6 @@ class Calls:
         if name.upper == "COUNT" and _are_rows(words):
             variables = self._variables(inner, words[0]) if len(words) == 3 else None
             return self._slots.slot(Summary("count", variables, final, None, "BIGINT"))
-        if name.upper == "COUNT" and words[-1].is_sign("*"):
-            query.fail(words[0], "must be COUNT(*) or COUNT(A.*)", query.shown(words), "Write one of these.")
         found = self._value(inner)
         if found.expr.type == OPAQUE:
             must = f"must be of values that expressions can compute with inside {name.upper}"
@@ -296,8 +274,8 @@ def _read(node: exp.Column, text: ExpressionText, known: Slots) -> Read:
         raise ConfigError((Problem(place, column.must, column.got, column.do),))
     kind = names.type_of(column)
     variables = None if variable is None else names.variables[variable]
-    of = Column(None, column, kind)
-    return start, part.meta["end"] + 1, known.slot(Navigation(variables, False, 0, 0, False, of, kind))
+    value = RowValue(variables, Column(None, column, kind))
+    return start, part.meta["end"] + 1, known.slot(value.of_last_row)
 
 
 @dataclass(frozen=True)
@@ -321,6 +299,9 @@ class Expressions:
             ConfigError: its expression is wrong.
         """
         known, opening = Slots(self.names), one.text.word
+        plain = plain_column(one.text, self.names)
+        if plain is not None:
+            return (self._measure(one.name.text, known.slot(plain.of_last_row), known),), None
         text = self._text(replace(one.text), known, None)
         alone = known.placeholders.get(text.text.strip("`")) if text.text.startswith("`@") else None
         if alone is not None:
@@ -367,11 +348,8 @@ class Expressions:
         self._refuse_opaque(one.text.query, opening, known)
         found = _compiled(lambda report: compile_parts(text, known.scope, report), known)
         parts = [_computed(expr, known) for _, expr in found]
-        fixed = [all(_is_fixed(slot, variable) for slot in part.slots) for part in parts]
-        return Condition(
-            tuple(part for part, is_fixed in zip(parts, fixed, strict=True) if is_fixed),
-            tuple(part for part, is_fixed in zip(parts, fixed, strict=True) if not is_fixed),
-        )
+        fixed = [part for part in parts if all(_is_fixed(slot, variable) for slot in part.slots)]
+        return Condition(tuple(fixed), tuple(part for part in parts if part not in fixed))
 
     def _text(self, reader: Reader, known: Slots, variable: int | None) -> ExpressionText:
         """The expression with names of slots in place of navigations and aggregates."""
@@ -379,33 +357,23 @@ class Expressions:
             reader.fail("must be an expression", "Write a condition or a value.")
         calls = Calls(known, variable, self.variables)
 
-        def placeholder(expr: Expr, words: Sequence[Word]) -> str:
-            name = f"@{len(known.placeholders)}"
-            known.placeholders[name] = expr
-            known.written[name] = reader.query.text[words[0].start : words[-1].end]
-            return f"`{name}`"
-
         def replaced(rest: Reader) -> str | None:
             if rest.word.upper == "OVER" and rest.query.words[rest.at + 1].is_sign("("):
                 must = "must not stand in MATCH_RECOGNIZE, where the rows of the match are the window"
                 rest.fail(must, "Leave it out, or compute the window function in a subquery.")
             marked = rest.word.upper in ("RUNNING", "FINAL") and rest.at + 1 < rest.end
-            begin, called = rest.at, begins_call(rest, rest.at + marked)
-            if not called and not is_classifier_alone(rest, self.names):
+            begin, alone = rest.at, rest.word.upper == "CLASSIFIER" and not is_beside_a_dot(rest)
+            alone &= isinstance(self.names.column(rest.word.text), Wrong)  # as Snowflake writes it
+            if not alone and not begins_call(rest, rest.at + marked):
                 return None
-            expr = calls.read(rest) if called else calls.read_alone(rest)
-            return placeholder(expr, rest.query.words[begin : rest.at])
+            name, expr = f"@{len(known.placeholders)}", calls.read(rest)
+            known.placeholders[name] = expr
+            known.written[name] = rest.query.text[
+                rest.query.words[begin].start : rest.query.words[rest.at - 1].end
+            ]
+            return f"`{name}`"
 
-        plain = plain_column(reader, self.names)
-        if plain is None:
-            return expression_text(reader, replaced)
-        slot = known.slot(Navigation(plain.variables, False, 0, 0, False, plain.expr, plain.expr.type))
-
-        def whole(rest: Reader) -> str | None:
-            words, rest.at = rest.query.words[rest.at : rest.end], rest.end
-            return placeholder(slot, words)
-
-        return expression_text(reader, whole)
+        return expression_text(reader, replaced)
 
     def _taken(self, name: str, alone: Column, known: Slots) -> Measure | None:
         """A measure that is a value of a column as it is, or the least or greatest one."""

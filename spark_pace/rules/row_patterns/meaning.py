@@ -13,7 +13,7 @@ from spark_pace.core.match.row_patterns.rows import expression_type
 from spark_pace.core.plan.row_pattern import Condition, OrderKey, RowPattern, final_columns
 from spark_pace.errors import one_line
 from spark_pace.rules.document.report import nearest, quote
-from spark_pace.rules.expressions.calendar import Interval, constant_interval
+from spark_pace.rules.expressions.calendar import constant_interval
 from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.row_patterns.clause import Clause, Key
@@ -57,6 +57,7 @@ def _plan(query: Query, clause: Clause, expressions: Expressions, most_steps: in
     measures = [expressions.measure(one) for one in clause.measures]
     order = tuple(order_key(query, names, key) for key in clause.order)
     skip_to = clause.skip_to
+    targets = skip_to and query.checked(skip_to, names.variables_of(skip_to.folded))
     return RowPattern(
         where=str(query.place(clause.opening.start)),
         partition=tuple(_column(query, names, word) for word in clause.partition),
@@ -65,7 +66,7 @@ def _plan(query: Query, clause: Clause, expressions: Expressions, most_steps: in
         outside=tuple(one for _, one in measures if one is not None),
         rows=clause.rows,
         skip=clause.skip,
-        skip_variables=() if skip_to is None else _targets(query, names, skip_to),
+        skip_variables=targets or (),
         skip_name="" if skip_to is None else one_line(skip_to.text),
         variables=primary,
         conditions=tuple(_conditions(query, clause, primary, expressions)),
@@ -97,13 +98,8 @@ def _variables(query: Query, clause: Clause, primary: Sequence[str]) -> dict[str
 
 
 def _column(query: Query, names: Names, word: Word) -> str:
-    column = names.column(word.text)
-    if isinstance(column, Wrong):
-        query.fail(word, column.must, column.got, column.do)
-    return _sortable(query, names, word, column)
-
-
-def _sortable(query: Query, names: Names, word: Word, column: str) -> str:
+    """A column by which rows can be sorted."""
+    column = query.checked(word, names.column(word.text))
     kind = names.schema.field(column).type
     if expression_type(kind) is None:
         must = "must be a column by which rows can be sorted"
@@ -118,14 +114,6 @@ def order_key(query: Query, names: Names, key: Key) -> OrderKey:
     if key.nulls_first is not None:
         nulls_first = key.nulls_first
     return OrderKey(_column(query, names, key.name), key.descending, nulls_first)
-
-
-def _targets(query: Query, names: Names, word: Word) -> tuple[int, ...]:
-    found = names.variables_of(word.folded)
-    if isinstance(found, Wrong):
-        query.fail(word, found.must, found.got, found.do)
-    assert found is not None
-    return found
 
 
 def _conditions(
@@ -154,12 +142,12 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
         query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")
     text = expression_text(replace(clause.within), lambda _: None)
     tree = compiled(lambda report: parse_expression(text, report))
-    length = constant_interval(tree) if tree.key == "interval" else None
-    if isinstance(length, Wrong):
-        query.fail(word, length.must, length.got, length.do)
-    if not isinstance(length, Interval) or not isinstance(length.micros, Literal) or not length.micros.value:
-        query.fail(word, "must be an interval", quote(word.text), "Write for example INTERVAL '1' HOUR.")
-    return int(length.micros.value)
+    do = "Write for example INTERVAL '1' HOUR."
+    none = Wrong("must be an interval", quote(word.text), do)
+    length = query.checked(word, constant_interval(tree) if tree.key == "interval" else none)
+    micros = length.micros.value if isinstance(length.micros, Literal) else None
+    found: int | Wrong = int(micros) if micros else none
+    return query.checked(word, found)
 
 
 def _check_whole(query: Query, clause: Clause, plan: RowPattern, schema: pa.Schema) -> None:

@@ -15,14 +15,13 @@ from spark_pace.core.match.row_patterns.rows import sorted_table
 from spark_pace.core.plan.row_pattern import OrderKey
 from spark_pace.rules.document.report import quote
 from spark_pace.rules.expressions.functions import FUNCTIONS
-from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.row_patterns.clause import Clause, Key, read_clause, read_keys
 from spark_pace.rules.row_patterns.columns import Names
 from spark_pace.rules.row_patterns.expressions import begins_call
 from spark_pace.rules.row_patterns.meaning import order_key, plan_of
 from spark_pace.rules.row_patterns.words import Query, Reader, Word, as_spark, closing, in_spark
 
-_BEFORE_INPUT = ("FROM", "JOIN")
+_BEHIND_INPUT = ("ON", "USING", "WHERE")
 _MUST = "must follow a table, a view or a subquery in parentheses, behind FROM, JOIN or a comma"
 _DO = "Write FROM name MATCH_RECOGNIZE (…)."
 # words that stand before a parenthesis and call nothing, though Spark knows some of them as functions
@@ -41,13 +40,13 @@ class Occurrence:
     Attributes:
         clause: the clause.
         start: the number of the first word of the input.
-        behind_input: the number of the word behind the input.
+        at: the number of the first word of the clause.
         end: the number of the word behind the clause.
     """
 
     clause: Clause
     start: int
-    behind_input: int
+    at: int
     end: int
 
 
@@ -62,86 +61,25 @@ def occurrences_in(query: Query) -> tuple[Occurrence, ...]:
         opens = at + 1 < len(query.words) and query.words[at + 1].is_sign("(")
         if word.upper == "MATCH_RECOGNIZE" and opens:
             end = closing(query, at + 1)
-            start, behind = _input_before(query, at)
-            found.append(Occurrence(read_clause(Reader(query, at + 2, end), word), start, behind, end + 1))
+            clause = read_clause(Reader(query, at + 2, end), word)
+            found.append(Occurrence(clause, _input_before(query, at), at, end + 1))
     return tuple(found)
 
 
-def _input_before(query: Query, at: int) -> tuple[int, int]:
-    """The numbers of the first word of an input, and of the word behind it; a name may follow."""
-    words, behind = query.words, at
-    listed = _alias_with_columns(query, at)
-    if listed is None and at >= 2 and words[at - 1].is_name and not words[at - 2].is_sign("."):
-        aliased = words[at - 2].upper == "AS"
-        before = words[at - 2 - aliased] if at >= 2 + aliased else None
-        behind = at - 1 - aliased if before is not None and _ends_input(before) else at
-    start = _start_of_table(query, behind if listed is None else listed)
-    opener = words[start - 1] if start > 0 else None
-    if start == behind or opener is None or not (_opens(opener.upper) or opener.is_sign(",")):
+def _input_before(query: Query, at: int) -> int:
+    """The number of the first word of the input of a clause: a table, with its alias if it has one."""
+    words, start, depth, ends = query.words, at, 0, False
+    while start and depth >= 0 and (depth or not _opens(words[start - 1])):
+        start -= 1
+        depth += words[start].is_sign(")") - words[start].is_sign("(")
+        ends |= not depth and words[start].upper in _BEHIND_INPUT
+    if not 0 < start < at or depth or ends:
         query.fail(words[at], _MUST, "MATCH_RECOGNIZE", _DO)
-    return start, behind
+    return start
 
 
-def _alias_with_columns(query: Query, at: int) -> int | None:
-    """The number of the first word of an alias such as ``AS t (id, x)`` before a word; None if there is none.
-
-    It is a part of the input, for it names the columns.
-    """
-    words = query.words
-    opening = _opening(query, at - 1) if at >= 1 and words[at - 1].is_sign(")") else 0
-    listed = all(word.is_name or word.is_sign(",") for word in words[opening + 1 : at - 1])
-    if opening < 3 or not listed or not words[opening - 1].is_name:
-        return None
-    begin = opening - 1 - (words[opening - 2].upper == "AS")
-    return begin if _ends_table(query, begin - 1) else None
-
-
-def _ends_table(query: Query, at: int) -> bool:
-    """Tell whether a table, a function that gives one, or a subquery ends with a word; bare VALUES do not."""
-    words = query.words
-    if not words[at].is_sign(")"):
-        return _ends_input(words[at])
-    opening = _opening(query, at)
-    called, inner = words[opening - 1] if opening else None, words[opening + 1]
-    if called is not None and called.is_name and not _opens(called.upper):
-        return called.upper != "VALUES"
-    return inner.is_sign("(") or inner.upper in ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
-
-
-def _opening(query: Query, end: int) -> int:
-    """The number of the parenthesis that a word closes; 0 if there is none."""
-    words, depth = query.words, 0
-    for at in range(end, -1, -1):
-        depth += words[at].is_sign(")") - words[at].is_sign("(")
-        if depth == 0:
-            return at
-    return 0
-
-
-def _ends_input(word: Word) -> bool:
-    """Tell whether a table, or a subquery, may end with a word."""
-    return word.is_sign(")") or (word.is_name and not _opens(word.upper))
-
-
-def _opens(upper: str) -> bool:
-    return upper in _BEFORE_INPUT
-
-
-def _start_of_table(query: Query, behind: int) -> int:
-    """The number of the first word of ``a.b.c``, ``f(…)`` or ``(SELECT …)``; `behind` if there is none."""
-    words, at = query.words, behind - 1
-    if at < 0:
-        return behind
-    if words[at].is_sign(")"):
-        at = _opening(query, at)
-        if at <= 0 or not words[at - 1].is_name or _opens(words[at - 1].upper):
-            return at
-        at -= 1
-    if not words[at].is_name:
-        return behind
-    while at >= 2 and words[at - 1].is_sign(".") and words[at - 2].is_name:
-        at -= 2
-    return at
+def _opens(word: Word) -> bool:
+    return word.upper in ("FROM", "JOIN") or word.is_sign(",")
 
 
 @dataclass(frozen=True)
@@ -162,7 +100,7 @@ class Rewriting:
         What ``WITH`` at the beginning of the query names before the occurrence can be used in it.
         """
         one = self.occurrences[number]
-        table = self._text(one.start, one.behind_input, views)
+        table = self._text(one.start, one.at, views)
         return f"{self._named_before(one.start, views)}SELECT * FROM {table}"
 
     def outer(self, views: Sequence[str]) -> str:
@@ -358,17 +296,11 @@ class FileQuery:
         if not self.columns:
             return found
         names = Names(found.schema, {})
-        chosen = [found.column(self._column(names, word)) for word, _ in self.columns]
-        return pa.table(chosen, [name.text for _, name in self.columns])
+        chosen = [self.query.checked(word, names.column(word.text)) for word, _ in self.columns]
+        return pa.table([found.column(one) for one in chosen], [name.text for _, name in self.columns])
 
     def _keys(self, found: pa.Table) -> tuple[OrderKey, ...]:
         return tuple(order_key(self.query, Names(found.schema, {}), key) for key in self.order)
-
-    def _column(self, names: Names, word: Word) -> str:
-        column = names.column(word.text)
-        if isinstance(column, Wrong):
-            self.query.fail(word, "must be a column of the result", column.got, column.do)
-        return column
 
 
 def file_query(query: Query) -> FileQuery:
@@ -377,19 +309,22 @@ def file_query(query: Query) -> FileQuery:
     Raises:
         ConfigError: it is another one.
     """
-    query = _without_alias(query, occurrences_in(query))
     found = occurrences_in(query)
-    reader = Reader(query, 0, len(query.words) - 1)
-    while query.words and query.words[reader.end].is_sign(";"):
-        reader.end -= 1
-    reader.end += 1
     if len(found) != 1:
         query.fail(0, _FORM, f"{len(found)} MATCH_RECOGNIZE", _ELSE)
-    (one,) = found
+    query = _without_alias(query, *found)
+    (one,) = occurrences_in(query)
+    reader = Reader(query, 0, len(query.words) - 1)
+    while query.words[reader.end].is_sign(";"):
+        reader.end -= 1
+    reader.end += 1
     if not reader.takes("SELECT"):
         _refuse(reader)
     columns = _columns(reader)
-    if not reader.takes("FROM") or reader.at != one.start or one.behind_input != one.start + 1:
+    if not reader.takes("FROM") or reader.at != one.start:
+        _refuse(reader)
+    table = query.words[one.start : one.at]
+    if not all(word.is_name for word in table) or len(table) - ("AS" in [word.upper for word in table]) > 2:
         _refuse(reader)
     reader.at = one.end
     _alias(reader)
@@ -400,18 +335,13 @@ def file_query(query: Query) -> FileQuery:
     return FileQuery(query, one, columns, order, limit)
 
 
-def _without_alias(query: Query, found: tuple[Occurrence, ...]) -> Query:
+def _without_alias(query: Query, one: Occurrence) -> Query:
     """The query without the name of the result before columns: ``m.x`` is ``x`` around the clause."""
-    words = query.words
-    if len(found) != 1:
-        return query
-    (one,) = found
-    named = one.end + (one.end < len(words) and words[one.end].upper == "AS")
-    alias = words[named].text.lower() if named < len(words) and words[named].is_name else ""
-    around = [*range(one.start), *range(one.end, len(words) - 1)]
+    words, behind = query.words, Reader(query, one.end, len(query.words) - 1)
+    behind.takes("AS")
+    alias, around = behind.word.text.lower(), {*range(len(words) - 1)} - {*range(one.start, one.end)}
     first = {at for at in around if words[at].is_name and words[at].text.lower() == alias}
-    gone = {at for at in first if words[at + 1].is_sign(".")}
-    gone |= {at + 1 for at in gone}
+    gone = {at + n for at in first if words[at + 1].is_sign(".") for n in (0, 1)}
     return replace(query, words=tuple(word for at, word in enumerate(words) if at not in gone))
 
 

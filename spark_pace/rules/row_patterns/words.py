@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, TypeVar
 
 from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, nearest, quote
+from spark_pace.rules.expressions.types import Wrong
 
+Found = TypeVar("Found")
 Kind = Literal["word", "name", "text", "number", "sign"]
 _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -119,22 +120,27 @@ class Query:
         """The line and the column of a character."""
         if self.written is not None:
             return self.written.at(start)
-        ends = [match.end() for match in re.finditer("\n", self.text)]
-        line = bisect_right(ends, start)
-        return Place(self.file, line + 1, start - ([0, *ends][line]) + 1)
-
-    def error(self, at: Word | int, must: str, got: str, do: str) -> ConfigError:
-        """The error for what stands at a word, or at a character."""
-        place = self.place(at.start if isinstance(at, Word) else at)
-        return ConfigError((Problem(one_line(str(place)), *map(one_line, (must, got, do))),))
+        before = self.text[:start]
+        return Place(self.file, before.count("\n") + 1, start - before.rfind("\n"))
 
     def fail(self, at: Word | int, must: str, got: str, do: str) -> NoReturn:
-        """Raise this error.
+        """Raise the error for what stands at a word, or at a character.
 
         Raises:
             ConfigError: always.
         """
-        raise self.error(at, must, got, do)
+        place = self.place(at.start if isinstance(at, Word) else at)
+        raise ConfigError((Problem(one_line(str(place)), *map(one_line, (must, got, do))),))
+
+    def checked(self, at: Word, found: Found | Wrong) -> Found:
+        """What was found for a word, or this error if it is wrong.
+
+        Raises:
+            ConfigError: it is.
+        """
+        if isinstance(found, Wrong):
+            self.fail(at, found.must, found.got, found.do)
+        return found
 
     def shown(self, words: Sequence[Word]) -> str:
         """Some neighbouring words as they are written, in quotation marks."""
@@ -148,7 +154,7 @@ def read_query(text: str, file: str, dialect: str) -> Query:
         ConfigError: there is no such dialect, or a quotation mark or comment is not closed.
     """
     query = Query(file, text, dialect_named(dialect), ())
-    return Query(file, text, query.dialect, tuple(_words(query)))
+    return replace(query, words=tuple(_words(query)))
 
 
 def read_part(written: Scalar) -> Query:
@@ -188,7 +194,7 @@ def _behind_space(query: Query, at: int) -> int:
         behind = at + mark.end()
         if not depth:
             return behind
-    raise query.error(at, "must be a comment that ends", quote(text[at : at + 20]), "Close it by */.")
+    return query.fail(at, "must be a comment that ends", quote(text[at : at + 20]), "Close it by */.")
 
 
 def _quoted(query: Query, at: int) -> Word | None:
@@ -211,7 +217,7 @@ def _quoted(query: Query, at: int) -> Word | None:
         else:
             behind += 1
     must, do = f"must be a {kind} that ends", "Close the quotation mark."
-    raise query.error(at, must, quote(text[at : at + 20]), do)
+    return query.fail(at, must, quote(text[at : at + 20]), do)
 
 
 def _plain(text: str, at: int) -> Word:
@@ -346,4 +352,4 @@ def closing(query: Query, opening: int) -> int:
         depth += query.words[at].is_sign("(") - query.words[at].is_sign(")")
         if depth == 0:
             return at
-    raise query.error(query.words[opening], "must be a parenthesis that is closed", '"("', 'Write ")".')
+    return query.fail(query.words[opening], "must be a parenthesis that is closed", '"("', 'Write ")".')

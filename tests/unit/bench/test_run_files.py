@@ -75,7 +75,7 @@ WRONG = [
         "{uniform: [0, 1]}",
         "{uniform: [1, 0]}",
         "5 events.generate.x.uniform — must be the least and the greatest value, as in [1, 1000]; "
-        "got a list. Correct the numbers.",
+        "got a list of 2. Correct the numbers.",
     ),
     (
         "x: {uniform: [0, 1]}",

@@ -83,16 +83,19 @@ def test_a_message_is_one_line_that_no_terminal_acts_on() -> None:
         (HEAD + '  - {name: "r\\0"}',
          "r.yaml:3:12 rules[0].name — must be printable text; got the character #x0000. Remove it."),
         ("? " + "k" * 300 + "\n: 1",
-         f'r.yaml:1:3 — must be a key of at most 200 characters; got "{"k" * 80}…". Shorten it.'),
+         f'r.yaml:1:3 — must be a plain key of at most 200 characters; got "{"k" * 80}…". '
+         "Write a name before the colon."),
         ("rules: [" + "a," * 60_000 + "]",
          "rules[49997] — must be among the first 50000 values of a file; got more. "
          "Split it into several files."),
         (HEAD + RULE * 1001,
          "r.yaml:3:3 rules — must hold at most 1000 rules; got 1001. Run them as several jobs."),
         ("a: !!python/object/apply:os.system [id]",
-         "got the tag tag:yaml.org,2002:python/object/apply:os.system. Tags are not read here."),
+         "got the tag tag:yaml.org,2002:python/object/apply:os.system. "
+         "Aliases, anchors and tags are not read here."),
         ("a: &a [x]\nb: [*a, *a]",
-         "r.yaml:2:5 b[0] — must be written out; got the alias *a. Aliases are not read here."),
+         "r.yaml:2:5 b[0] — must be written out; got the alias *a. "
+         "Aliases, anchors and tags are not read here."),
         (HEAD + RULE.replace("{s: a.s}", "{" + ", ".join(f"f{i}: a.s" for i in range(101)) + "}"),
          "fields; got 101. Compute less, or write several rules."),
         (HEAD + "  - {name: r, partition_by: [" + "s, " * 17 + "], pattern: {sequence: [a: s = 'x']}}",
@@ -187,7 +190,7 @@ def test_fifty_problems_are_told_without_another_word(tmp_path: Path) -> None:
         (
             "s[0]",
             'e — must be an expression of the rule language; got "[". '
-            "Write element_at(s, 1): places count from 1.",
+            "Write for example element_at(x, 1), for places count from 1, or x in ('a', 'b').",
         ),
         (
             "{fn abs(i)}",

@@ -45,13 +45,15 @@ def rewritten(text: str, dialect: str = "spark") -> tuple[str, list[str]]:
 @pytest.mark.parametrize("named", ["", " AS r", " r"])
 def test_the_input_is_what_stands_before_it(table: str, alias: str, named: str) -> None:
     outer, inputs = rewritten(f"SELECT * FROM u JOIN {table}{named} {CLAUSE} {alias} ON m.x = u.x")
-    assert inputs == [f"SELECT * FROM {table}"]
+    assert inputs == [f"SELECT * FROM {table}{named}"]
     assert outer == " ".join(f"SELECT * FROM u JOIN v0 {alias} ON m.x = u.x".split())
 
 
 @pytest.mark.parametrize(
     "table",
     [
+        "t TABLESAMPLE (5 ROWS)",
+        "VALUES (1) AS t(a)",
         "(VALUES (1, 90), (2, 80)) t(id, x)",
         "(SELECT 1, 2) AS t (id, x)",
         "u AS t (id)",
@@ -59,7 +61,7 @@ def test_the_input_is_what_stands_before_it(table: str, alias: str, named: str) 
         "range(5) AS t (id)",
     ],
 )
-def test_an_alias_that_names_columns_belongs_to_the_input(table: str) -> None:
+def test_whatever_follows_a_table_belongs_to_the_input(table: str) -> None:
     outer, inputs = rewritten(f"SELECT * FROM u JOIN {table} {CLAUSE} AS m ON m.x = u.x")
     assert inputs == [f"SELECT * FROM {table}"]
     assert outer == "SELECT * FROM u JOIN v0 AS m ON m.x = u.x"
@@ -210,7 +212,7 @@ def test_rows_are_counted_whatever_constant_is_named(pattern: str, counts: list[
 
 @pytest.mark.parametrize(
     "before",
-    ["", "t,", "FROM t TABLESAMPLE (5 ROWS)", "FROM VALUES (1) AS t(a)", "FROM VALUES (1), (2) t(a)"],
+    ["", "t,", "FROM (t)), (SELECT 1", "FROM t JOIN u ON t.x = u.x", "FROM t WHERE x > 1"],
 )
 def test_what_is_no_input_is_refused(before: str) -> None:
     query = read_query(f"SELECT * {before} {CLAUSE}", "query", "spark")
