@@ -73,29 +73,12 @@ MOST_SPANS = 5  # spans for which the answer says what failed
 MOST_UPPER = 3  # matches of each lower rule that are followed upwards
 
 
-def filter_tests(rule: Rule, event: pa.Table) -> tuple[ConditionTest, ...]:
-    """The tests against the parts of the filter; `event` has one row with the schema's attributes."""
-    return () if rule.filter is None else tuple(_tests(rule.filter, EventColumns(event), known=False))
-
-
-def filter_tests_beside(rule: Rule, beside: Beside) -> tuple[ConditionTest, ...]:
-    """The same tests of an event in its key's stream before the filter."""
-    assert rule.filter is not None
-    return tuple(_tests(rule.filter, _columns(beside, [rule.filter]), known=True))
-
-
-def component_tests(rule: Rule, event: pa.Table) -> tuple[ComponentTest, ...]:
-    """The tests against each component, and against the `open` and `close` of a span."""
-    return tuple(_components(rule, EventColumns(event), None))
-
-
-def tests_beside(rule: Rule, beside: Beside) -> dict[str, ComponentTest]:
-    """The tests against components whose conditions also read other events, by component."""
-    named = {name for name, _, condition in _conditions(rule) if of_other_events(condition)}
-    named |= {name for name, until in _ends(rule).items() if of_other_events(until)}
+def tests_beside(rule: Rule, why: Why, beside: Beside) -> dict[str, ComponentTest]:
+    """The tests against components of which the event alone does not tell all, by component."""
+    unknown = {one.component for one in why.components if None in [test.holds for test in one.conditions]}
     conditions = [*(condition for _, _, condition in _conditions(rule)), *_ends(rule).values()]
     tests = _components(rule, _columns(beside, conditions), beside)
-    return {one.component: one for one in tests if one.component in named | _behind_absences(rule)}
+    return {one.component: one for one in tests if one.component in unknown}
 
 
 def passing(rule: Rule, events: pa.Table) -> dict[str, int]:
@@ -290,7 +273,7 @@ def explained(source: Source, place: Place) -> Why:
         event_time=iso(event[TIME][0].as_py()),
         attributes=attributes,
         filter=_filter_tests(source, place, event),
-        components=component_tests(rule, event),
+        components=tuple(_components(rule, EventColumns(event), None)),
         passing=passing(rule, source.on_time),
         of_events=source.on_time.num_rows,
         untold=_untold(rule),
@@ -306,11 +289,16 @@ def explained(source: Source, place: Place) -> Why:
 
 
 def _filter_tests(source: Source, place: Place, event: pa.Table) -> tuple[ConditionTest, ...]:
-    if filters_back(source.rule):
+    """The tests against the parts of the filter, which may look back at events before it."""
+    rule, own = source.rule, None
+    columns: Columns = EventColumns(event)
+    if rule.filter is None:
+        return ()
+    if filters_back(rule):
         own = before_filter(source.plan, source.on_time, place.source, place.offset)
-        if own is not None:
-            return filter_tests_beside(source.rule, (own.stream, own.row, 0))
-    return filter_tests(source.rule, event)
+    if own is not None:
+        columns = _columns((own.stream, own.row, 0), [rule.filter])
+    return tuple(_tests(rule.filter, columns, known=own is not None))
 
 
 def _with_lower(source: Source, place: Place, why: Why) -> Why:
@@ -382,7 +370,7 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
         found = [one for stretch, row in stretches for one in near_misses(stretch, row)]
         found.sort(key=lambda candidate: -len(candidate.events))
         return _with_candidates(_with_spans(rule, own, spans, why), found, len(here[MOST_SPANS:]))
-    known = tests_beside(rule, (own.stream, own.row, 0))
+    known = tests_beside(rule, why, (own.stream, own.row, 0))
     stretch = Stretch.of(own.stream, pattern, own.horizon, None)
     why = _with_selections(why, own.stream, stretch.selections, own.row)
     newest_us = pc.max(source.given.on_time[TIME]).as_py()
@@ -419,7 +407,7 @@ def _with_spans(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
     """Add the spans that hold the event, each with the tests that depend on it."""
     why = _with_selections(why, own.stream, spans, own.row)
     first = spans.openings[spans.at(own.row)[::-1]].tolist()
-    tests = (tuple(tests_beside(rule, (own.stream, own.row, row)).values()) for row in first)
+    tests = (tuple(tests_beside(rule, why, (own.stream, own.row, row)).values()) for row in first)
     there = [replace(one, components=next(tests)) if one.there else one for one in why.selections]
     return replace(why, selections=tuple(there))
 
@@ -476,7 +464,7 @@ def folded(rule: Rule, machine: StateMachine, own: OfKey, why: Why) -> Why:
         after=machine.states[state if taken is None else taken.target],
         move=None if taken is None else number + 1,
     )
-    known = tests_beside(rule, (own.stream, own.row, 0))
+    known = tests_beside(rule, why, (own.stream, own.row, 0))
     moves = zip(move_names(machine), machine.moves, strict=True)
     leaving = {name for name, move in moves if state in move.sources}
     told = tuple(known.get(one.component, one) for one in why.components if one.component in leaving)

@@ -16,7 +16,7 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.intake.sift import without_late
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan.lower_rules import every_rule, input_schema
+from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.core.split.task import SplitTask
@@ -204,7 +204,6 @@ def asked(source: Source, position: Asked) -> Place:
             return Place(name, place.offset, int(rows[0]))
     if is_of_input(source, place) or at_source(source.read.events, name, place.offset).any():
         return place
-    _require_no_match(source, place)
     no_record = _told_of_line(source, place)
     if no_record is not None:
         return replace(place, no_record=no_record)
@@ -236,32 +235,6 @@ def _called(source: Source, name: str) -> str | None:
     return ends[0] if len(ends) == 1 else None
 
 
-def _require_no_match(source: Source, place: Place) -> None:
-    """Refuse a place that was not found and names a match, with advice that fits.
-
-    Raises:
-        ConfigError: it is named as a match of the rule itself, of one that it reads, or of one further below.
-    """
-    rule, name, got = source.rule, place.source, f"{place.source}:{place.offset}"
-    reads = () if source.lower is None else source.lower.level.reads
-    lower = [one for one in reads if not one.hands_on]
-    if name == rule.name:
-        example = f", such as {lower[0].name}:0" if lower else ""
-        do = f"Take one from the events of that match{example}, or ask about a rule that reads {name}."
-        raise ConfigError.of("--at", f"must be an event of rule {name}", f"{got}, one of its matches", do)
-    if name in [one.name for one in lower]:
-        assert source.lower is not None
-        table = source.lower.of_rules.get(name)
-        count = 0 if table is None else table.num_rows
-        do = f"There are {name}:0 to {name}:{count - 1}." if count > 1 else f"There is only {name}:0."
-        do = do if count else f"Rule {name} has no match in these events."
-        raise ConfigError.of("--at", f"must be a match of rule {name}", got, do)
-    if name in [one.name for one in every_rule(lower)]:
-        must = f"must be a match of a rule that {rule.name} reads, or an event of the input"
-        do = f"It reads {', '.join(one.name for one in lower)}."
-        raise ConfigError.of("--at", must, got, do)
-
-
 def _by_offset(position: str) -> str:
     """The position with an offset in place of a line number: `events.csv:L3` becomes `events.csv:1`.
 
@@ -286,19 +259,17 @@ def is_of_input(source: Source, place: Place) -> bool:
 
 def bad_reason(source: Source, place: Place) -> str | None:
     """Why the record is no event; None if it is one."""
-    bad = source.read.bad.to_pydict()
-    for name, offset, reason in zip(bad["source"], bad["offset"], bad["reason"], strict=True):
-        if (name, offset) == (place.source, place.offset):
-            return str(reason)
-    return None
+    return _reason_at(source.read.bad, place)
 
 
 def late_reason(source: Source, place: Place) -> str | None:
     """Why the event is late; None if it is not."""
-    late = source.given.late
-    rows = late.filter(
-        pc.and_(pc.equal(late["source"], place.source), pc.equal(late["offset"], place.offset))
-    )
+    return _reason_at(source.given.late, place)
+
+
+def _reason_at(table: pa.Table, place: Place) -> str | None:
+    at = pc.and_(pc.equal(table["source"], place.source), pc.equal(table["offset"], place.offset))
+    rows = table.filter(at)
     return str(rows["reason"][0]) if rows.num_rows else None
 
 

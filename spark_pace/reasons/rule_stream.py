@@ -182,13 +182,9 @@ def matches_of_key(plan: Plan, records: pa.Table, own: OfKey) -> pa.Table:
 def having(matches: pa.Table, own: OfKey) -> Ints:
     """int64[m], which of the matches of a key have the event."""
     events = matches["events"].combine_chunks()
-    offsets = events.offsets.to_numpy().astype(np.int64)
-    seq, time = (
-        events.values.field(name).cast(pa.int64()).to_numpy()[offsets[0] : offsets[-1]]
-        for name in ("seq", "event_time")
-    )
-    with_it = (seq == own.stream.seq[own.row]) & (time == own.stream.time[own.row])
-    return np.unique(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[with_it])
+    rows, inside = pc.list_parent_indices(events).to_numpy(), pc.list_flatten(events)
+    seq, time = (inside.field(name).cast(pa.int64()).to_numpy() for name in ("seq", "event_time"))
+    return np.unique(rows[(seq == own.stream.seq[own.row]) & (time == own.stream.time[own.row])])
 
 
 def match_told(row: dict[str, Any]) -> Match:
