@@ -69,7 +69,7 @@ def run_job(
     with (
         secrets.kept(),
         _alerts(spec, secrets, summary) as alerts,
-        answering(spec, alerts, summary) as answers,
+        answering(spec, alerts) as answers,
     ):
         told = [] if alerts is None else [Listener(alerts.look)]
         all_heard = Listener.of([Listener(summary.add), answers, *told, Listener(on_progress), *heard])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.summary import Listener, Summary
+from spark_pace.spark.summary import Listener
 
 if TYPE_CHECKING:
     from spark_pace.alerts.targets import Alerts
@@ -61,10 +61,10 @@ class Health:
 
 
 @contextmanager
-def answering(spec: JobSpec, alerts: Alerts | None, summary: Summary) -> Iterator[Listener]:
+def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
     """Answer while the block runs, where the job file says so; only then load what is needed for it.
 
-    Gives what hears of the run for it, behind its summary.
+    Gives what hears of the run for it.
 
     Raises:
         SetupError: a port is taken, or a host is not one of this machine.
@@ -73,19 +73,19 @@ def answering(spec: JobSpec, alerts: Alerts | None, summary: Summary) -> Iterato
     with ExitStack() as stack:
         listeners = list[Listener]()
         if spec.metrics is not None:
-            listeners.append(stack.enter_context(_prometheus(spec, alerts, summary)))
+            listeners.append(stack.enter_context(_prometheus(spec, alerts)))
         if spec.page is not None:
             listeners.append(stack.enter_context(_page(spec)))
         yield Listener.of(listeners)
 
 
 @contextmanager
-def _prometheus(spec: JobSpec, alerts: Alerts | None, summary: Summary) -> Iterator[Listener]:
+def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
     from spark_pace.prometheus import Offered
     from spark_pace.watching.page import served
 
     assert spec.metrics is not None
-    offered = Offered(spec.name, summary)
+    offered = Offered(spec.name, [rule.name for rule in spec.rules])
     if alerts is not None:
         offered.alerts = lambda: alerts.counts
 

@@ -18,7 +18,6 @@ from spark_pace.errors import SetupError
 from spark_pace.io.metrics import AlertCounts, BatchReport
 from spark_pace.job_file import Endpoint
 from spark_pace.prometheus import Offered
-from spark_pace.spark.summary import Summary
 from spark_pace.watching.page import served
 from tests.support.commands import ROOT
 
@@ -81,16 +80,10 @@ def read(offered: Offered) -> dict[str, float]:
     return found
 
 
-def after(offered: Offered, report: BatchReport, now: float) -> None:
-    """Tell of a batch as a run does."""
-    offered._summary.add(report)
-    offered.after(report, now)
-
-
 def test_counters_are_summed_over_batches_and_gauges_are_of_the_last_one() -> None:
-    offered = Offered("flights", Summary({"rise": 0, "fall": 0}))
-    after(offered, batch(0, max_time_us=9_000_000), 100.0)
-    after(offered, batch(1, matches={"fall": 1}, pending=40), 101.5)
+    offered = Offered("flights", ["rise", "fall"])
+    offered.after(batch(0, max_time_us=9_000_000), 100.0)
+    offered.after(batch(1, matches={"fall": 1}, pending=40), 101.5)
     found = read(offered)
     assert found["spark_pace_batches_total"] == 2
     assert found["spark_pace_records_total"] == 24
@@ -110,16 +103,16 @@ def test_counters_are_summed_over_batches_and_gauges_are_of_the_last_one() -> No
 
 
 def test_a_batch_that_finds_repeats_of_earlier_ones_lets_no_counter_fall() -> None:
-    offered = Offered("flights", Summary({"rise": 0}))
-    after(offered, batch(0), 100.0)
-    after(offered, batch(1, records=1, events=-5, repeats=6), 101.0)
+    offered = Offered("flights", ["rise"])
+    offered.after(batch(0), 100.0)
+    offered.after(batch(1, records=1, events=-5, repeats=6), 101.0)
     found = read(offered)
     assert found["spark_pace_events_total"] == 10
     assert found["spark_pace_repeats_total"] == 6
 
 
 def test_alerts_are_counted_by_target() -> None:
-    offered = Offered("flights", Summary({"rise": 0}))
+    offered = Offered("flights", ["rise"])
     assert not [name for name in read(offered) if "alerts" in name]
     offered.alerts = lambda: [AlertCounts("pager", 7, 5, 1, 2), AlertCounts("bus")]
     found = read(offered)
@@ -131,20 +124,20 @@ def test_alerts_are_counted_by_target() -> None:
 
 
 def test_that_the_files_have_other_rules_is_told() -> None:
-    offered = Offered("flights", Summary({"rise": 0}))
+    offered = Offered("flights", ["rise"])
     assert read(offered)["spark_pace_rules_differ"] == 0
     offered.rules_differ(True)
     assert read(offered)["spark_pace_rules_differ"] == 1
 
 
 def test_a_host_without_a_name_that_can_be_is_refused() -> None:
-    offered = Offered("flights", Summary({}))
+    offered = Offered("flights", [])
     with pytest.raises(SetupError), served("metrics", offered.answer, Endpoint(free_port(), "a..b")):
         pass
 
 
 def test_before_the_first_batch_every_rule_has_no_match_and_no_time_is_known() -> None:
-    found = read(Offered("flights", Summary({"rise": 0})))
+    found = read(Offered("flights", ["rise"]))
     assert found["spark_pace_matches_total rise"] == 0
     assert found["spark_pace_batches_total"] == 0
     assert not [name for name in found if "timestamp" in name]
@@ -155,7 +148,7 @@ def test_a_port_that_is_taken_is_refused() -> None:
         taken.bind((HOST, 0))
         taken.listen()
         port = taken.getsockname()[1]
-        offered = Offered("flights", Summary({}))
+        offered = Offered("flights", [])
         with pytest.raises(SetupError) as refused, served("metrics", offered.answer, Endpoint(port)):
             pass
     assert str(refused.value).startswith(
@@ -164,8 +157,8 @@ def test_a_port_that_is_taken_is_refused() -> None:
 
 
 def test_the_dashboard_and_the_alerts_name_metrics_that_there_are() -> None:
-    offered = Offered("flights", Summary({"rise": 0}))
-    after(offered, batch(0), 100.0)
+    offered = Offered("flights", ["rise"])
+    offered.after(batch(0), 100.0)
     offered.alerts = lambda: [AlertCounts("pager")]
     registry = CollectorRegistry()
     registry.register(offered)
