@@ -6,8 +6,9 @@ It must have the attributes of the rules' schema, in types that keep every value
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from spark_pace.core.expr import ARROW_TYPES, STRUCT, ExprType, array_element, d
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.merger import matches_schema, merge
-from spark_pace.core.operate.match_table import EVENTS_TYPE, decode_result
+from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
@@ -161,11 +162,10 @@ def detect(
 def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
     """The intake's rows (`SLOT_ROWS`), made of those rows of `df` that some rule may use."""
     fields = plan.schema.fields
-    typed = df.select(*(_declared(field, plan.schema) for field in fields))
+    typed = df.select(*(_declared(field, plan.schema) for field in fields)).where(wanted_sql(plan))
     # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
-    crossing = [_crossing(field).alias(str(number)) for number, field in enumerate(fields)]
-    crossed = typed.where(wanted_sql(plan)).select(*crossing)
-    return crossed.mapInArrow(ColumnsIntake(plan).stage(), SLOT_ROWS)
+    numbered = typed.toDF(*map(str, range(len(fields))))
+    return numbered.mapInArrow(partial(_take, plan), SLOT_ROWS)
 
 
 def _declared(field: Field, schema: EventSchema) -> Column:
@@ -182,9 +182,7 @@ def _merged(results: DataFrame, plan: Plan) -> DataFrame:
     sums = [F.sum(F.get_json_object(counts, f"$.{name}").cast("long")).alias(name) for name in COUNTS]
     observed = results.observe("spark_pace", *sums)
     schema = matches_schema(planned.rule for planned in plan.rules)
-    crossing = _without_zone(schema)
-    merged = observed.mapInArrow(ResultsMerger(plan).stage(), spark_schema(crossing))
-    return merged.select(*(_final(field) for field in schema if field.name != "out_seq"))
+    return observed.mapInArrow(partial(_merge, plan), spark_schema(schema)).drop("out_seq")
 
 
 def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots: int, cores: int) -> Plan:
@@ -226,109 +224,55 @@ def _stream_sql(plan: Plan, planned: RulePlan) -> str:
     return f"(({member}) AND {passes})"
 
 
-def _crossing(field: Field) -> Column:
-    """The column in the form in which it goes to Python: times as numbers, free of the session's zone."""
-    column = F.col(quoted(field.name))
-    if array_element(field.type) == "TIMESTAMP":
-        return F.transform(column, F.unix_micros)
-    return F.unix_micros(column) if field.type == "TIMESTAMP" else column
-
-
-@dataclass(frozen=True)
-class ColumnsIntake:
+def _take(plan: Plan, batches: Batches) -> Batches:
     """The intake for a DataFrame: takes rows with the schema's attributes, gives frames for the slots."""
 
-    plan: Plan
-
-    def stage(self) -> Callable[[Batches], Batches]:
-        """The function for `mapInArrow`."""
-        return lambda batches: to_batches(self._rows(batches), "slot")
-
-    def _rows(self, batches: Batches) -> Iterator[Row]:
+    def rows() -> Iterator[Row]:
         # no driver tells the frontier here, so only the splitters decide what is late
-        intake = TaskIntake(self.plan, Past(), "fail")
+        intake = TaskIntake(plan, Past(), "fail")
         for batch in batches:
-            yield from intake.take(self._events(pa.Table.from_batches([batch])))
+            yield from intake.take(_events(plan, pa.Table.from_batches([batch])))
         yield from intake.rows_at_end()
 
-    def _events(self, table: pa.Table) -> pa.Table:
-        schema = self.plan.schema
-        columns = zip(schema.fields, table.columns, strict=True)
-        typed = pa.table({field.name: column.cast(ARROW_TYPES[field.type]) for field, column in columns})
-        events = chosen(typed, wanted(self.plan, typed))
-        counts = array(events, schema.event_time).cast(pa.int64())
-        unit = UNIT_US[schema.time_unit]
-        possible = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
-        if not pc.all(pc.fill_null(possible, False)).as_py():
-            must, do = "must be an event time from 1900 to 2199", "Filter such rows out before detect."
-            raise EventError(f"{schema.event_time} — {must}; got null or another. {do}")
-        rows = events.num_rows
-        nowhere = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([""]))
-        ours = {TIME: pc.multiply(counts, unit), SOURCE: nowhere, OFFSET: pa.array(np.zeros(rows, np.int64))}
-        return pa.table([*ours.values(), *events.columns], [*ours, *events.column_names])
+    return to_batches(rows(), "slot")
 
 
-@dataclass(frozen=True)
-class ResultsMerger:
+def _events(plan: Plan, table: pa.Table) -> pa.Table:
+    schema = plan.schema
+    columns = zip(schema.fields, table.columns, strict=True)
+    typed = pa.table({field.name: column.cast(ARROW_TYPES[field.type]) for field, column in columns})
+    events = chosen(typed, wanted(plan, typed))
+    counts = array(events, schema.event_time).cast(pa.int64())
+    unit = UNIT_US[schema.time_unit]
+    possible = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
+    if not pc.all(pc.fill_null(possible, False)).as_py():
+        must, do = "must be an event time from 1900 to 2199", "Filter such rows out before detect."
+        raise EventError(f"{schema.event_time} — {must}; got null or another. {do}")
+    rows = events.num_rows
+    nowhere = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([""]))
+    ours = {TIME: pc.multiply(counts, unit), SOURCE: nowhere, OFFSET: pa.array(np.zeros(rows, np.int64))}
+    return pa.table([*ours.values(), *events.columns], [*ours, *events.column_names])
+
+
+def _merge(plan: Plan, batches: Batches) -> Batches:
     """The merger for a DataFrame: takes results of operators, gives matches without `out_seq`."""
-
-    plan: Plan
-
-    def stage(self) -> Callable[[Batches], Batches]:
-        """The function for `mapInArrow`."""
-        return self._merge
-
-    def _merge(self, batches: Batches) -> Batches:
-        results = [
-            body
-            for batch in batches
-            for kind, body in zip(*map(pa.Array.to_pylist, batch.columns[1:]), strict=True)
-            if kind == RESULT
-        ]
-        matches = merge(self.plan, map(decode_result, results), {}).matches
-        yield from matches.cast(_without_zone(matches.schema)).to_batches()
-
-
-def _without_zone(schema: pa.Schema) -> pa.Schema:
-    """The schema of matches with times as numbers, as they leave Python."""
-
-    def crossing(kind: pa.DataType) -> pa.DataType:
-        return pa.int64() if pa.types.is_timestamp(kind) else kind
-
-    event = pa.struct([(part.name, crossing(part.type)) for part in EVENTS_TYPE.value_type])
-    types = {field.name: crossing(field.type) for field in schema} | {"events": pa.list_(event)}
-    return pa.schema(list(types.items()))
-
-
-def _final(field: pa.Field) -> Column:
-    """A column of matches in its final type, made from what Python gave."""
-    column = F.col(quoted(field.name))
-    if field.name != "events":
-        return _time(column, field)
-    parts = list(EVENTS_TYPE.value_type)
-    events = F.transform(column, lambda event: F.struct(*(_time(event[part.name], part) for part in parts)))
-    return events.alias("events")
-
-
-def _time(column: Column, field: pa.Field) -> Column:
-    is_time = pa.types.is_timestamp(field.type)
-    return (F.timestamp_micros(column) if is_time else column).alias(field.name)
-
-
-def shuffle_partitions(spark: SparkSession) -> int | None:
-    """The number that the session is set to; None where the platform chooses it, by ``auto``."""
-    number = spark.conf.get(SHUFFLE_PARTITIONS) or "1"
-    return int(number) if number.isdecimal() else None
+    results = [
+        body
+        for batch in batches
+        for kind, body in zip(*map(pa.Array.to_pylist, batch.columns[1:]), strict=True)
+        if kind == RESULT
+    ]
+    yield from merge(plan, map(decode_result, results), {}).matches.to_batches()
 
 
 def _known_partitions(spark: SparkSession) -> int:
     """The number that the session is set to.
 
     Raises:
-        ConfigError: the platform chooses it.
+        ConfigError: the platform chooses it, by ``auto``.
     """
-    number = shuffle_partitions(spark)
-    if number is None:
+    number = spark.conf.get(SHUFFLE_PARTITIONS) or "1"
+    if not number.isdecimal():
         must, do = "must be a number where detect is called", "Set it to about the number of cores."
-        raise ConfigError.of(SHUFFLE_PARTITIONS, must, spark.conf.get(SHUFFLE_PARTITIONS) or "none", do)
-    return number
+        raise ConfigError.of(SHUFFLE_PARTITIONS, must, number, do)
+    return int(number)

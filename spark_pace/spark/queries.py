@@ -61,14 +61,18 @@ _OF_JAVA = r"(?:com|io|java|javax|org|software)\."  # how names of its classes b
 _PYTHON = re.compile(rf"^\s*(?!{_OF_JAVA})(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
 _RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
-_FULL = re.compile(r"No space left on device|Disk quota exceeded")
-_IN_THE_WAY = rf"(?:{_FULL.pattern}|Read-only file system)"
+_FULL = r"No space left on device|Disk quota exceeded"
+_READ_ONLY = r"Read-only file system"
+_IN_THE_WAY = rf"(?:{_FULL}|{_READ_ONLY})"
+# of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
+_OF_STORE = (
+    r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)"
+    r"[\w.$]*Exception\b"
+    r"|\bStatus Code: (?:408|409|429|5\d\d)\b|the return value of \"software\.amazon\."
+)
 _PLACE = re.compile(
     rf"{_IN_THE_WAY}: '(/[^'\n]+)'|Exception: (/[^:\n]+)(?: \(|: ){_IN_THE_WAY}"
 )  # of Python, of Java
-_TOO_MANY_FILES = re.compile(r"Too many open files")
-_READ_ONLY = re.compile(r"Read-only file system")
-_DAMAGED = re.compile(r"Checksum error: (?:file:)?(\S+)")
 # the words of Spark where a machine has no Python that can run workers
 _NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
 # modules that every worker imports; modules that an operator imports may be missing for other reasons
@@ -76,26 +80,77 @@ _NO_MODULE = re.compile(
     r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|obstore|pandas|pyarrow)[^'\n]*'"
 )
 _NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
-# Spark reads from a Python process, or writes to it, after that has ended
-_WORKER_ENDED = re.compile(
-    r"Python worker exited unexpectedly"
-    r"|\bjava\.(?:io|net)\.\w+Exception\b[^\n]*\n(?:\s+at java\.[^\n]*\n)*"
-    r"\s+at org\.apache\.spark\.[\w.]*\bpython\."
+_MULTI = re.MULTILINE | re.DOTALL
+_GOES_ON = "it goes on where it stopped."
+# what is known of failures by their texts, which pattern comes first: the error for each, of what the pattern
+# has found, and of what `_known` adds
+_KNOWN: tuple[tuple[str, type[SparkPaceError], str], ...] = (
+    (  # the words of Kafka's client and connector
+        r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$",
+        StateError,
+        "source.topics — must hold all records that the checkpoint has not read; got: {0}. "
+        "Restore the topic, or start a new checkpoint with a sink of its own.",
+    ),
+    (
+        r"UnknownTopicOrPartitionException: ([^.\n]+)",
+        StateError,
+        "source.topics — must be there while the job runs; got: {0}. "
+        "Start the job again when it is back; one made anew needs a new checkpoint and sink.",
+    ),
+    (
+        r"org\.apache\.kafka\.common\.errors\.TimeoutException: ([^\n]+?)(?:\.? SQLSTATE|\.?$)",
+        SetupError,
+        "source.servers — must answer while the job runs; got: {0}. "
+        f"Start the broker and then the job again: {_GOES_ON}",
+    ),
+    (
+        _OF_STORE,
+        SetupError,
+        "{checkpoint} — must be a place in a store that answers while the job runs; "
+        f"got: {{cause}}. Start the job again: {_GOES_ON}",
+    ),
+    (
+        _FULL,
+        SetupError,
+        "the disk of {place} — must have room for the tables, the checkpoint and Spark's own files; "
+        "got a full one. Make room and start the job again.",
+    ),
+    (
+        r"Too many open files",
+        SetupError,
+        "open files — must be allowed in the number that the job needs; got: too many open files. "
+        "Raise the limit (`ulimit -n`).",
+    ),
+    (
+        _READ_ONLY,
+        SetupError,
+        "the disk of {place} — must be on a file system that can be written to; got a read-only one. "
+        "Mount it anew and start the job again.",
+    ),
+    (
+        r"Checksum error: (?:file:)?(\S+)",
+        StateError,
+        f"{{0}} — must be as Spark wrote it; got another content. {RESTORE}",
+    ),
+    (
+        r"STREAMING_CHECKPOINT_MISSING_METADATA_FILE",
+        StateError,
+        f"{{metadata}} — must be there where batches are; got no file. {RESTORE}",
+    ),
+    (
+        r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY",
+        StateError,
+        f"{{state}} — must be as Spark wrote it; got: {{cause}}. {{once_more}}{RESTORE}",
+    ),
+    (  # Spark reads from a Python process, or writes to it, after that has ended
+        r"Python worker exited unexpectedly"
+        r"|\bjava\.(?:io|net)\.\w+Exception\b[^\n]*\n(?:\s+at java\.[^\n]*\n)*"
+        r"\s+at org\.apache\.spark\.[\w.]*\bpython\.",
+        SparkPaceError,
+        "Spark's Python workers — must run as long as the job; got the end of one (killed, or out of "
+        f"memory). If it lacked memory, use fewer cores; start the job again: {_GOES_ON} {SEE_TRACE}",
+    ),
 )
-# of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
-_OF_STORE = re.compile(
-    r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)"
-    r"[\w.$]*Exception\b"
-    r"|\bStatus Code: (?:408|409|429|5\d\d)\b|the return value of \"software\.amazon\."
-)
-_STATE_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY")
-_NO_METADATA = "STREAMING_CHECKPOINT_MISSING_METADATA_FILE"
-# the words of Kafka's client and connector
-_SILENT = re.compile(
-    r"org\.apache\.kafka\.common\.errors\.TimeoutException: ([^\n]+?)(?:\.? SQLSTATE|\.?$)", re.MULTILINE
-)
-_GONE = re.compile(r"UnknownTopicOrPartitionException: ([^.\n]+)")
-_LOST = re.compile(r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$", re.MULTILINE | re.DOTALL)
 _GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
 _CLASSES = (EventError, FullStoreError, OperatorError, SetupError, StateError, UnfitError)
 
@@ -122,28 +177,41 @@ def as_our_error(
             if kind in (ConfigError, RuleError):  # they hold problems, of which only the text has come here
                 kind = UnfitError
             return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
+    return _of_the_machines(texts) or _known(texts, checkpoint, at) or _other(texts, checkpoint, at)
+
+
+def _known(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceError | None:
+    """The error that `_KNOWN` has for a failure; else None."""
+    whole, is_in_store = "\n".join(texts), isinstance(checkpoint, StorePath)
+    if is_in_store and (full := full_store(str(checkpoint), whole)):
+        return full
+    told = {
+        "checkpoint": checkpoint,
+        "cause": _cause(texts).rstrip(". "),
+        "place": _place(texts, checkpoint, at),
+        "metadata": Checkpoint(checkpoint).metadata_file,
+        "state": checkpoint / "state",
+        # what a store has answered may have been cut where nobody could notice it
+        "once_more": "Start the job again; if it says the same: " if is_in_store else "",
+    }
+    for pattern, kind, text in _KNOWN:
+        found = re.search(pattern, whole, _MULTI) if is_in_store or pattern != _OF_STORE else None
+        if found:
+            return kind(text.format(*(part.strip() for part in found.groups()), **told))
+    return None
+
+
+def _other(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceError:
+    """The error for a failure of which nothing is known but its cause."""
     got = _cause(texts).rstrip(". ")
-    where, in_store = _where(texts, checkpoint, at)
-    do = f"Mend that and start the job again: it goes on where it stopped. {SEE_TRACE}"
-    if in_store:  # one answer may have been lost or cut, which Spark's client does not always tell as such
-        do = f"Start the job again: it goes on where it stopped; if it says the same, mend that. {SEE_TRACE}"
-    return (
-        _of_the_machines(texts)
-        or _of_kafka(texts)
-        or _of_the_store(texts, checkpoint)
-        or _of_the_checkpoint(texts, _place(texts, checkpoint, at), checkpoint)
-        or _of_the_workers(texts)
-        or SparkPaceError(f"{where}; got {got}. {do}")
-    )
-
-
-def _where(texts: list[str], checkpoint: AnyPath, at: str | None) -> tuple[str, bool]:
-    """(the place and what must hold there, whether it is the checkpoint in a store)."""
+    where, do = "the query — must run", f"Mend that and start the job again: {_GOES_ON}"
     if at is not None:
-        return f"{at} — must be a table that can be written to", False
-    if isinstance(checkpoint, StorePath) and any(str(checkpoint) in text for text in texts):
-        return f"{checkpoint} — must be read and written while the job runs", True
-    return "the query — must run", False
+        where = f"{at} — must be a table that can be written to"
+    elif isinstance(checkpoint, StorePath) and any(str(checkpoint) in text for text in texts):
+        where = f"{checkpoint} — must be read and written while the job runs"
+        # one answer may have been lost or cut, which Spark's client does not always tell as such
+        do = "Start the job again: it goes on where it stopped; if it says the same, mend that."
+    return SparkPaceError(f"{where}; got {got}. {do} {SEE_TRACE}")
 
 
 def _text(error: Exception) -> str:
@@ -170,82 +238,12 @@ def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
     return UnfitError(f"the executors' Python — {must}; got: {got}. Send spark_pace by --py-files, {do}")
 
 
-def _of_kafka(texts: list[str]) -> SparkPaceError | None:
-    """The error if no broker answers, or records or a topic are gone; else None."""
-    whole = "\n".join(texts)
-    lost = _LOST.search(whole)
-    if lost:
-        must = "must hold all records that the checkpoint has not read"
-        do = "Restore the topic, or start a new checkpoint with a sink of its own."
-        return StateError(f"source.topics — {must}; got: {lost[1].strip()}. {do}")
-    gone = _GONE.search(whole)
-    if gone:
-        do = "Start the job again when it is back; one made anew needs a new checkpoint and sink."
-        return StateError(f"source.topics — must be there while the job runs; got: {gone[1].strip()}. {do}")
-    silent = _SILENT.search(whole)
-    if silent:
-        do = "Start the broker and then the job again: it goes on where it stopped."
-        return SetupError(f"source.servers — must answer while the job runs; got: {silent[1].strip()}. {do}")
-    return None
-
-
-def _of_the_store(texts: list[str], checkpoint: AnyPath) -> SparkPaceError | None:
-    """The error if Spark has not reached its own files of a checkpoint in a store; else None."""
-    if not isinstance(checkpoint, StorePath):
-        return None
-    whole = "\n".join(texts)
-    if full := full_store(str(checkpoint), whole):
-        return full
-    if not _OF_STORE.search(whole):
-        return None
-    must, got = "must be a place in a store that answers while the job runs", _cause(texts).rstrip(". ")
-    return SetupError(f"{checkpoint} — {must}; got: {got}. Start the job again: it goes on where it stopped.")
-
-
 def _place(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:
     """Which disk it may be that cannot be written to: Java does not always name the file."""
     found = next(filter(None, map(_PLACE.search, texts)), None)
     if at is None and found is not None:
         return str(Path(found[1] or found[2]).parent)
     return at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}"
-
-
-def _of_the_checkpoint(texts: list[str], place: str, checkpoint: AnyPath) -> SparkPaceError | None:
-    """The error if Spark complains of the disk or of its own files; else None."""
-    whole = "\n".join(texts)
-    if _FULL.search(whole):
-        must = "must have room for the tables, the checkpoint and Spark's own files"
-        return SetupError(f"the disk of {place} — {must}; got a full one. Make room and start the job again.")
-    if _TOO_MANY_FILES.search(whole):
-        must, do = "must be allowed in the number that the job needs", "Raise the limit (`ulimit -n`)."
-        return SetupError(f"open files — {must}; got: too many open files. {do}")
-    if _READ_ONLY.search(whole):
-        must = "must be on a file system that can be written to"
-        do = "Mount it anew and start the job again."
-        return SetupError(f"the disk of {place} — {must}; got a read-only one. {do}")
-    damaged = _DAMAGED.search(whole)
-    if damaged:
-        return StateError(f"{damaged[1]} — must be as Spark wrote it; got another content. {RESTORE}")
-    if _NO_METADATA in whole:
-        note = Checkpoint(checkpoint).metadata_file
-        return StateError(f"{note} — must be there where batches are; got no file. {RESTORE}")
-    if _STATE_LOST.search(whole):
-        must, got = "must be as Spark wrote it", _cause(texts).rstrip(". ")
-        # what a store has answered may have been cut where nobody could notice it
-        once_more = "Start the job again; if it says the same: " if isinstance(checkpoint, StorePath) else ""
-        return StateError(f"{checkpoint / 'state'} — {must}; got: {got}. {once_more}{RESTORE}")
-    return None
-
-
-def _of_the_workers(texts: list[str]) -> SparkPaceError | None:
-    """The error if Python processes of Spark have ended; else None."""
-    if not _WORKER_ENDED.search("\n".join(texts)):
-        return None
-    got = "the end of one (killed, or out of memory)"
-    do = "If it lacked memory, use fewer cores; start the job again: it goes on where it stopped."
-    return SparkPaceError(
-        f"Spark's Python workers — must run as long as the job; got {got}. {do} {SEE_TRACE}"
-    )
 
 
 def _cause(texts: list[str]) -> str:

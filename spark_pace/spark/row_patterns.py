@@ -1,27 +1,17 @@
 """Queries with ``MATCH_RECOGNIZE`` in a Spark session: the clauses are ours, everything else is Spark's.
 
-The tasks that read the rows of a row pattern sort and pack them, for those that search them. The search is
-the least part of the work. Spark takes many times as long to sort rows and to hand them to Python. So each
-task hands the rows that it reads to Python, sorts them there and packs them as frames, one for each bucket of
-partitions; a task that searches unpacks and merges the frames of its buckets. Numbers are sorted quicker than
-rows, and frames are moved quicker. Without ``PARTITION BY`` there is one bucket.
-
-The plan is lazy and reads its input once. Each task takes some hundredths of a second to begin, so partitions
-of a small input are put together before (`in_few_tasks`), as Spark does it with small files. Rows that are
-equal in ``ORDER BY`` come in the order in which tasks read them.
+Spark brings the rows of a partition to one task, which sorts all its rows in Python, in a third of the time
+that Spark takes to sort them, and searches them. Without ``PARTITION BY`` one task has all rows. The plan is
+lazy and reads its input once. Rows that are equal in ``ORDER BY`` come in the order of the input.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from math import ceil
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -30,15 +20,20 @@ from pyspark.sql import types as kinds
 from spark_pace.core.expr import Call, Expr, Literal, walk
 from spark_pace.core.expr import Column as ColumnOfExpression
 from spark_pace.core.expr.time_functions import KERNELS
-from spark_pace.core.frames import decode, encode
-from spark_pace.core.hashes import hash_nullable
 from spark_pace.core.match.row_patterns.result import result_of
-from spark_pace.core.match.row_patterns.rows import expression_type, sorted_table, typed
+from spark_pace.core.match.row_patterns.rows import expression_type, sorted_table
 from spark_pace.core.operate.match_table import TAKEN_COLUMNS
 from spark_pace.core.plan.meaning import attributes_of, columns_of
-from spark_pace.core.plan.row_pattern import Measure, Outside, RowPattern, final_columns, output_columns
+from spark_pace.core.plan.row_pattern import (
+    Measure,
+    OrderKey,
+    Outside,
+    RowPattern,
+    final_columns,
+    output_columns,
+)
 from spark_pace.core.plan.rule import EmitField, EventSchema, Field, Rule
-from spark_pace.core.tables import Ints, concat
+from spark_pace.core.tables import concat
 from spark_pace.errors import ConfigError
 from spark_pace.io.delta_tables import quoted
 from spark_pace.rules.match_recognize import require_bound, require_streaming
@@ -46,155 +41,32 @@ from spark_pace.rules.row_patterns.clause import Clause
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.queries import Beforehand, Rewriting, beforehand, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import Query, read_query
-from spark_pace.spark.detect import UTC, detect, shuffle_partitions
+from spark_pace.spark.detect import UTC, detect
+from spark_pace.spark.internals import spark_schema
 
-_ENOUGH_BUCKETS = 512  # more would make frames small where rows are few
-_BUCKETS_OF_TASK = 8
-AT_ONCE_ROWS = 1 << 20  # rows of whole buckets that a task searches at a time, about
-FRAME_BYTES = 32 << 20  # of the rows that are sorted and packed at a time, about
-# Spark bounds what it hands to Python at a time by rows, 10,000 unless it is told otherwise
-PIECE_BYTES = 1 << 13
-PLACES = ("bucket", "task", "frame", "piece")  # where a piece belongs, in the order that `unpacked` needs
-PIECES = ", ".join([*(f"{name} INT" for name in PLACES), "bytes BINARY"])
-_SCHEMA = pa.schema([*((name, pa.int32()) for name in PLACES), ("bytes", pa.binary())])
+AT_ONCE_ROWS = 1 << 20  # rows of the result that a task hands over at a time, at most
+_AT = "\0"  # names the column of the place that a row has in the input; no column of a user has that name
 
 Batches = Iterator[pa.RecordBatch]
-
-
-def buckets_for(tasks: int) -> int:
-    """How many buckets spread the partitions over so many tasks.
-
-    Spark gives a bucket to a task by a hash: of as many buckets as tasks, few tasks would get nearly all.
-    """
-    return max(tasks, min(_BUCKETS_OF_TASK * tasks, _ENOUGH_BUCKETS))
-
-
-def packed(plan: RowPattern, names: Sequence[str], buckets: int, task: int, batches: Batches) -> Batches:
-    """The rows that a task reads as pieces of sorted frames (`PIECES`).
-
-    Args:
-        plan: the plan.
-        names: the names of the columns.
-        buckets: how many buckets the partitions are put into.
-        task: the number of the task, in the order of the input.
-        batches: the rows, in the order of the input.
-    """
-    for number, table in enumerate(_gathered(batches)):
-        rows = sorted_table(table.rename_columns(list(names)), (), plan.order)
-        pieces = []
-        for bucket, part in _in_buckets(rows, plan.partition, buckets):
-            frame = encode(part)
-            for piece, at in enumerate(range(0, len(frame), PIECE_BYTES)):
-                pieces.append((bucket, task, number, piece, frame[at : at + PIECE_BYTES]))
-        arrays = [
-            pa.array(cells, one.type) for cells, one in zip(zip(*pieces, strict=True), _SCHEMA, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
-
-
-def _gathered(batches: Batches) -> Iterator[pa.Table]:
-    waiting: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= FRAME_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, size = [], 0
-    if any(batch.num_rows for batch in waiting):
-        yield pa.Table.from_batches(waiting)
-
-
-def _in_buckets(rows: pa.Table, partition: Sequence[str], buckets: int) -> Iterator[tuple[int, pa.Table]]:
-    """The buckets that have rows, and these rows, which stay in their order."""
-    if buckets == 1:
-        yield 0, rows
-        return
-    of = _buckets(rows, partition, buckets)
-    together = np.argsort(of, kind="stable")
-    rows, bounds = rows.take(pa.array(together)), np.searchsorted(of[together], np.arange(buckets + 1))
-    for bucket in np.flatnonzero(np.diff(bounds)).tolist():
-        yield bucket, rows.slice(bounds[bucket], bounds[bucket + 1] - bounds[bucket])
-
-
-def _buckets(rows: pa.Table, partition: Sequence[str], buckets: int) -> Ints:
-    """The bucket of each row, one for all rows of a partition, in the least type, which is sorted fastest."""
-    hashes = np.zeros(rows.num_rows, np.uint64)
-    for name in partition:
-        hashes = hashes * np.uint64(31) + hash_nullable(typed(rows, name))  # null is a key too
-    return (hashes % np.uint64(buckets)).astype(np.min_scalar_type(buckets))  # type: ignore[no-any-return]
-
-
-def unpacked(plan: RowPattern, batches: Batches) -> Iterator[pa.Table]:
-    """All rows of some buckets at a time, the rows of each partition together and sorted.
-
-    Args:
-        plan: the plan.
-        batches: the pieces of some buckets, sorted by `PLACES`.
-    """
-    frames: list[pa.Table] = []
-    bucket = rows = 0
-    for of, frame in _frames(batches):
-        if of != bucket and rows >= AT_ONCE_ROWS:
-            yield _merged(plan, frames)
-            rows = 0
-        frames.append(frame)
-        bucket, rows = of, rows + frame.num_rows
-    if frames:
-        yield _merged(plan, frames)
-
-
-def _merged(plan: RowPattern, frames: list[pa.Table]) -> pa.Table:
-    rows = concat(frames)
-    frames.clear()  # frees their memory
-    return sorted_table(rows, plan.partition, plan.order)
-
-
-def _frames(batches: Batches) -> Iterator[tuple[int, pa.Table]]:
-    """The frames, each with its bucket."""
-    parts: list[bytes] = []
-    last = (0, 0, 0)
-    for batch in batches:
-        for *frame, _, part in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if parts and last != tuple(frame):
-                yield last[0], decode(b"".join(parts))
-                parts = []
-            last = (frame[0], frame[1], frame[2])
-            parts.append(part)
-    if parts:
-        yield last[0], decode(b"".join(parts))
-
 
 _UNCERTAIN = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _OF_SEVERAL_ROWS = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_GENERATOR", "WINDOW_FUNCTION")  # Spark's errors
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
-TASK_BYTES = 4 << 20  # a task is worth that many of its input, at which Spark counts the opening of a file
-_UNITS = ("B", "KiB", "MiB", "GiB")
-# the first one is that of the whole; what is larger has other units, and no groups
-_SIZE = re.compile(rf"sizeInBytes=(?:([\d.]+) ({'|'.join(_UNITS)})\b)?")
-_PLAIN: list[tuple[kinds.DataType, pa.DataType]] = [
-    (kinds.BooleanType(), pa.bool_()),
-    (kinds.ByteType(), pa.int8()),
-    (kinds.ShortType(), pa.int16()),
-    (kinds.IntegerType(), pa.int32()),
-    (kinds.LongType(), pa.int64()),
-    (kinds.FloatType(), pa.float32()),
-    (kinds.DoubleType(), pa.float64()),
-    (kinds.StringType(), pa.string()),
-    (kinds.DateType(), pa.date32()),
-    (kinds.TimestampType(), pa.timestamp("us", "UTC")),
-    (kinds.TimestampNTZType(), pa.timestamp("us")),
-]
+_PLAIN: dict[kinds.DataType, pa.DataType] = {
+    kinds.BooleanType(): pa.bool_(),
+    kinds.ByteType(): pa.int8(),
+    kinds.ShortType(): pa.int16(),
+    kinds.IntegerType(): pa.int32(),
+    kinds.LongType(): pa.int64(),
+    kinds.FloatType(): pa.float32(),
+    kinds.DoubleType(): pa.float64(),
+    kinds.StringType(): pa.string(),
+    kinds.DateType(): pa.date32(),
+    kinds.TimestampType(): pa.timestamp("us", "UTC"),
+    kinds.TimestampNTZType(): pa.timestamp("us"),
+}
 _ANY_ZONE = {"unix_millis", "unix_micros", "unix_seconds", "timestamp_micros"}
 _DELAY = "spark.watermarkDelayMs"  # the key under which Spark notes the delay beside a column
-_TYPES: dict[type[kinds.DataType], str] = {
-    kinds.BooleanType: "BOOLEAN",
-    **dict.fromkeys((kinds.ByteType, kinds.ShortType, kinds.IntegerType, kinds.LongType), "BIGINT"),
-    **dict.fromkeys((kinds.FloatType, kinds.DoubleType), "DOUBLE"),
-    kinds.StringType: "STRING",
-    kinds.DateType: "DATE",
-    kinds.TimestampType: "TIMESTAMP",
-}
 
 
 def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFrame:
@@ -213,8 +85,6 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
             frame = frame.select("*", *(F.expr(sql).alias(name) for name, sql in one.columns.items()))
         plan = plan_of(one.query, one.clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
-        if not frame.isStreaming:
-            frame = in_few_tasks(frame, of_input)
         views.append(f"spark_pace_{uuid4().hex}")
         found = _streamed(frame, plan, query, one.clause) if frame.isStreaming else matched(frame, plan)
         whole = _typed(frame, plan, found)
@@ -321,27 +191,10 @@ def matched(frame: DataFrame, plan: RowPattern) -> DataFrame:
     names, rows = _columns_read(frame, plan)
     types = [_type(frame, name, one) for name, one in output_columns(plan, names)]
     schema = kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(types)])
-    spark = frame.sparkSession
-    partitions = shuffle_partitions(spark) or spark.sparkContext.defaultParallelism
-    buckets = buckets_for(partitions) if plan.partition else 1
-    pieces = rows.mapInArrow(packing(plan, names, buckets), PIECES)
-    together = pieces.repartition("bucket") if plan.partition else pieces.repartition(1)
-    return together.sortWithinPartitions(*PLACES).mapInArrow(searching(plan), schema)
-
-
-def in_few_tasks(frame: DataFrame, query: str) -> DataFrame:
-    """The same rows, in no more partitions than there are task slots, and than their size is worth tasks.
-
-    Args:
-        frame: the input.
-        query: the query that it answers, of which Spark estimates the size; without that it stays as it is.
-    """
-    slots = frame.sparkSession.sparkContext.defaultParallelism
-    told = frame.sparkSession.sql(f"EXPLAIN COST {query}").first()
-    size = _SIZE.search(told[0]) if told else None
-    if size is None or size[1] is None:
-        return frame
-    return frame.coalesce(max(slots, ceil(float(size[1]) * 1024 ** _UNITS.index(size[2]) / TASK_BYTES)))
+    keys = [str(names.index(name)) for name in plan.partition]
+    rows = rows.withColumn(_AT, F.monotonically_increasing_id())
+    together = rows.repartition(*keys) if keys else rows.repartition(1)
+    return together.mapInArrow(searching(plan, names), schema)
 
 
 def _columns_read(frame: DataFrame, plan: RowPattern) -> tuple[tuple[str, ...], DataFrame]:
@@ -364,44 +217,35 @@ def _type(frame: DataFrame, name: str, one: Measure | None) -> kinds.DataType:
     column = name if one is None else one.stored
     if one is None or column is not None:
         return frame.schema[column or name].dataType
-    if pa.types.is_decimal(one.type):
-        return kinds.DecimalType(one.type.precision, one.type.scale)
-    return next(kind for kind, arrow in _PLAIN if arrow == one.type)
+    return spark_schema(pa.schema([("", one.type)]))[0].dataType
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
     """The columns as expressions know them; those that they cannot read count as bytes."""
-    plain = dict(_PLAIN)
-
-    def arrow(kind: kinds.DataType) -> pa.DataType:
-        if isinstance(kind, kinds.DecimalType):
-            return pa.decimal128(kind.precision, kind.scale)
-        return plain.get(kind, pa.binary())
-
-    return pa.schema([(field.name, arrow(field.dataType)) for field in frame.schema])
+    return pa.schema([(field.name, _arrow_type(field.dataType)) for field in frame.schema])
 
 
-def packing(plan: RowPattern, names: tuple[str, ...], buckets: int) -> Callable[[Batches], Batches]:
-    """What a task does with the rows that it reads: it sorts them and packs them in buckets."""
-
-    def pack(batches: Batches) -> Batches:
-        context = TaskContext.get()
-        assert context is not None
-        return packed(plan, names, buckets, context.partitionId(), batches)
-
-    return pack
+def _arrow_type(kind: kinds.DataType) -> pa.DataType:
+    if isinstance(kind, kinds.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    return _PLAIN.get(kind, pa.binary())
 
 
-def searching(plan: RowPattern) -> Callable[[Batches], Batches]:
-    """What a task does with all rows of some buckets, as others have packed them: it searches them.
+def searching(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
+    """What a task does with all rows of some partitions: it sorts and searches them.
 
     Errors come without the calls that led to them, which Spark would show with them.
     """
 
     def search(batches: Batches) -> Batches:
+        tables = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
+        if not tables:
+            return
+        rows = concat(tables).rename_columns([*names, _AT])
+        tables.clear()  # frees their memory
+        rows = sorted_table(rows, plan.partition, (*plan.order, OrderKey(_AT, False, True)))
         try:
-            for rows in unpacked(plan, batches):
-                yield from _numbered(result_of(plan, rows))
+            yield from _numbered(result_of(plan, rows.drop_columns(_AT)))
         except ConfigError as error:
             raise error.with_traceback(None) from None
 
@@ -501,14 +345,11 @@ def _field(column: kinds.StructField, plan: RowPattern) -> Field:
     Raises:
         ConfigError: it has a type that attributes do not have, or no match can have its name.
     """
-    kind = column.dataType
-    if isinstance(kind, kinds.DecimalType):
-        return Field(column.name, f"DECIMAL({kind.precision},{kind.scale})")
-    found = _TYPES.get(type(kind))
-    if found is None:
+    found = expression_type(_arrow_type(column.dataType))
+    if found is None or isinstance(column.dataType, kinds.TimestampNTZType):
         must = "must read columns of plain types, where the input streams"
         do = "Cast it, or take a part of it, in a subquery."
-        raise ConfigError.of(plan.where, must, f"{column.name}, {kind.simpleString()}", do)
+        raise ConfigError.of(plan.where, must, f"{column.name}, {column.dataType.simpleString()}", do)
     if column.name.lower() in TAKEN_COLUMNS or not column.name.isidentifier():
         must = "must read columns that are named by letters, digits and _, where the input streams"
         do = f"Rename it in a subquery, but not to {', '.join(TAKEN_COLUMNS)}."

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_pace
 from spark_pace.errors import ConfigError
-from spark_pace.spark.row_patterns import TASK_BYTES, in_few_tasks
 from tests.support.examples import tried
 from tests.support.row_pattern_cases import SKIPPED, trial_of
 from tests.support.row_pattern_examples import EXAMPLES, TICKER, V_SHAPE, Example
@@ -187,25 +186,6 @@ def test_what_would_put_matches_together_or_double_them_is_no_measure(spark: Spa
         with pytest.raises(ConfigError, match=r"query:1:48 — must be a value of one match") as refused:
             spark_pace.sql(spark, query)
         assert f'got "{measure}". Compute other aggregates from ALL ROWS PER MATCH' in str(refused.value)
-
-
-def test_small_partitions_are_put_together_for_the_tasks_of_one_search(spark: SparkSession) -> None:
-    """As many as there are slots, or more if Spark estimates much; none where it does not."""
-    spark.range(0, 64, 1, 64).createOrReplaceTempView("many")
-    slots = spark.sparkContext.defaultParallelism
-    rows = {"64": 64, str(10 * TASK_BYTES // 8): 10 * TASK_BYTES // 8, str(10**18): 10**18}
-    found = {}
-    for text, number in rows.items():
-        query = f"SELECT * FROM range(0, {number}, 1, 64)"
-        found[text] = in_few_tasks(spark.sql(query), query).rdd.getNumPartitions()
-    assert list(found.values()) == [slots, max(slots, 10), 64]
-    query = (
-        f"SELECT a.id FROM range(0, {10**18}, 1, 64) AS a CROSS JOIN range(1)"  # is much, but not all of it
-    )
-    assert in_few_tasks(spark.sql(query), query).rdd.getNumPartitions() == 64
-    clause = "MATCH_RECOGNIZE (ORDER BY id MEASURES MATCH_NUMBER() AS n, LAST(id) AS last PATTERN (A A A))"
-    numbers = rows_of(spark_pace.sql(spark, f"SELECT * FROM many {clause}"))
-    assert numbers == [{"n": at + 1, "last": 3 * at + 2} for at in range(21)]
 
 
 def test_times_are_read_in_utc_or_refused(spark: SparkSession) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import spark_pace
 from spark_pace.errors import ConfigError
-from spark_pace.spark.detect import SHUFFLE_PARTITIONS, shuffle_partitions
+from spark_pace.spark.detect import SHUFFLE_PARTITIONS
 
 pytestmark = pytest.mark.spark
 RULES = """
@@ -35,10 +35,6 @@ def test_detect_needs_a_number_and_says_so(by_itself: SparkSession) -> None:
     told = r"^spark\.sql\.shuffle\.partitions — must be a number where detect is called; got auto\. Set it"
     with pytest.raises(ConfigError, match=told):
         spark_pace.detect(events, RULES)
-
-
-def test_what_a_platform_chooses_is_no_number(by_itself: SparkSession) -> None:
-    assert shuffle_partitions(by_itself) is None
 
 
 def test_a_function_whose_value_does_not_follow_from_the_row_is_refused(spark: SparkSession) -> None:

@@ -106,24 +106,22 @@ def test_columns_that_a_query_does_not_read_are_not_computed(spark: SparkSession
         spark_pace.sql(spark, query.format("", "ALL ROWS PER MATCH")).collect()
 
 
-def test_partitions_are_spread_over_all_tasks_that_search(
-    spark: SparkSession,
-) -> None:
-    """Spark's hash would put two buckets, or three of four, into one of as many tasks."""
-    query = """SELECT n, spark_partition_id() AS task FROM (SELECT id, id % 400 AS k FROM range(4000))
-               MATCH_RECOGNIZE (PARTITION BY k ORDER BY id MEASURES COUNT(*) AS n PATTERN (a+))"""
-    changed = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "2"}
-    before = {name: str(spark.conf.get(name)) for name in changed}
-    try:
-        for tasks in (2, 4):
-            for name, value in (changed | {"spark.sql.shuffle.partitions": str(tasks)}).items():
-                spark.conf.set(name, value)
-            found = [row.task for row in spark_pace.sql(spark, query).collect()]
-            assert len(found) == 400
-            assert min(map(found.count, range(tasks))) > 400 / tasks / 2
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+def test_keys_that_are_equal_meet_in_one_task(spark: SparkSession) -> None:
+    """0.0 and -0.0, what is not a number, and null, however many tasks there are."""
+    keys = pa.array([0.0, -0.0, math.nan, -math.nan, None, None, 1.5, 1.5])
+    single = keys.cast(pa.float32())
+    table = pa.table({"k": keys, "f": single, "i": range(8)})
+    spark.createDataFrame(table).repartition(8).createOrReplaceTempView("alike")
+    clause = "PARTITION BY {} ORDER BY i MEASURES COUNT(*) AS n PATTERN (a+)"
+    for key in ("k", "f", "k, f"):
+        found = spark_pace.sql(spark, f"SELECT n FROM alike MATCH_RECOGNIZE ({clause.format(key)})")
+        assert [row.n for row in found.collect()] == [2, 2, 2, 2]
+
+
+def test_rows_of_many_partitions_of_the_input_stay_in_its_order(spark: SparkSession) -> None:
+    spark.range(0, 300, 1, 16).createOrReplaceTempView("many")
+    query = "SELECT id FROM many MATCH_RECOGNIZE (MEASURES LAST(id) AS id PATTERN (A))"
+    assert [row.id for row in spark_pace.sql(spark, query).collect()] == list(range(300))
 
 
 def test_a_match_that_cannot_be_skipped_ends_the_query_with_its_reason(spark: SparkSession) -> None:
