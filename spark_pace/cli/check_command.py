@@ -25,7 +25,7 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, checkpoint_in, read_layout
 from spark_pace.spark.sources.kinds import input_of
 from spark_pace.spark.stages.merger import CAME_BACK, PAUSED, RESUMED, last_changes
-from spark_pace.spark.start import Comparison, compared, fitting_layout
+from spark_pace.spark.start import Change, compared, fitting_layout
 from spark_pace.watching.subject import tables_of
 
 _MOST = 10_000  # characters of a line
@@ -116,7 +116,7 @@ def _changes(out: str, spec: JobSpec | None, checkpoint: Checkpoint) -> dict[str
 
 
 def _lines(
-    found: Comparison, paused: Collection[str], checkpoint: Checkpoint, before: Mapping[str, str]
+    found: Change, paused: Collection[str], checkpoint: Checkpoint, before: Mapping[str, str]
 ) -> Iterator[str]:
     """A line for each rule of the job, paused or not, and of the checkpoint.
 

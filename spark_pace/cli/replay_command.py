@@ -103,17 +103,15 @@ def _calls(rules: Sequence[Rule]) -> Iterator[Calls]:
     if all(rule.function is None for rule in rules):
         yield IN_THIS_PROCESS
         return
-    from spark_pace.spark.stages.fold_process import FoldProcess
     from spark_pace.spark.stages.operator_process import OperatorProcess
 
-    operators, folds = OperatorProcess(), FoldProcess()
+    process = OperatorProcess()
     try:
         yield Calls(
-            partial(operators.call, timeout_us=_UNLIMITED_US), partial(folds.call, timeout_us=_UNLIMITED_US)
+            partial(process.call, timeout_us=_UNLIMITED_US), partial(process.fold, timeout_us=_UNLIMITED_US)
         )
     finally:
-        operators.stop()
-        folds.stop()
+        process.stop()
 
 
 def _as_read(job: JobSpec | None) -> FilesRead:

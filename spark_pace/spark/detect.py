@@ -5,7 +5,6 @@ It must have the attributes of the rules' schema, in types that keep every value
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as kinds
 from pyspark.sql.types import ArrayType, DataType, DecimalType, NullType, StructType, TimestampNTZType
 
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, ExprType, array_element, decimal_digits, is_single
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.intake.sift import Past
+from spark_pace.core.match.row_patterns.rows import expression_type
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.order import OrderSpec
@@ -37,14 +38,18 @@ from spark_pace.spark.spark_filter import to_spark_filter
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_KEPT = {
-    "BIGINT": _INTEGERS,
-    "BOOLEAN": ("boolean",),
-    "DATE": ("date",),
-    "DOUBLE": ("float", "double", *_INTEGERS),
-    "STRING": ("string", "varchar", "char"),
-    "TIMESTAMP": ("timestamp",),
+_PLAIN: dict[DataType, pa.DataType] = {
+    kinds.BooleanType(): pa.bool_(),
+    kinds.ByteType(): pa.int8(),
+    kinds.ShortType(): pa.int16(),
+    kinds.IntegerType(): pa.int32(),
+    kinds.LongType(): pa.int64(),
+    kinds.FloatType(): pa.float32(),
+    kinds.DoubleType(): pa.float64(),
+    kinds.StringType(): pa.string(),
+    kinds.DateType(): pa.date32(),
+    kinds.TimestampType(): pa.timestamp("us", "UTC"),
+    TimestampNTZType(): pa.timestamp("us"),
 }
 UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
@@ -110,7 +115,15 @@ def _keeps(declared: ExprType, kind: DataType) -> bool:
     if (digits := decimal_digits(declared)) is not None:
         # Spark itself refuses a value with too many digits before the point
         return isinstance(kind, DecimalType) and kind.scale <= digits[1]
-    return re.sub(r"\(.*", "", kind.simpleString()) in _KEPT[declared]
+    found = expression_type(arrow_type(kind))
+    return found == declared or (found, declared) == ("BIGINT", "DOUBLE")
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The type of a column as expressions know it; one that they cannot read counts as bytes."""
+    if isinstance(kind, DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    return _PLAIN.get(kind, pa.binary())
 
 
 Batches = Iterator[pa.RecordBatch]

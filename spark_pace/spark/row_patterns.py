@@ -41,7 +41,7 @@ from spark_pace.rules.row_patterns.clause import Clause
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.queries import Beforehand, Rewriting, beforehand, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import Query, read_query
-from spark_pace.spark.detect import UTC, detect
+from spark_pace.spark.detect import UTC, arrow_type, detect
 from spark_pace.spark.internals import spark_schema
 
 AT_ONCE_ROWS = 1 << 20  # rows of the result that a task hands over at a time, at most
@@ -52,19 +52,6 @@ Batches = Iterator[pa.RecordBatch]
 _UNCERTAIN = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _OF_SEVERAL_ROWS = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_GENERATOR", "WINDOW_FUNCTION")  # Spark's errors
 _FIRST_WORDS = 6  # CREATE OR REPLACE GLOBAL TEMPORARY VIEW
-_PLAIN: dict[kinds.DataType, pa.DataType] = {
-    kinds.BooleanType(): pa.bool_(),
-    kinds.ByteType(): pa.int8(),
-    kinds.ShortType(): pa.int16(),
-    kinds.IntegerType(): pa.int32(),
-    kinds.LongType(): pa.int64(),
-    kinds.FloatType(): pa.float32(),
-    kinds.DoubleType(): pa.float64(),
-    kinds.StringType(): pa.string(),
-    kinds.DateType(): pa.date32(),
-    kinds.TimestampType(): pa.timestamp("us", "UTC"),
-    kinds.TimestampNTZType(): pa.timestamp("us"),
-}
 _ANY_ZONE = {"unix_millis", "unix_micros", "unix_seconds", "timestamp_micros"}
 _DELAY = "spark.watermarkDelayMs"  # the key under which Spark notes the delay beside a column
 
@@ -222,13 +209,7 @@ def _type(frame: DataFrame, name: str, one: Measure | None) -> kinds.DataType:
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
     """The columns as expressions know them; those that they cannot read count as bytes."""
-    return pa.schema([(field.name, _arrow_type(field.dataType)) for field in frame.schema])
-
-
-def _arrow_type(kind: kinds.DataType) -> pa.DataType:
-    if isinstance(kind, kinds.DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    return _PLAIN.get(kind, pa.binary())
+    return pa.schema([(field.name, arrow_type(field.dataType)) for field in frame.schema])
 
 
 def searching(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], Batches]:
@@ -345,7 +326,7 @@ def _field(column: kinds.StructField, plan: RowPattern) -> Field:
     Raises:
         ConfigError: it has a type that attributes do not have, or no match can have its name.
     """
-    found = expression_type(_arrow_type(column.dataType))
+    found = expression_type(arrow_type(column.dataType))
     if found is None or isinstance(column.dataType, kinds.TimestampNTZType):
         must = "must read columns of plain types, where the input streams"
         do = "Cast it, or take a part of it, in a subquery."

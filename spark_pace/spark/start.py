@@ -63,7 +63,7 @@ def require_accepted(spark: SparkSession, checkpoint: Checkpoint, spec: JobSpec)
     require_known(spec, ())
     layout = read_layout(checkpoint)
     if layout is not None:
-        compared(checkpoint, layout, spec.rules).require_unchanged()
+        change_of(checkpoint, layout, spec.rules, ())
     DeltaTables(sink_of(spec, spark), "").require_columns(table_schemas(spec.rules))
 
 
@@ -122,37 +122,7 @@ def sink_of(spec: JobSpec, spark: SparkSession) -> AnyPath:
 
 @dataclass(frozen=True)
 class Change:
-    """The change from the rules of a checkpoint to those of the job.
-
-    Attributes:
-        before: the layout without the rules that are removed or start anew.
-        after: the layout with the rules of the job. New rules begin with the first batch not planned yet.
-        planned: True if a batch was planned and is not finished.
-        same_rules: True if no rule is added, removed or started anew.
-    """
-
-    before: Layout
-    after: Layout
-    planned: bool
-    same_rules: bool
-
-    def layouts(self, settings: dict[str, Any]) -> list[tuple[Layout, bool]]:
-        """The layouts to run with, one after the other, as (layout, is only for the unfinished batch).
-
-        Each must be written to the checkpoint before a batch uses it.
-
-        Args:
-            settings: the job's `planned_settings` (`spark_pace.job_file`), for the batches to come.
-        """
-        last = (replace(self.after, planned=settings), False)
-        if self.planned and not (self.same_rules and self.before.planned == settings):
-            return [(self.before, True), last]
-        return [last]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The rules of a job beside those that a checkpoint has begun with.
+    """The change from the rules of a checkpoint to those of a job.
 
     Attributes:
         layout: the layout of the checkpoint.
@@ -172,6 +142,34 @@ class Comparison:
     parts: dict[str, dict[str, str]]
     kept: dict[str, LaidRule]
 
+    @property
+    def before(self) -> Layout:
+        """The layout without the rules that are removed or start anew."""
+        return replace(self.layout, rules=self.kept)
+
+    @property
+    def after(self) -> Layout:
+        """The layout with the rules of the job. New rules begin with the first batch not planned yet."""
+        before = self.before
+        places = dealt_out(self.rules, before.slots, before.buckets, before.places, self.since)
+        return replace(
+            before, rules={name: LaidRule(parts, places[name]) for name, parts in self.parts.items()}
+        )
+
+    def layouts(self, settings: dict[str, Any]) -> list[tuple[Layout, bool]]:
+        """The layouts to run with, one after the other, as (layout, is only for the unfinished batch).
+
+        Each must be written to the checkpoint before a batch uses it.
+
+        Args:
+            settings: the job's `planned_settings` (`spark_pace.job_file`), for the batches to come.
+        """
+        last = (replace(self.after, planned=settings), False)
+        same_rules = set(self.begun) == set(self.kept) == set(self.parts)
+        if self.planned and not (same_rules and self.layout.planned == settings):
+            return [(self.before, True), last]
+        return [last]
+
     def changed(self) -> dict[str, list[str]]:
         """The names of the parts that differ, for each rule that has changed and does not start anew."""
         differing_of = {name: differing(rule.parts, self.parts[name]) for name, rule in self.kept.items()}
@@ -179,8 +177,11 @@ class Comparison:
 
     def told(self) -> tuple[dict[str, str], list[str]]:
         """(what has changed of each rule that was changed itself, which of these start all others anew)."""
-        names, first = _told_changes(self.changed(), self.rules)
-        return {name: _differences(self.kept[name].parts, self.parts[name]) for name in names}, first
+        changed = self.changed()
+        below = {rule.name: {one.name for one in every_rule(rule.reads)} for rule in every_rule(self.rules)}
+        first = [name for name in changed if below[name].isdisjoint(changed)]
+        told = [name for name, parts in changed.items() if name in first or set(parts) != {"from"}]
+        return {name: _differences(self.kept[name].parts, self.parts[name]) for name in told}, first
 
     def require_unchanged(self) -> None:
         """Refuse rules that have changed and do not start anew.
@@ -198,8 +199,15 @@ class Comparison:
 
 def compared(
     checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str] = ()
-) -> Comparison:
-    """Compare the rules of a job with those of a checkpoint; see `change_of` for the arguments."""
+) -> Change:
+    """Compare the rules of a layout with those of the job, changed or not.
+
+    Args:
+        checkpoint: the checkpoint.
+        layout: its layout.
+        rules: the rules of the job.
+        reset: the names of rules that start anew; rules that read their matches start anew with them.
+    """
     batch = checkpoint.next_batch()
     planned = checkpoint.has_begun(batch)
     since = batch + planned
@@ -207,36 +215,24 @@ def compared(
     parts = {rule.name: rule_parts(rule) for rule in every_rule(rules)}
     anew = _with_readers(reset, rules)
     kept = {name: rule for name, rule in begun.items() if name in parts and name not in anew}
-    return Comparison(layout, rules, planned, since, begun, parts, kept)
+    return Change(layout, rules, planned, since, begun, parts, kept)
 
 
 def change_of(
     checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str]
 ) -> Change:
-    """Compare the rules of a layout with those of the job.
-
-    Args:
-        checkpoint: the checkpoint.
-        layout: its layout.
-        rules: the rules of the job.
-        reset: the names of rules that start anew; rules that read their matches start anew with them.
+    """Compare as `compared`.
 
     Raises:
         StateError: a rule has changed and does not start anew.
     """
     found = compared(checkpoint, layout, rules, reset)
     found.require_unchanged()
-    before = replace(layout, rules=found.kept)
-    places = dealt_out(rules, layout.slots, layout.buckets, before.places, found.since)
-    after = replace(
-        layout, rules={name: LaidRule(parts, places[name]) for name, parts in found.parts.items()}
-    )
-    same = set(found.begun) == set(found.kept) == set(found.parts)
-    return Change(before, after, found.planned, same_rules=same)
+    return found
 
 
 def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Layout:
-    """Return the layout without the rules that start anew; see `change_of` for the arguments.
+    """Return the layout without the rules that start anew; see `compared` for the arguments.
 
     Once it is in the checkpoint, they start anew with the next batch, also if the job is stopped before.
     """
@@ -256,21 +252,6 @@ def _differences(stored: Mapping[str, str], given: Mapping[str, str]) -> str:
     return ", ".join(
         f"a changed {name}: {given.get(name, 'none')}, was {stored.get(name, 'none')}" for name in names
     )
-
-
-def _told_changes(
-    differing_of: Mapping[str, Sequence[str]], rules: Sequence[Rule]
-) -> tuple[list[str], list[str]]:
-    """(the rules that were changed themselves, those of them that start all changed rules anew).
-
-    Args:
-        differing_of: for each changed rule, the names of its parts that differ.
-        rules: the rules of the job.
-    """
-    below = {rule.name: {one.name for one in every_rule(rule.reads)} for rule in every_rule(rules)}
-    first = [name for name in differing_of if below[name].isdisjoint(differing_of)]
-    told = [name for name, parts in differing_of.items() if name in first or set(parts) != {"from"}]
-    return told, first
 
 
 def _refusal(

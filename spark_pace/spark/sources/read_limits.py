@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-if TYPE_CHECKING:
+try:
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
         ReadLimit,
@@ -21,77 +20,26 @@ if TYPE_CHECKING:
         ReadMaxFiles,
         SupportsTriggerAvailableNow,
     )
+except ImportError:
 
-    TELLS_LIMITS = True
-else:
-    try:
-        from pyspark.sql.streaming.datasource import (
-            ReadAllAvailable,
-            ReadLimit,
-            ReadMaxBytes,
-            ReadMaxFiles,
-            SupportsTriggerAvailableNow,
-        )
+    class ReadLimit:  # type: ignore[no-redef]
+        """A limit; this Spark has none."""
 
-        TELLS_LIMITS = True
-    except ImportError:
-        TELLS_LIMITS = False
+    class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
+        """No limit."""
 
-        class ReadLimit:
-            """A limit; this Spark has none."""
+    class ReadMaxBytes(ReadLimit):  # type: ignore[no-redef]
+        """A limit that this Spark never gives, as are those of files."""
 
-        class ReadAllAvailable(ReadLimit):
-            """No limit."""
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """A source that is told of a run which takes what is there now; not by this Spark."""
 
-        @dataclass(frozen=True)
-        class ReadMaxFiles(ReadLimit):
-            """A number of files, which this Spark never gives."""
+    ReadMaxFiles = ReadMaxBytes  # type: ignore[misc, assignment]
 
-            max_files: int
-
-        @dataclass(frozen=True)
-        class ReadMaxBytes(ReadLimit):
-            """A number of bytes, which this Spark never gives."""
-
-            max_bytes: int
-
-        class SupportsTriggerAvailableNow:
-            """A source that is told of a run which takes what is there now; not by this Spark."""
-
-
-__all__ = [
-    "TELLS_LIMITS",
-    "LimitedReader",
-    "ReadAllAvailable",
-    "ReadLimit",
-    "ReadMaxBytes",
-    "ReadMaxFiles",
-    "SupportsTriggerAvailableNow",
-    "begin_options",
-    "reader_for",
-]
-
+TELLS_LIMITS = ReadLimit.__module__ != __name__
+__all__ = ["ReadAllAvailable", "ReadLimit", "ReadMaxBytes", "ReadMaxFiles", "SupportsTriggerAvailableNow"]
 _NOTED = "noted_offset"
 _AVAILABLE_NOW = "available_now"
-
-
-class LimitedReader(Protocol):
-    """A reader as Spark 4.2 asks it."""
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Take what is there now, and no more in this run."""
-
-    def initialOffset(self) -> dict[str, int]:
-        """The offset before all rows."""
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the batch that begins at `start`; `start` if there is nothing new."""
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """The tasks of a batch."""
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """The rows of a task."""
 
 
 def begin_options(noted: Callable[[], Mapping[str, int] | None], available_now: bool) -> dict[str, str]:
@@ -108,10 +56,10 @@ def begin_options(noted: Callable[[], Mapping[str, int] | None], available_now: 
     return {_AVAILABLE_NOW: str(available_now).lower(), **known}
 
 
-def reader_for(reader: LimitedReader, options: Mapping[str, str]) -> DataSourceStreamReader:
-    """The reader itself, or one in front of it that an older Spark can ask."""
-    if isinstance(reader, DataSourceStreamReader) and TELLS_LIMITS:
-        return reader
+def reader_for(reader: Any, options: Mapping[str, str]) -> DataSourceStreamReader:
+    """A reader as Spark 4.2 asks it, or one in front of it that an older Spark can ask."""
+    if TELLS_LIMITS:
+        return reader  # type: ignore[no-any-return]
     noted = json.loads(options[_NOTED]) if _NOTED in options else reader.initialOffset()
     return _UnlimitedReader(reader, noted, options.get(_AVAILABLE_NOW) == "true")
 
@@ -119,7 +67,7 @@ def reader_for(reader: LimitedReader, options: Mapping[str, str]) -> DataSourceS
 class _UnlimitedReader(DataSourceStreamReader):
     """Asks a reader as Spark 4.2 does, for a Spark that asks for the newest offset alone."""
 
-    def __init__(self, reader: LimitedReader, noted: dict[str, int], available_now: bool) -> None:
+    def __init__(self, reader: Any, noted: dict[str, int], available_now: bool) -> None:
         """Begin at the offset `noted`."""
         self._reader = reader
         self._last = noted
@@ -128,7 +76,7 @@ class _UnlimitedReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, int]:
         """The offset before all rows."""
-        return self._reader.initialOffset()
+        return self._reader.initialOffset()  # type: ignore[no-any-return]
 
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # as Spark before 4.2 calls it
         """The end of the next batch: of all that is there in a run that takes what is there now.
@@ -145,12 +93,12 @@ class _UnlimitedReader(DataSourceStreamReader):
         return self._last
 
     def _next(self) -> dict[str, int]:
-        return self._reader.latestOffset(self._last, ReadAllAvailable())
+        return self._reader.latestOffset(self._last, ReadAllAvailable())  # type: ignore[no-any-return]
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
-        return self._reader.partitions(start, end)
+        return self._reader.partitions(start, end)  # type: ignore[no-any-return]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """The rows of a task."""
-        return self._reader.read(partition)
+        return self._reader.read(partition)  # type: ignore[no-any-return]

@@ -44,8 +44,8 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint, began_at
 from spark_pace.spark.checkpoint.layout import LaidRule
 from spark_pace.spark.checkpoint.lease import require_states
 from spark_pace.spark.stages.earlier_batches import Prices, longest_lanes, over_bound, tell_earlier
-from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import give_back
+from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
 from spark_pace.spark.stages.side_table_copies import SideTables
@@ -169,7 +169,7 @@ class MergerHost:
         self._sides = self.side_tables or SideTables(self.plan.schema, self.checkpoint)
         self._begins = Begins(self.checkpoint)
         self._levels = LevelStates(self.plan, self.checkpoint)
-        self._folds = FoldProcess()
+        self._folds = OperatorProcess()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Evaluate and write a batch; the function for `foreachBatch`."""
@@ -279,7 +279,7 @@ class MergerHost:
         """The matches of all rules; the state of those that read matches moves on."""
         results, told = map(decode_result, _bodies(rows, RESULT)), _told_of_waiting(stats)
         of_events = merge(self.plan, results, begin.out_seq, told)
-        fold = partial(self._folds.call, timeout_us=self.plan.operator_timeout_us)
+        fold = partial(self._folds.fold, timeout_us=self.plan.operator_timeout_us)
         return levels.advance(of_events, begin.frontier_us, frontier_us, fold)
 
     def _late(self, session: SparkSession, rows: pa.Table, files: list[dict[str, Any]]) -> pa.Table:

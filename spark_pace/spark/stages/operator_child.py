@@ -273,26 +273,6 @@ class Child:
         return os.waitstatus_to_exitcode(self._status)
 
 
-class KeptChild:
-    """A holder of one child process, which is forked when it is needed and used until it ends."""
-
-    def __init__(self, serve: Callable[[Link], None]) -> None:
-        """Start no child yet; `serve` is the function that a child runs."""
-        self._serve = serve
-        self._child: Child | None = None
-
-    def start(self) -> None:
-        """Fork the child if there is none, early, so that it does not get what this process opens later."""
-        if self._child is None:
-            self._child = Child(self._serve)
-
-    def stop(self) -> None:
-        """End the child if there is one."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
-
-
 def _send(end: socket.socket, message: bytes) -> None:
     end.sendall(_HEADER.pack(len(message), zlib.crc32(message)))
     end.sendall(message)

@@ -1,15 +1,20 @@
-"""Runs Python operators in a separate process; one that hangs or crashes costs only its selection.
+"""Runs Python functions in a separate process: operators, and those of folds.
 
-Each of Spark's Python workers has one such process. It is forked when the first lane comes and used until it
-ends, so that an operator can keep what it has loaded. A whole lane is sent at once; the answers come back in
-pieces, while the operator works on later selections. When the process ends, a new one is asked for the
-missing answers. This module says how long each step may take; `Child` watches the time and ends the process.
+An operator that hangs or crashes costs only its selection. Each of Spark's Python workers has one such
+process. It is forked when the first lane comes and used until it ends, so that an operator can keep what it
+has loaded. A whole lane is sent at once; the answers come back in pieces, while the operator works on later
+selections. When the process ends, a new one is asked for the missing answers. This module says how long each
+step may take; `Child` watches the time and ends the process.
 
 It can be unclear which selection is to blame: an operator may leave threads, limits or handlers behind that
 harm a later selection, or silently spoil the connection. So the selections that could be to blame are asked
 for one by one, and a failure counts only in a process that has worked on nothing else. If very many
 selections of a lane fail, this would start a process for each of them. Then a new process also decides on a
 few selections after its first one, and one of these may cost the others their rows.
+
+In a fold an event cannot be skipped, because later events depend on the state after it. So if the function
+fails, all is computed once more in a new process; if it fails there too, the job stops. The step of the
+process says at which event it failed.
 """
 
 from __future__ import annotations
@@ -25,13 +30,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from spark_pace.core.frames import encode_parcel
 from spark_pace.core.operate.python_operator import Answer, Answers, Spans, call_operator, gathered
-from spark_pace.core.python_functions import ATTEMPTS, emit_schema, load_operator
+from spark_pace.core.python_functions import ATTEMPTS, Folded, Runs, emit_schema, fold_runs, load_operator
 from spark_pace.errors import OperatorError
-from spark_pace.spark.stages.operator_child import Child, Ended, KeptChild, Link
+from spark_pace.spark.stages.operator_child import Child, Ended, Link
 
 _LOADING = -1  # the step before the first selection; even a small operator may import large libraries
 _LOADING_US = 600_000_000
@@ -70,12 +76,39 @@ class _Request:
         return ATTEMPTS - self.ended if place == self.first else ATTEMPTS
 
 
-class OperatorProcess(KeptChild):
-    """The child process that calls operators."""
+@dataclass(frozen=True)
+class _Folding:
+    """A request to fold runs.
+
+    Attributes:
+        path: the value for `sys.path`.
+        runs: the events of each key, and the function.
+        timeout_us: how long one call may take.
+    """
+
+    path: list[str]
+    runs: Runs
+    timeout_us: int
+
+
+class OperatorProcess:
+    """The child process that calls functions; it is forked when it is needed, and used until it ends."""
 
     def __init__(self) -> None:
         """Start no process yet."""
-        super().__init__(_serve)
+        self._child: Child | None = None
+
+    def start(self) -> Child:
+        """Fork the child if there is none, early, so that it does not get what this process opens later."""
+        if self._child is None:
+            self._child = Child(_serve)
+        return self._child
+
+    def stop(self) -> None:
+        """End the child if there is one."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
 
     def call(self, spans: Spans, timeout_us: int) -> Iterator[Answers]:
         """Yield the answers to all spans, in order.
@@ -113,7 +146,7 @@ class OperatorProcess(KeptChild):
                         ends[child.step.number] += 1
                         reason = str(ended)
                     if ends[_LOADING] >= ATTEMPTS:
-                        raise _not_loaded(spans, reason) from None
+                        raise _not_loaded(f"operator {spans.rule.operator}", "operators", reason) from None
         finally:
             if done < len(spans):  # nobody waits for the answers that are still to come
                 self.stop()
@@ -122,9 +155,37 @@ class OperatorProcess(KeptChild):
         """The process for a selection; a new one if `ends`, how often a process has ended at it, is not 0."""
         if ends:
             self.stop()
-        self.start()
-        assert self._child is not None
-        return self._child
+        return self.start()
+
+    def fold(self, runs: Runs, timeout_us: int) -> Folded:
+        """Fold the runs.
+
+        Args:
+            runs: the events of each key, and the function.
+            timeout_us: how long one call may take.
+
+        Returns:
+            The rows with matches, their fields, and the new states.
+
+        Raises:
+            OperatorError: the function cannot be imported, or has failed in two processes.
+        """
+        request = pickle.dumps(_Folding(sys.path, runs, timeout_us), pickle.HIGHEST_PROTOCOL)
+        attempts = 0
+        while attempts < ATTEMPTS:
+            child = self.start()
+            # a failure in a used process does not count, because earlier calls may have spoilt it
+            attempts, child.fresh = attempts + child.fresh, False
+            try:
+                child.step.begin(_LOADING, _LOADING_US)
+                child.send(request)
+                return child.answer(partial(_folded, runs))
+            except Ended as ended:
+                self._child, failure = None, _fold_failed(runs, child.step.number, str(ended))
+            except OperatorError as error:
+                failure = error
+                self.stop()
+        raise failure
 
 
 def _asked(child: Child, lane: bytes | None, request: _Request, schema: pa.Schema) -> Iterator[Answers]:
@@ -155,28 +216,56 @@ def _read(schema: pa.Schema, most: int, told: dict[str, Any], tables: list[pa.Ta
     return Answers(rows, counts, failed, tuple(map(float, told["seconds"])))
 
 
-def _not_loaded(spans: Spans, reason: str) -> OperatorError:
-    must, do = "must be importable where the operators run", "Mend what its module does on import."
-    return OperatorError(f"operator {spans.rule.operator} — {must}; got: {reason}. {do}")
+def _folded(runs: Runs, told: dict[str, Any], tables: list[pa.Table]) -> Folded:
+    fields, rows = tables
+    schema, states = emit_schema(runs.rule), [str(state) for state in told["states"]]
+    places = rows["row"].cast(pa.int64()).to_numpy()
+    is_whole = len(states) == len(runs) and (len(places) == fields.num_rows or not schema.names)
+    in_order = (np.diff(places, prepend=0, append=len(runs.seq) - 1) >= 0).all()
+    if not (fields.schema.equals(schema) and is_whole and in_order):
+        raise ValueError("no answer")
+    fields.validate(full=True)
+    return Folded(places, fields, states)
+
+
+def _not_loaded(what: str, where: str, reason: str) -> OperatorError:
+    must, do = f"must be importable where the {where} run", "Mend what its module does on import."
+    return OperatorError(f"{what} — {must}; got: {reason}. {do}")
+
+
+def _fold_failed(runs: Runs, row: int, reason: str) -> OperatorError:
+    if row != _LOADING:
+        return runs.failed(row, reason)
+    return _not_loaded(f"fold {runs.rule.function}", "splitters", reason)
 
 
 def _serve(link: Link) -> None:
     """In the child: answer requests until the parent sends no more."""
     spans: Spans | None = None
     while (message := link.receive()) is not None:
-        asked: Spans | _Request = pickle.loads(message)
+        asked: Spans | _Request | _Folding = pickle.loads(message)
         if isinstance(asked, Spans):
             spans = asked
             continue
-        assert spans is not None and spans.rule.operator is not None
         link.step.begin(_LOADING, _LOADING_US)
         sys.path[:] = asked.path  # Spark may have added Python files since the fork
         try:
+            if isinstance(asked, _Folding):
+                _fold(link, asked)
+                continue
+            assert spans is not None and spans.rule.operator is not None
             load_operator(spans.rule.operator)
         except OperatorError as error:
             link.send(encode_parcel({"error": str(error)}, []))
             continue
         _answer(link, spans, asked)
+
+
+def _fold(link: Link, asked: _Folding) -> None:
+    load_operator(str(asked.runs.rule.function))
+    begin = partial(link.step.begin, limit_us=asked.timeout_us)
+    folded = fold_runs(asked.runs, begin, (BaseException,))
+    _send(link, {"states": folded.states}, [folded.fields.combine_chunks(), pa.table({"row": folded.rows})])
 
 
 def _answer(link: Link, spans: Spans, request: _Request) -> None:
@@ -201,8 +290,12 @@ def _answer(link: Link, spans: Spans, request: _Request) -> None:
 
 
 def _hand_on(link: Link, spans: Spans, waiting: list[Answer], took: list[float]) -> None:
-    with suppress(Exception):  # an operator may have closed it
-        sys.stdout.flush()
     answers = gathered(spans.rule, waiting)
     told = {"counts": answers.counts, "failed": answers.failed, "seconds": took}
-    link.send(encode_parcel(told, [answers.rows.combine_chunks()]))
+    _send(link, told, [answers.rows.combine_chunks()])
+
+
+def _send(link: Link, told: dict[str, Any], tables: list[pa.Table]) -> None:
+    with suppress(Exception):  # the function may have closed it
+        sys.stdout.flush()
+    link.send(encode_parcel(told, tables))

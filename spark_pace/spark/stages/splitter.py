@@ -19,8 +19,8 @@ from spark_pace.io.files import requests
 from spark_pace.io.files.files import RESTORE
 from spark_pace.io.metrics import null_in_all
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch, prices_of_batch
-from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.memory import giving_back
+from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.operators import Handover
 from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS
 
@@ -33,7 +33,7 @@ _NONE = b"none"  # the label of a state that is not there
 
 Frames = Iterator["pd.DataFrame"]
 
-_process = FoldProcess()  # one for each Python worker of Spark
+_process = OperatorProcess()  # one for each Python worker of Spark
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class SplitterHost:
         prices = prices_of_batch()
         lanes = Handover(self.plan, prices, self.here_seconds)
         frames = [decode(body) for kind, body in incoming if kind == FRAME]
-        fold = partial(_process.call, timeout_us=self.plan.operator_timeout_us)
+        fold = partial(_process.fold, timeout_us=self.plan.operator_timeout_us)
         output = splitter.advance(frames, progress, lanes.take, prices, fold)
         snapshot = splitter.snapshot()
         state.update((label + snapshot,))

@@ -24,8 +24,8 @@ from spark_pace.core.frames import encode_parcel
 from spark_pace.core.python_functions import FoldRuns, Runs, fold_here
 from spark_pace.errors import OperatorError
 from spark_pace.rules import load_rules
-from spark_pace.spark.stages.fold_process import FoldProcess
 from spark_pace.spark.stages.operator_child import Link
+from spark_pace.spark.stages.operator_process import OperatorProcess
 from tests.support.documents import fences
 from tests.unit.project.test_docs import ROOT
 
@@ -43,8 +43,8 @@ Event = dict[str, Any]
 
 
 @pytest.fixture
-def process() -> Iterator[FoldProcess]:
-    process = FoldProcess()
+def process() -> Iterator[OperatorProcess]:
+    process = OperatorProcess()
     yield process
     process.stop()
 
@@ -77,10 +77,10 @@ added_of_table.takes_table = True  # type: ignore[attr-defined]
 @pytest.mark.parametrize("function", ["added", "added_of_table"])
 @pytest.mark.parametrize("here", [True, False], ids=["here", "in a process"])
 def test_a_run_goes_on_from_its_state(
-    tmp_path: Path, process: FoldProcess, function: str, *, here: bool
+    tmp_path: Path, process: OperatorProcess, function: str, *, here: bool
 ) -> None:
     asked = runs(tmp_path, function, [1, 1, 4, 2, 1, 1], ("1", None))
-    folded = fold_here(asked) if here else process.call(asked, TIMEOUT_US)
+    folded = fold_here(asked) if here else process.fold(asked, TIMEOUT_US)
     assert folded.rows.tolist() == [0, 3, 5]
     assert folded.fields.to_pylist() == [{"n": n, "label": "even"} for n in (2, 2, 4)]
     assert folded.states == ["7", "4"]
@@ -180,15 +180,15 @@ REASONS = {
 
 @pytest.mark.parametrize("number", REASONS)
 def test_a_failure_is_told_with_its_event_and_the_next_batch_has_a_process_again(
-    tmp_path: Path, process: FoldProcess, number: int
+    tmp_path: Path, process: OperatorProcess, number: int
 ) -> None:
     with pytest.raises(OperatorError) as caught:
-        process.call(runs(tmp_path, "poisoned", [0, 20, 0, number], (None, None)), TIMEOUT_US)
+        process.fold(runs(tmp_path, "poisoned", [0, 20, 0, number], (None, None)), TIMEOUT_US)
     message = str(caught.value)
     must = f"its fold {HERE}:poisoned must return; got "
     assert message.startswith(f'rule folds key {{"k":"b"}} seq 103 — {must}')
     assert REASONS[number] in message and "\n" not in message
-    assert process.call(runs(tmp_path, "poisoned", [0]), TIMEOUT_US).rows.tolist() == [0]
+    assert process.fold(runs(tmp_path, "poisoned", [0]), TIMEOUT_US).rows.tolist() == [0]
 
 
 def spoils(state: Any, event: Event) -> tuple[Any, list[Event]]:
@@ -201,10 +201,10 @@ def spoils(state: Any, event: Event) -> tuple[Any, list[Event]]:
 
 
 def test_what_an_earlier_batch_has_left_behind_does_not_fail_the_next(
-    tmp_path: Path, process: FoldProcess
+    tmp_path: Path, process: OperatorProcess
 ) -> None:
-    assert process.call(runs(tmp_path, "spoils", [1]), TIMEOUT_US).states == ["null"]
-    assert process.call(runs(tmp_path, "spoils", [2]), TIMEOUT_US).fields["n"].to_pylist() == [2]
+    assert process.fold(runs(tmp_path, "spoils", [1]), TIMEOUT_US).states == ["null"]
+    assert process.fold(runs(tmp_path, "spoils", [2]), TIMEOUT_US).fields["n"].to_pylist() == [2]
 
 
 class Bomb:
@@ -231,10 +231,10 @@ def answers_itself(state: Any, event: Event) -> tuple[Any, list[Event]]:
 
 @pytest.mark.parametrize("number", range(len(IN_PLACE_OF_ANSWERS)), ids=IN_PLACE_OF_ANSWERS)
 def test_what_a_function_sends_in_place_of_an_answer_is_not_run_or_taken(
-    tmp_path: Path, process: FoldProcess, number: int
+    tmp_path: Path, process: OperatorProcess, number: int
 ) -> None:
     with pytest.raises(OperatorError, match=r"must return; got .*: its process has lost its connection"):
-        process.call(runs(tmp_path, "answers_itself", [number]), 60 * TIMEOUT_US)  # nothing is to time out
+        process.fold(runs(tmp_path, "answers_itself", [number]), 60 * TIMEOUT_US)  # nothing is to time out
 
 
 def tables(state: Any, events: pa.Table) -> tuple[Any, Any]:
@@ -273,8 +273,8 @@ def test_a_table_says_which_event_causes_each_row(tmp_path: Path, number: int) -
     assert f"seq 102 — its fold {HERE}:tables must return; got {OF_TABLES[number]}. " in str(caught.value)
 
 
-def test_a_function_that_is_not_there_is_told(tmp_path: Path, process: FoldProcess) -> None:
-    for call in (fold_here, lambda asked: process.call(asked, TIMEOUT_US)):
+def test_a_function_that_is_not_there_is_told(tmp_path: Path, process: OperatorProcess) -> None:
+    for call in (fold_here, lambda asked: process.fold(asked, TIMEOUT_US)):
         fold: FoldRuns = call
         with pytest.raises(OperatorError, match=f"operator {HERE}:missing — must be importable"):
             fold(runs(tmp_path, "missing", [0]))
