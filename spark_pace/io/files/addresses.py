@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -104,15 +103,6 @@ class StoreSettings:
             plain = setting("connection.ssl.enabled").lower() == "false"
             found["endpoint"] = f"http{'' if plain else 's'}://{found['endpoint']}"
         return cls(tuple((key, value) for key, value in found.items() if value))
-
-    @classmethod
-    def of_text(cls, text: str) -> StoreSettings:
-        """The settings that `as_text` has written."""
-        return cls(tuple((key, value) for key, value in json.loads(text)))
-
-    def as_text(self) -> str:
-        """All settings as text, secrets too: for the options of a source, which Spark does not show."""
-        return json.dumps(self.given)
 
     def may_be_plain(self, address: str) -> bool:
         """True if a store may be reached without encryption: S3 by an endpoint that says so.
@@ -220,13 +210,3 @@ def require_address(path: AnyPath) -> AnyPath:
     if isinstance(path, StorePath) and (wrong := objection(str(path))):
         raise ConfigError.of("the address", *wrong)
     return path
-
-
-def path_of(text: str, secret: str) -> AnyPath:
-    """The path that a text names, with the settings of its store as `secret_of` gives them."""
-    return StorePath.of(text, StoreSettings.of_text(secret)) if secret else Path(text)
-
-
-def secret_of(path: AnyPath) -> str:
-    """What `path_of` needs beside the text of a path; nobody must be shown it. Empty for a path on a disk."""
-    return path.settings.as_text() if isinstance(path, StorePath) else ""

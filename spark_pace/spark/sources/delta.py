@@ -16,6 +16,7 @@ from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import read_json, remove, remove_appended
 from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.layout import id_of
+from spark_pace.spark.sources.file_names import Table
 from spark_pace.spark.sources.files import FilesByName, ReadFile, entries_read
 from spark_pace.spark.sources.manifest import FINISH, require_ended, require_known
 from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
@@ -56,13 +57,8 @@ class DeltaInput(FilesByName):
         log = self._log(spark)
         metadata = log.metadata()
         require_columns(log.folder, metadata, plan.schema.own)
-        options = {
-            "table": metadata.table_id,
-            "position": str(self.checkpoint.log_position_file),
-        }
-        if self.source.from_version is not None:
-            options["from_version"] = str(self.source.from_version)
-        return self.events_of_files(spark, plan, end, options)
+        table = Table(metadata.table_id, self.source.from_version, self.checkpoint.log_position_file)
+        return self.events_of_files(spark, plan, end, table)
 
     def _log(self, spark: SparkSession) -> DeltaLog:
         return DeltaLog(self.path(spark))

@@ -10,27 +10,24 @@ again, and a job that is started again, read the same ticks at the same places.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_pace.io.files.addresses import AnyPath, path_of
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import read_json
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
     ReadLimit,
     SupportsTriggerAvailableNow,
-    reader_for,
+    reader_of,
 )
 
 if TYPE_CHECKING:
     from spark_pace.job_file import Clock
-
-
-_EVERY, _SLACK = "clock_every_us", "clock_slack_us"
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,9 @@ class Ticks:
     slack_us: int
 
     @staticmethod
-    def of(options: Mapping[str, str]) -> Ticks | None:
-        """The ticks that a source's options name; None if they name none."""
-        return Ticks(int(options[_EVERY]), int(options[_SLACK])) if _EVERY in options else None
+    def of(clock: Clock | None) -> Ticks | None:
+        """The ticks of a job's clock."""
+        return None if clock is None else Ticks(clock.every_us, clock.slack_us)
 
     def due_us(self) -> int:
         """The last tick that is due by the clock of this machine."""
@@ -57,25 +54,14 @@ class Ticks:
         return time.time_ns() // 1000 - self.slack_us
 
 
-def clock_options(clock: Clock | None) -> dict[str, str]:
-    """The options that tell a source of a job's clock."""
-    return {} if clock is None else {_EVERY: str(clock.every_us), _SLACK: str(clock.slack_us)}
-
-
 END_SOURCE = "spark_pace_end"
-CLOCK_STORE = "clock_secret"  # what reaches that file in a store; Spark shows no option with such a name
 ROWS = "rows"  # in offsets
 TICK = "tick_us"  # in offsets and in the file: the time of the last tick, in microseconds since 1970
 _NEVER = -(1 << 63)
 
 
 class EndSource(DataSource):
-    """A source with a row for each tick, and one for the end of the input.
-
-    Options: `end` (``true``: the input ends in this run, unless it ended in an earlier one), `clock` (the
-    path of the file that holds the last tick; absent: there is no clock), `checkpoint_id` (the id of the
-    checkpoint, of which that file is), and those of `begin_options`.
-    """
+    """A source with a row for each tick, and one for the end of the input; its option is `reader_option`."""
 
     @classmethod
     def name(cls) -> str:
@@ -88,10 +74,7 @@ class EndSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader that Spark keeps for the query."""
-        clock = self.options.get("clock")
-        file = None if clock is None else path_of(clock, self.options.get(CLOCK_STORE, ""))
-        reader = EndReader(self.options.get("end") == "true", file, self.options.get("checkpoint_id", ""))
-        return reader_for(reader, self.options)
+        return reader_of(self.options)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from spark_pace.io.files import files
-from spark_pace.io.files.addresses import path_of
+from spark_pace.io.files.addresses import AnyPath
 from spark_pace.spark.sources.end_source import Ticks
 from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
 from spark_pace.spark.sources.read_limits import (
@@ -32,14 +32,11 @@ from spark_pace.spark.sources.read_limits import (
     ReadMaxBytes,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
-    reader_for,
+    reader_of,
 )
 from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_position, write_position
 
 FILE_NAMES = "spark_pace_files"
-STORE = "store_secret"  # Spark shows no option with such a name
-CHECKPOINT = "checkpoint_secret"  # the store of the checkpoint, if it is in one
-CHECKPOINT_ID = "checkpoint_id"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
 # the same as `ARCHIVES` of `spark_pace.io.text.unread_lines`, which takes long to import
 _PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
@@ -48,7 +45,10 @@ _OPENING = 4096  # opening a file takes about as long as reading this many bytes
 
 
 class FileNames(DataSource):
-    """Rows of `entry`, the index in the manifest, and `name`, as JSON: of a file, a tick or the end."""
+    """Rows of `entry`, the index in the manifest, and `name`, as JSON: of a file, a tick or the end.
+
+    Its option is `reader_option`.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -61,8 +61,7 @@ class FileNames(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader that Spark keeps for the query."""
-        options = dict(self.options)
-        return reader_for(FileNamesReader(options), options)
+        return reader_of(self.options)
 
 
 @dataclass
@@ -73,48 +72,72 @@ class FileNamesPartition(InputPartition):
     names: list[str]
 
 
+@dataclass(frozen=True)
+class Table:
+    """A Delta table whose commits add the files.
+
+    Attributes:
+        id: its id.
+        from_version: the first commit to read; None: begin with the table as it is.
+        position: the file that says how far its log was read.
+    """
+
+    id: str
+    from_version: int | None
+    position: AnyPath
+
+
+@dataclass(frozen=True)
+class FilesToRead:
+    """What a query reads.
+
+    Attributes:
+        root: the folder of files, or its place in a store.
+        manifest: the manifest.
+        tasks: the most tasks of a batch.
+        finish: True: mark the end of an available-now run.
+        max_files: the most files of a batch; None: all.
+        first_bytes: the greatest weight of the first batch, if it has several files; None: batches are not
+            bounded by bytes.
+        ticks: when the clock ticks; None: never.
+        checkpoint_id: the id of the checkpoint, whose files the manifest and the position of a table are.
+        table: the table at the root; None: it is a folder of files.
+    """
+
+    root: AnyPath
+    manifest: AnyPath
+    tasks: int
+    finish: bool = False
+    max_files: int | None = None
+    first_bytes: int | None = None
+    ticks: Ticks | None = None
+    checkpoint_id: str = ""
+    table: Table | None = None
+
+
 class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Turns the manifest into batches. Its offset is ``{"entries": n}``, a number of entries of the manifest.
 
     If batches are bounded by bytes, the offset also has the weight of all these files (`READ_BYTES`).
-
-    Options: `root` (a path, or an address of a store), `STORE` (settings of that store; empty: on a disk),
-    `manifest` (a path), `CHECKPOINT` (settings of the store in which that path and `position` lie; empty: on
-    a disk),
-    `CHECKPOINT_ID` (the id of the checkpoint, whose files both are),
-    `table` (the id of the Delta table there; absent: a folder of files),
-    `position` (the path of the file that says how far its log was read), `from_version` (the first commit to
-    read; absent: begin with the table as it is), `tasks` (the most tasks of a batch), `finish` (``true``:
-    mark the end of an available-now run), `max_files` (the most files of a batch; absent: all), `first_bytes`
-    (the greatest weight of the first batch, if it has several files; absent: batches are not bounded by
-    bytes), `clock_every_us` and `clock_slack_us` (when the clock ticks; absent: never).
     """
 
-    def __init__(self, options: dict[str, str]) -> None:
-        """Open the manifest that the options name."""
-        root = path_of(options["root"], options.get(STORE, ""))
-        self._listing = files.listing(root)
-        secret = options.get(CHECKPOINT, "")
-        self._checkpoint_id = options.get(CHECKPOINT_ID, "")
-        self._manifest = Manifest(path_of(options["manifest"], secret), self._checkpoint_id)
-        first = int(options["from_version"]) if "from_version" in options else None
+    def __init__(self, of: FilesToRead) -> None:
+        """Open the manifest."""
+        self._of = of
+        self._listing = files.listing(of.root)
+        self._manifest = Manifest(of.manifest, of.checkpoint_id)
         self._commits: TableCommits | None = None
-        if "table" in options:
-            self._position_file = path_of(options["position"], secret)
-            self._position = read_position(self._position_file, self._checkpoint_id)
+        if of.table is not None:
+            self._position = read_position(of.table.position, of.checkpoint_id)
             known = self._manifest.entries
-            self._commits = TableCommits(root, options["table"], first, known, self._position)
-        self._tasks = int(options["tasks"])
-        self._finish = options.get("finish") == "true"
-        self._max_files = int(options["max_files"]) if "max_files" in options else None
-        self._first_bytes = int(options["first_bytes"]) if "first_bytes" in options else None
-        self._clock = Ticks.of(options)
+            first = of.table.from_version
+            self._commits = TableCommits(of.root, of.table.id, first, known, self._position)
         self._frozen = False
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Take the files that exist now, and no more in this run."""
         self._scan()
-        if self._finish:
+        if self._of.finish:
             self._manifest.finish()
         self._frozen = True
 
@@ -124,15 +147,15 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The limit of the first batch: by bytes if the options have it, else by the number of files."""
-        if self._first_bytes is not None:
-            return ReadMaxBytes(self._first_bytes)
-        return ReadAllAvailable() if self._max_files is None else ReadMaxFiles(self._max_files)
+        if self._of.first_bytes is not None:
+            return ReadMaxBytes(self._of.first_bytes)
+        return ReadAllAvailable() if self._of.max_files is None else ReadMaxFiles(self._of.max_files)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the next batch; `start` if there is nothing new."""
         if not self._frozen:
             self._scan()
-        max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else self._max_files
+        max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else self._of.max_files
         end = self._manifest.next_index(start["entries"], max_files)
         if end <= start["entries"]:
             return start
@@ -142,20 +165,20 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _scan(self) -> None:
         """Note what is new, and behind it the tick that was due before anyone looked for it."""
-        due_us = None if self._clock is None else self._clock.due_us()
+        due_us = None if self._of.ticks is None else self._of.ticks.due_us()
         self._note_new()
         if due_us is not None:
             self._manifest.tick(due_us)
 
     def _note_new(self) -> None:
-        if self._commits is None:
+        if self._commits is None or self._of.table is None:
             self._manifest.scan(self._listing)
             return
         self._manifest.add(self._commits.new())
         position = self._commits.position(len(self._manifest.entries))
         if position is not None and position != self._position:
             self._position = position
-            write_position(self._position_file, position, self._checkpoint_id)
+            write_position(self._of.table.position, position, self._of.checkpoint_id)
 
     def _within(self, start: dict[str, int], end: int, max_bytes: int) -> dict[str, int]:
         """The offset after those files up to `end` that weigh at most `max_bytes`; at least one."""
@@ -181,7 +204,7 @@ class FileNamesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Their events may then be in order already, and need no sorting.
         """
         names = self._manifest.entries[start["entries"] : end["entries"]]
-        tasks = min(self._tasks, len(names))
+        tasks = min(self._of.tasks, len(names))
         weights = list(map(self._weight, names)) if tasks > 1 else []
         middles = [end - weight / 2 for end, weight in zip(accumulate(weights), weights, strict=True)]
         inner = (bisect_left(middles, sum(weights) * task / tasks) for task in range(1, tasks))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,22 +24,22 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import SetupError, StateError
 from spark_pace.io.event_files import EventsRead, read_source_file
 from spark_pace.io.files import files
-from spark_pace.io.files.addresses import AnyPath, path_at, secret_of
+from spark_pace.io.files.addresses import AnyPath, path_at
 from spark_pace.io.files.files import RESTORE
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
-from spark_pace.spark.sources.end_source import clock_options
+from spark_pace.spark.sources.end_source import Ticks
 from spark_pace.spark.sources.file_names import (
-    CHECKPOINT,
-    CHECKPOINT_ID,
     FILE_NAMES,
     READ_BYTES,
-    STORE,
     FileNames,
+    FileNamesReader,
+    FilesToRead,
+    Table,
 )
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable, tick_of
-from spark_pace.spark.sources.read_limits import begin_options
+from spark_pace.spark.sources.read_limits import reader_option
 from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
@@ -109,7 +109,7 @@ class FilesByName(Input):
         return path_at(self.source.path, settings)
 
     def events_of_files(
-        self, spark: SparkSession, plan: Plan, end: bool, more: Mapping[str, str]
+        self, spark: SparkSession, plan: Plan, end: bool, table: Table | None = None
     ) -> DataFrame:
         """The streaming rows of the intake.
 
@@ -117,26 +117,23 @@ class FilesByName(Input):
             spark: the session.
             plan: the plan.
             end: True if the input ends with what is there now.
-            more: further options of `FileNames`.
+            table: the table whose files they are; None: a folder of files.
         """
         spark.dataSource.register(FileNames)
-        options = {
-            "root": self.source.path,
-            STORE: secret_of(self.path(spark)),
-            "manifest": str(self.checkpoint.manifest_file),
-            CHECKPOINT: secret_of(self.checkpoint.path),
-            CHECKPOINT_ID: id_of(self.checkpoint),
-            "tasks": str(spark.sparkContext.defaultParallelism),
-            "finish": str(end).lower(),
-            **clock_options(self.clock),
-            **begin_options(partial(self.noted, "entries"), self.available_now),
-            **more,
-        }
-        if self.source.max_files_per_trigger is not None:
-            options["max_files"] = str(self.source.max_files_per_trigger)
-        if self.first_cap is not None:
-            options["first_bytes"] = str(self.first_cap)
-        names = spark.readStream.format(FILE_NAMES).options(**options).load()
+        of = FilesToRead(
+            self.path(spark),
+            self.checkpoint.manifest_file,
+            spark.sparkContext.defaultParallelism,
+            end,
+            self.source.max_files_per_trigger,
+            self.first_cap,
+            Ticks.of(self.clock),
+            id_of(self.checkpoint),
+            table,
+        )
+        noted = partial(self.noted, "entries")
+        option = reader_option(partial(FileNamesReader, of), noted, self.available_now)
+        names = spark.readStream.format(FILE_NAMES).options(**option).load()
         read = partial(_read, self.reading(spark, plan))
         return intake_rows(names, plan, self.on_bad_record, read, self.checkpoint.side_tables)
 
@@ -203,7 +200,7 @@ class FilesInput(FilesByName):
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake, from the files."""
-        return self.events_of_files(spark, plan, end, {})
+        return self.events_of_files(spark, plan, end)
 
     def reading(self, spark: SparkSession, plan: Plan) -> ReadFile:
         """What reads a file by its name."""

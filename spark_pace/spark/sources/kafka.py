@@ -27,13 +27,12 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
 from spark_pace.errors import StateError, one_line
 from spark_pace.io.event_files import EventsRead
-from spark_pace.io.files.addresses import secret_of
 from spark_pace.io.files.files import digest, read_json, write_json
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.internals import is_gone
-from spark_pace.spark.sources.end_source import CLOCK_STORE, END_SOURCE, ROWS, TICK, EndSource, Ticks
+from spark_pace.spark.sources.end_source import END_SOURCE, ROWS, TICK, EndReader, EndSource, Ticks
 from spark_pace.spark.sources.input import Input, Look
 from spark_pace.spark.sources.kafka_check import (
     Offsets,
@@ -43,7 +42,7 @@ from spark_pace.spark.sources.kafka_check import (
     require_same_ids,
     topics_of,
 )
-from spark_pace.spark.sources.read_limits import begin_options
+from spark_pace.spark.sources.read_limits import reader_option
 from spark_pace.spark.stages.intake import intake_rows
 
 if TYPE_CHECKING:
@@ -184,12 +183,10 @@ class KafkaInput(Input):
         columns = self.source.columns
         own = [_own_column(column).alias(f"@{attribute}") for attribute, column in columns]
         records = records.select(*_PLACE, *own)
-        ends = spark.readStream.format(END_SOURCE).option("end", str(end).lower())
-        ends = ends.options(**begin_options(partial(self.noted, ROWS), self.available_now))
-        if self.clock is not None:
-            ends = ends.option("clock", str(self.checkpoint.clock_file))
-            ends = ends.option("checkpoint_id", id_of(self.checkpoint))
-            ends = ends.option(CLOCK_STORE, secret_of(self.checkpoint.path))
+        clock = None if self.clock is None else self.checkpoint.clock_file
+        make = partial(EndReader, end, clock, id_of(self.checkpoint))
+        option = reader_option(make, partial(self.noted, ROWS), self.available_now)
+        ends = spark.readStream.format(END_SOURCE).options(**option)
         ticks = ends.load().select(*(_of_tick(field) for field in records.schema))
         read = partial(_read, self.source.format, plan.schema.own)
         return intake_rows(records.union(ticks), plan, self.on_bad_record, read, self.checkpoint.side_tables)

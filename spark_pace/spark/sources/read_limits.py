@@ -1,13 +1,15 @@
 """What Spark tells a Python source of a batch: since 4.2 where it begins and how much it may read.
 
 Before, a source is asked for its newest offset. It is told neither that, nor that a run takes what is there
-now. `reader_for` gives such a Spark a reader that knows both from its options.
+now. `reader_option` gives such a Spark a reader that knows both.
 """
 
 from __future__ import annotations
 
-import json
+import pickle
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -38,39 +40,35 @@ except ImportError:
 
 TELLS_LIMITS = ReadLimit.__module__ != __name__
 __all__ = ["ReadAllAvailable", "ReadLimit", "ReadMaxBytes", "ReadMaxFiles", "SupportsTriggerAvailableNow"]
-_NOTED = "noted_offset"
-_AVAILABLE_NOW = "available_now"
+READER = "reader_secret"  # Spark shows no option with such a name
 
 
-def begin_options(noted: Callable[[], Mapping[str, int] | None], available_now: bool) -> dict[str, str]:
-    """Options that tell a reader on an older Spark where its first batch begins; none on others.
+def reader_option(
+    make: Callable[[], Any], noted: Callable[[], dict[str, int] | None], available_now: bool
+) -> dict[str, str]:
+    """The option that tells a source its reader, and an older Spark where its first batch begins.
 
     Args:
+        make: makes the reader; it is picklable.
         noted: gives the source's offset after the last batch that has begun; None before the first batch.
         available_now: True if the run takes what is there now.
     """
-    if TELLS_LIMITS:
-        return {}
-    offset = noted()
-    known = {} if offset is None else {_NOTED: json.dumps(offset)}
-    return {_AVAILABLE_NOW: str(available_now).lower(), **known}
+    told = make if TELLS_LIMITS else partial(_UnlimitedReader, make, noted(), available_now)
+    return {READER: b64encode(pickle.dumps(told)).decode()}
 
 
-def reader_for(reader: Any, options: Mapping[str, str]) -> DataSourceStreamReader:
-    """A reader as Spark 4.2 asks it, or one in front of it that an older Spark can ask."""
-    if TELLS_LIMITS:
-        return reader  # type: ignore[no-any-return]
-    noted = json.loads(options[_NOTED]) if _NOTED in options else reader.initialOffset()
-    return _UnlimitedReader(reader, noted, options.get(_AVAILABLE_NOW) == "true")
+def reader_of(options: Mapping[str, str]) -> DataSourceStreamReader:
+    """The reader that the options of a source name, as the Spark here asks it."""
+    return pickle.loads(b64decode(options[READER]))()  # type: ignore[no-any-return]
 
 
 class _UnlimitedReader(DataSourceStreamReader):
     """Asks a reader as Spark 4.2 does, for a Spark that asks for the newest offset alone."""
 
-    def __init__(self, reader: Any, noted: dict[str, int], available_now: bool) -> None:
-        """Begin at the offset `noted`."""
-        self._reader = reader
-        self._last = noted
+    def __init__(self, make: Callable[[], Any], noted: dict[str, int] | None, available_now: bool) -> None:
+        """Begin at the offset `noted`; None: where the reader begins."""
+        self._reader = make()
+        self._last: dict[str, int] = noted or self._reader.initialOffset()
         self._available_now = available_now
         self._prepared = False
 

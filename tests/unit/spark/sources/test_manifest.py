@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 from spark_pace.errors import StateError
 from spark_pace.io.files.files import listing
-from spark_pace.spark.sources.file_names import READ_BYTES, FileNamesPartition, FileNamesReader
+from spark_pace.spark.sources.end_source import Ticks
+from spark_pace.spark.sources.file_names import READ_BYTES, FileNamesPartition, FileNamesReader, FilesToRead
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable, tick_of
 
 
@@ -25,10 +27,8 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def reader(root: Path, **options: str) -> FileNamesReader:
-    return FileNamesReader(
-        {"root": str(root), "manifest": str(root.parent / "manifest"), "tasks": "2", **options}
-    )
+def reader(root: Path, tasks: int = 2, **more: Any) -> FileNamesReader:
+    return FileNamesReader(FilesToRead(root, root.parent / "manifest", tasks, **more))
 
 
 def test_files_stand_in_name_order_and_hidden_ones_not_at_all(root: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_link_that_leads_nowhere_hides_no_other_file(root: Path) -> None:
 def test_a_folder_that_cannot_be_listed_just_now_is_not_taken_for_empty(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = reader(root, finish="true")
+    source = reader(root, finish=True)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="Stale file handle"):
         patch.setattr(os, "scandir", stale)
         source.prepareForTriggerAvailableNow()
@@ -144,7 +144,7 @@ def test_a_folder_in_which_nothing_has_changed_is_not_listed_again(root: Path) -
 def test_the_end_comes_with_the_last_files_and_is_marked_once(
     root: Path, limit: int | None, expected: list[int]
 ) -> None:
-    source = reader(root, finish="true")
+    source = reader(root, finish=True)
     for _ in range(2):
         source.prepareForTriggerAvailableNow()
     offset, ends = source.initialOffset(), []
@@ -157,17 +157,17 @@ def test_the_end_comes_with_the_last_files_and_is_marked_once(
 
 
 def test_what_comes_after_the_end_is_no_part_of_its_batch(root: Path) -> None:
-    source = reader(root, finish="true")
+    source = reader(root, finish=True)
     source.prepareForTriggerAvailableNow()
     (root / "z").write_text("")
-    later = reader(root, finish="true")
+    later = reader(root, finish=True)
     later.prepareForTriggerAvailableNow()
     assert later.latestOffset({"entries": 0}, ReadAllAvailable()) == {"entries": 4}
     assert later.latestOffset({"entries": 4}, ReadAllAvailable()) == {"entries": 6}
 
 
 def test_a_batch_has_at_most_as_many_files_as_it_may(root: Path) -> None:
-    source = reader(root, max_files="2")
+    source = reader(root, max_files=2)
     assert source.getDefaultReadLimit() == ReadMaxFiles(2)
     assert source.latestOffset({"entries": 0}, ReadMaxFiles(2)) == {"entries": 2}
 
@@ -175,7 +175,7 @@ def test_a_batch_has_at_most_as_many_files_as_it_may(root: Path) -> None:
 def test_a_batch_weighs_at_most_what_it_may_but_has_a_file(root: Path) -> None:
     for name, size in {"a": 4_000, "b": 1_000, "sub/c": 9_000, "z.gz": 1_000}.items():
         (root / name).write_text(size * "x")
-    source = reader(root, first_bytes="9000", finish="true")
+    source = reader(root, first_bytes=9000, finish=True)
     assert source.getDefaultReadLimit() == ReadMaxBytes(9_000)
     source.prepareForTriggerAvailableNow()
     offsets = [source.initialOffset()]
@@ -189,7 +189,7 @@ def test_a_batch_weighs_at_most_what_it_may_but_has_a_file(root: Path) -> None:
 
 
 def test_a_cap_and_the_most_files_of_a_batch_both_hold(root: Path) -> None:
-    source = reader(root, first_bytes="1000000", max_files="2")
+    source = reader(root, first_bytes=1000000, max_files=2)
     source.prepareForTriggerAvailableNow()
     assert source.latestOffset({"entries": 0}, source.getDefaultReadLimit())["entries"] == 2
 
@@ -209,7 +209,7 @@ def test_an_available_now_run_takes_no_files_that_come_later(root: Path) -> None
 
 
 def test_files_are_dealt_out_to_the_tasks(root: Path) -> None:
-    source = reader(root, finish="true")
+    source = reader(root, finish=True)
     source.prepareForTriggerAvailableNow()
     assert source.partitions({"entries": 0}, {"entries": 3}) == [
         FileNamesPartition(0, ["a"]),
@@ -238,7 +238,7 @@ def test_neighbours_are_dealt_out_by_their_weight(
     for name, size in enumerate(sizes):
         with open(folder / str(name), "wb") as file:
             file.truncate(int(100_000_000 * size))  # it takes no room
-    source = reader(folder, tasks=str(tasks))
+    source = reader(folder, tasks=tasks)
     source.prepareForTriggerAvailableNow()
     found = source.partitions({"entries": 0}, {"entries": len(sizes)})
     assert ["".join(part.names) for part in found] == expected
@@ -247,7 +247,7 @@ def test_neighbours_are_dealt_out_by_their_weight(
 def test_an_input_that_has_ended_may_not_go_on(root: Path) -> None:
     path = root.parent / "manifest"
     require_readable(path, root)
-    reader(root, finish="true").prepareForTriggerAvailableNow()
+    reader(root, finish=True).prepareForTriggerAvailableNow()
     require_readable(path, root)
     (root / "late").write_text("")
     with pytest.raises(
@@ -274,7 +274,7 @@ def test_a_tick_is_noted_once_and_counts_as_no_file(root: Path) -> None:
 
 def test_ticks_come_behind_the_files_that_are_there(root: Path) -> None:
     every_us = 100_000
-    one = reader(root, clock_every_us=str(every_us), clock_slack_us="0")
+    one = reader(root, ticks=Ticks(every_us, 0))
     end = one.latestOffset(one.initialOffset(), ReadAllAvailable())
     *names, tick = Manifest(root.parent / "manifest").entries
     assert names == ["a", "b", "sub/c"] and end == {"entries": 4}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from spark_pace.io.files.files import write_json
 from spark_pace.spark.sources import read_limits
 from spark_pace.spark.sources.end_source import ROWS, TICK, EndReader
-from spark_pace.spark.sources.file_names import FileNamesReader
-from spark_pace.spark.sources.read_limits import begin_options, reader_for
+from spark_pace.spark.sources.file_names import FileNamesReader, FilesToRead
+from spark_pace.spark.sources.read_limits import reader_of, reader_option
 
 Reader = Callable[..., Any]
 
@@ -25,10 +26,9 @@ def files_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reader:
     root = tmp_path / "in"
     root.mkdir()
 
-    def reader(noted: dict[str, int] | None, available_now: bool, **more: str) -> Any:
-        paths = {"root": str(root), "manifest": str(tmp_path / "manifest.jsonl"), "tasks": "1"}
-        options = {**paths, **more, **begin_options(lambda: noted, available_now)}
-        return reader_for(FileNamesReader(options), options)
+    def reader(noted: dict[str, int] | None, available_now: bool, **more: Any) -> Any:
+        made = partial(FileNamesReader, FilesToRead(root, tmp_path / "manifest.jsonl", 1, **more))
+        return reader_of(reader_option(made, lambda: noted, available_now))
 
     return reader
 
@@ -40,11 +40,11 @@ def add(folder: Path, *names: str) -> None:
 
 def test_it_goes_on_where_the_last_batch_ended(tmp_path: Path, files_reader: Reader) -> None:
     add(tmp_path, "1", "2", "3")
-    reader = files_reader(None, False, max_files="2")
+    reader = files_reader(None, False, max_files=2)
     assert reader.initialOffset() == {"entries": 0}
     assert [reader.latestOffset() for _ in range(3)] == [{"entries": 2}, {"entries": 3}, {"entries": 3}]
     add(tmp_path, "4", "5", "6")
-    again = files_reader({"entries": 3}, False, max_files="2")
+    again = files_reader({"entries": 3}, False, max_files=2)
     assert again.latestOffset() == {"entries": 5}
     (part,) = again.partitions({"entries": 3}, {"entries": 5})
     assert list(again.read(part)) == [(3, '"4"'), (4, '"5"')]
@@ -54,7 +54,7 @@ def test_a_run_takes_all_that_is_there_when_it_is_asked_and_its_end(
     tmp_path: Path, files_reader: Reader
 ) -> None:
     add(tmp_path, "1", "2", "3")
-    reader = files_reader({"entries": 1}, True, max_files="1", finish="true")
+    reader = files_reader({"entries": 1}, True, max_files=1, finish=True)
     assert reader.latestOffset() == {"entries": 4}
     add(tmp_path, "4")
     assert reader.latestOffset() == {"entries": 4}
@@ -67,7 +67,7 @@ def test_the_end_and_ticks_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     clock = tmp_path / "clock.json"
 
     def reader(end: bool, noted: dict[str, int] | None) -> Any:
-        return reader_for(EndReader(end, clock), begin_options(lambda: noted, False))
+        return reader_of(reader_option(partial(EndReader, end, clock), lambda: noted, False))
 
     first = reader(False, None)
     assert first.latestOffset() == {ROWS: 0}
@@ -80,7 +80,11 @@ def test_the_end_and_ticks_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_a_spark_that_tells_them_asks_the_reader_itself() -> None:
-    reader = EndReader(False, None)
-    assert begin_options(pytest.fail, True) == {}
-    assert reader_for(reader, {}) is reader
+    reader = reader_of(reader_option(partial(EndReader, False, None), pytest.fail, True))
+    assert isinstance(reader, EndReader)
     assert isinstance(reader, DataSourceStreamReader)
+
+
+def test_what_reaches_a_store_stands_in_an_option_that_spark_does_not_show() -> None:
+    (name,) = reader_option(partial(EndReader, False, None), pytest.fail, True)
+    assert "secret" in name
