@@ -10,13 +10,14 @@ again with the settings of its plan, because its state and some of its tables ma
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from spark_pace.core.expr.canonical_text import from_stored, to_stored
 from spark_pace.core.plan.lower_rules import over_input
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
-from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm, Rule, SideTable
+from spark_pace.core.plan.rule import EventSchema, Field, RecordForm, Rule, SideTable
 from spark_pace.io.files.addresses import OF_SPARK, AnyPath
 from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.events import Events
@@ -175,86 +176,61 @@ def event_settings(spec: JobSpec) -> dict[str, str]:
 
 def planned_settings(spec: JobSpec) -> dict[str, Any]:
     """The settings that a batch of the job is planned with, as values that JSON has."""
-    events = spec.events
-    return {
-        "schema": [[field.name, field.type] for field in events.schema.fields],
-        "tie_break": list(events.schema.tie_break),
+    events, schema, source = spec.events, spec.events.schema, spec.source
+    told: dict[str, Any] = {
+        "schema": [(field.name, field.type) for field in schema.fields],
+        "tie_break": schema.tie_break,
         "delay_us": events.order.delay_us,
         "idle_after_us": events.order.idle_after_us,
-        "expected_sources": list(events.order.expected_sources),
+        "expected_sources": events.order.expected_sources,
         "heartbeat": None if events.heartbeat is None else to_stored(events.heartbeat),
-        **_of_source(spec.source),
-        **_sides_of(events.schema),
-        **_form_of(events.schema),
+        "format": source.format,
+        "side_tables": list(map(asdict, schema.side_tables)),
+        "form": asdict(schema.form),
     }
-
-
-def _of_source(source: Source) -> dict[str, Any]:
-    """The settings of a source that the result of a batch rests on."""
-    if not isinstance(source, KafkaSource):
-        return {"format": source.format, "columns": []}
-    columns = [list(column) for column in source.columns]
-    return {"format": source.format, "columns": columns, "isolation": source.options.get(ISOLATION)}
-
-
-def _source(source: Source, stored: dict[str, Any]) -> Source:
-    if isinstance(source, FilesSource):
-        return replace(source, format=stored["format"])
-    if not isinstance(source, KafkaSource):
-        return source
-    columns = tuple((attribute, column) for attribute, column in stored["columns"])
-    level = stored.get("isolation") or "read_uncommitted"  # the default before it was a setting
-    options = {**source.options, ISOLATION: level}
-    return replace(source, format=stored["format"], columns=columns, options=options)
-
-
-def _sides_of(schema: EventSchema) -> dict[str, Any]:
-    """The setting for side tables; empty if there are none, because older checkpoints lack the key."""
-    return {"side_tables": list(map(asdict, schema.side_tables))} if schema.side_tables else {}
-
-
-def _form_of(schema: EventSchema) -> dict[str, Any]:
-    """The setting for the form of records; empty for the ordinary form, for the same reason."""
-    if schema.form == ORDINARY:
-        return {}
-    told = {
-        key: list(value) if isinstance(value, tuple) else value for key, value in asdict(schema.form).items()
-    }
-    further = {"further": told.pop("further")}
-    return {"form": told | (further if schema.form.further else {})}
-
-
-def _form(stored: dict[str, Any]) -> RecordForm:
-    lists = {key: tuple(stored.get(key, ())) for key in ("time_formats", "further")}
-    return RecordForm(**{**stored, **lists}) if stored else ORDINARY
-
-
-def _side(stored: dict[str, Any]) -> SideTable:
-    columns = tuple(Field(**column) for column in stored["columns"])
-    on = tuple((attribute, column) for attribute, column in stored["on"])
-    return SideTable(**{**stored, "columns": columns, "on": on})
+    if isinstance(source, KafkaSource):
+        told |= {"columns": source.columns, "isolation": source.options.get(ISOLATION)}
+    return json.loads(json.dumps(told))  # type: ignore[no-any-return]
 
 
 def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
-    """The job with the settings of a planned batch in place of its own.
+    """The job with the settings of a planned batch in place of its own; those of an older one may lack some.
 
     Raises:
         KeyError, TypeError: `settings` are not of `planned_settings`.
     """
-    fields = tuple(Field(name, kind) for name, kind in settings["schema"])
-    sides = tuple(map(_side, settings.get("side_tables", ())))
-    ties = tuple(settings["tie_break"])
-    form = _form(settings.get("form", {}))
+    told = _tuples(settings)
+    sides = (
+        SideTable(**{**one, "columns": tuple(Field(**column) for column in one["columns"])})
+        for one in told.get("side_tables", ())
+    )
     schema: EventSchema = replace(
-        spec.events.schema, fields=fields, tie_break=ties, side_tables=sides, form=form
+        spec.events.schema,
+        fields=tuple(Field(*field) for field in told["schema"]),
+        tie_break=told["tie_break"],
+        side_tables=tuple(sides),
+        form=RecordForm(**told.get("form", {})),
     )
     order = replace(
         spec.events.order,
-        delay_us=settings["delay_us"],
-        idle_after_us=settings["idle_after_us"],
-        expected_sources=tuple(settings["expected_sources"]),
+        delay_us=told["delay_us"],
+        idle_after_us=told["idle_after_us"],
+        expected_sources=told["expected_sources"],
     )
-    heartbeat = None if settings["heartbeat"] is None else from_stored(settings["heartbeat"])
+    heartbeat = None if told["heartbeat"] is None else from_stored(settings["heartbeat"])
     events = replace(spec.events, schema=schema, order=order, heartbeat=heartbeat)
-    rules = over_input(spec.rules, schema)
-    return replace(spec, events=events, source=_source(spec.source, settings), rules=rules)
+    source = spec.source
+    if isinstance(source, FilesSource):
+        source = replace(source, format=told["format"])
+    elif isinstance(source, KafkaSource):
+        level = told.get("isolation") or "read_uncommitted"  # the default before it was a setting
+        options = {**source.options, ISOLATION: level}
+        source = replace(source, format=told["format"], columns=told["columns"], options=options)
+    return replace(spec, events=events, source=source, rules=over_input(spec.rules, schema))
+
+
+def _tuples(value: Any) -> Any:
+    """A value that JSON has, with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {key: _tuples(one) for key, one in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
