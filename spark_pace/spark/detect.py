@@ -28,7 +28,9 @@ from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.tables import OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.errors import ConfigError, EventError, one_line
+from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta_tables import quoted
+from spark_pace.io.event_files import EventsRead
 from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.io.text.parsers import meant_column
 from spark_pace.spark.checkpoint.layout import slot_keys
@@ -244,7 +246,8 @@ def _take(plan: Plan, batches: Batches) -> Batches:
         # no driver tells the frontier here, so only the splitters decide what is late
         intake = TaskIntake(plan, Past(), "fail")
         for batch in batches:
-            yield from intake.take(_events(plan, pa.Table.from_batches([batch])))
+            events = _events(plan, pa.Table.from_batches([batch]))
+            yield from intake.take(EventsRead(events, BAD_SCHEMA.empty_table(), events.num_rows))
         yield from intake.rows_at_end()
 
     return to_batches(rows(), "slot")

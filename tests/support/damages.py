@@ -112,7 +112,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "numbers missing": (
         lambda c: (c / "sequence" / "3.json").unlink(),
-        r"sequence — must hold the numbers that batch 3 goes on from; got no 3\.json",
+        r"sequence/3\.json — must hold the numbers that batch 3 goes on from; got no file",
     ),
     "manifest spoilt": (
         lambda c: manifest(c).write_text("x\ny\n"),

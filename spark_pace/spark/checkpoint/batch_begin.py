@@ -134,7 +134,7 @@ class Begins:
         if begin is None:
             must = f"must hold the numbers that batch {batch_id} goes on from"
             path = self.checkpoint.sequence(batch_id)
-            raise StateError(f"{path} — {must}; got no file. Restore the whole checkpoint.")
+            raise StateError(f"{path} — {must}; got no file. {RESTORE}")
         return begin
 
     def kept(self, batch_id: int) -> Begin | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -230,10 +229,9 @@ class Checkpoint:
             paths = [self.sequence(batch_id), self.level_state(batch_id), self.claim_of(batch_id)]
             files.remove(*paths)
 
-    def kept_sequences(self) -> Iterator[int]:
+    def kept_sequences(self) -> list[int]:
         """The batches that have a file in `sequences`."""
-        stems = (name.removesuffix(".json") for name in files.names(self.sequences))
-        return (int(stem) for stem in stems if stem.isdigit())
+        return _numbers(self.sequences)
 
     def offsets_of(self, batch_id: int) -> AnyPath:
         """Spark's note of what a batch reads."""
@@ -245,7 +243,7 @@ class Checkpoint:
 
     def has_batches(self) -> bool:
         """True if any batch has begun."""
-        return any(name.isdigit() for name in files.names(self.offsets))
+        return bool(self.begun())
 
     def last_begun(self) -> int:
         """The last batch that has begun; -1 before the first.
@@ -273,7 +271,7 @@ class Checkpoint:
 
     def has_begun(self, batch_id: int) -> bool:
         """True if the batch has begun, so that its input is fixed."""
-        return str(batch_id) in files.names(self.offsets)
+        return batch_id in self.begun()
 
     def claim_of(self, batch_id: int) -> AnyPath:
         """What a batch reads, as the first job that ran it has noted."""
@@ -281,7 +279,7 @@ class Checkpoint:
 
     def claimed(self) -> list[int]:
         """The batches that are claimed, without those that are long done; in any order."""
-        return [int(name) for name in files.names(self.claim_of(0).parent) if name.isdigit()]
+        return _numbers(self.claim_of(0).parent)
 
     def offsets_digest(self, batch_id: int, note: bytes | None = None) -> str:
         """A checksum of Spark's note of what a batch reads, and of where the first batch began with Kafka.
@@ -306,7 +304,7 @@ class Checkpoint:
 
     def begun(self) -> list[int]:
         """The batches that have begun, without those whose notes Spark has removed; in any order."""
-        return [int(name) for name in files.names(self.offsets) if name.isdigit()]
+        return _numbers(self.offsets)
 
     def begun_at(self, batch_id: int) -> float | None:
         """When a batch began, in seconds since 1970; None if it has not, or Spark has removed its note."""
@@ -358,12 +356,18 @@ def _damaged(path: AnyPath, error: ValueError) -> StateError:
     return StateError(f"{path} — {must}; got {got}. {RESTORE}")
 
 
+def _numbers(folder: AnyPath) -> list[int]:
+    """The numbers of the files that a folder has for batches, in order."""
+    stems = (name.removesuffix(".json") for name in files.names(folder))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
 def _last(log: AnyPath) -> int:
     """The greatest number among the files of a log; -1 if it has none.
 
     The file before it must be there too: Spark needs it. Spark removes older ones in any order.
     """
-    numbers = sorted(int(name) for name in files.names(log) if name.isdigit())
+    numbers = _numbers(log)
     if numbers and numbers[-1] > 0 and numbers[-1] - 1 not in numbers[-2:]:
         got = f"none for batch {numbers[-1] - 1}"
         raise StateError(f"{log} — must have a file for each batch; got {got}. {RESTORE}")

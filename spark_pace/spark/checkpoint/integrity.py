@@ -11,7 +11,7 @@ from spark_pace.errors import StateError
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import RESTORE
-from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin, read_state
+from spark_pace.spark.checkpoint.batch_begin import Begins, read_begin, read_state
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, is_behind, is_commit, is_query
 
 
@@ -44,7 +44,7 @@ def require_whole(
     if not following:
         return
     _require_note(checkpoint.commit_of(done), is_commit)
-    begin = _begin(checkpoint, following)
+    begin = Begins(checkpoint).of(following)
     _require_fitting(checkpoint, done, layout)
     read_state(checkpoint, following, begin.levels)
     checkpoint.chunks().require_whole(begin.chunks)
@@ -58,15 +58,6 @@ def _require_age(
         if written[name] != batch and not begun == written[name] > done:
             got = f"batch {batch} as the last of {name} here, batch {written[name]} there"
             raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
-
-
-def _begin(checkpoint: Checkpoint, batch_id: int) -> Begin:
-    begin = read_begin(checkpoint, batch_id)
-    if begin is None:
-        must = f"must hold the numbers that batch {batch_id} goes on from"
-        got = f"no {checkpoint.sequence(batch_id).name}"
-        raise StateError(f"{checkpoint.sequences} — {must}; got {got}. {RESTORE}")
-    return begin
 
 
 def _require_note(path: AnyPath, is_sound: Callable[[bytes], bool]) -> None:

@@ -40,7 +40,7 @@ from spark_pace.spark.sources.file_names import (
 from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable, tick_of
 from spark_pace.spark.sources.read_limits import reader_option
-from spark_pace.spark.stages.intake import Batches, InputFile, intake_rows
+from spark_pace.spark.stages.intake import Batches, Found, intake_rows
 from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
 
@@ -156,14 +156,14 @@ def entries_read(checkpoint: Checkpoint) -> int:
     return sum(read)
 
 
-def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[InputFile | Tick | None]:
+def _read(read: ReadFile, files: pa.RecordBatch) -> Iterator[Found | Tick | None]:
     """In a task: yield the events of each file, the ticks, and None at the end of the input."""
     for entry, text in zip(files["entry"].to_pylist(), files["name"].to_pylist(), strict=True):
         name = json.loads(text)
         if (time_us := tick_of(name)) is not None:
             yield Tick(time_us, entry)
         else:
-            yield None if name == FINISH else InputFile(entry, text, read(name))
+            yield None if name == FINISH else (read(name), entry, text)
 
 
 def _late_rows(plan: Plan, read: ReadFile, files: Batches) -> Batches:

@@ -26,7 +26,6 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import paired
 from spark_pace.errors import StateError, one_line
-from spark_pace.io.event_files import EventsRead
 from spark_pace.io.files.files import digest, read_json, write_json
 from spark_pace.io.records import Records, read_records
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -43,7 +42,7 @@ from spark_pace.spark.sources.kafka_check import (
     topics_of,
 )
 from spark_pace.spark.sources.read_limits import reader_option
-from spark_pace.spark.stages.intake import intake_rows
+from spark_pace.spark.stages.intake import Found, intake_rows
 
 if TYPE_CHECKING:
     from spark_pace.job_file import Clock, KafkaSource
@@ -227,12 +226,12 @@ def _own_column(name: str) -> Column:
     return F.try_element_at(F.transform(named, lambda header: header["value"]), F.lit(-1))
 
 
-def _read(format: str, schema: EventSchema, batch: pa.RecordBatch) -> Iterator[EventsRead | Tick | None]:
+def _read(format: str, schema: EventSchema, batch: pa.RecordBatch) -> Iterator[Found | Tick | None]:
     """In a task: yield the events of records; or, of rows without a topic, ticks and None at the end."""
     if batch.column("topic").null_count:
         yield from (tick_us if tick_us is None else Tick(tick_us) for tick_us in batch["offset"].to_pylist())
     else:
-        yield read_records(_records(batch), format, schema)
+        yield read_records(_records(batch), format, schema), 0, ""
 
 
 def _records(batch: pa.RecordBatch) -> Records:

@@ -35,22 +35,9 @@ FRAME_BYTES = 256 << 20  # bounds a column of text, which can hold 2 GiB at most
 Batches = Iterator[pa.RecordBatch]
 
 
-@dataclass(frozen=True)
-class InputFile:
-    """A file of the input, as read.
-
-    Attributes:
-        entry: its index in the order of files.
-        listed: what a task must know to read it.
-        read: its content.
-    """
-
-    entry: int
-    listed: str
-    read: EventsRead
-
-
-Read = Callable[[pa.RecordBatch], Iterator[EventsRead | InputFile | Tick | None]]
+# what was read; of a file also its index in the order of files, and what a task must know to read it
+Found = tuple[EventsRead, int, str]
+Read = Callable[[pa.RecordBatch], Iterator[Found | Tick | None]]
 
 
 def intake_rows(
@@ -62,7 +49,7 @@ def intake_rows(
         records: the streaming rows of the source.
         plan: the plan.
         on_bad_record: says if bad records become rows or an error.
-        read: called in a task with some of `records`; yields their events, for each file separately if
+        read: called in a task with some of `records`; yields what it read, for each file separately if
             earlier files decide which events are late, ticks of the clock, and None at the end of the input.
             It must be picklable.
         side_tables: the folder of the checkpoint with copies of side tables.
@@ -79,13 +66,8 @@ def intake_rows(
                     finish = True
                 elif isinstance(found, Tick):
                     intake.tick(found)
-                elif isinstance(found, InputFile):
-                    file = found.read
-                    yield from intake.take(file.events, file.bad, file.bad_rows, found.entry, found.listed)
-                    intake.note(file.lacking)
                 else:
-                    yield from intake.take(found.events, found.bad, found.bad_rows)
-                    intake.pass_over(found.ignored_rows)
+                    yield from intake.take(*found)
         yield from intake.rows_at_end(finish, requests.so_far() - before)
 
     return records.mapInArrow(lambda batches: giving_back(to_batches(rows(batches), "slot")), SLOT_ROWS)
@@ -116,36 +98,34 @@ class TaskIntake:
     _lacking: dict[str, str] = field(default_factory=dict)
     _absent: list[str] | None = None  # attributes that are null in all records so far; None before the first
 
-    def take(
-        self,
-        records: pa.Table,
-        bad: pa.Table | None = None,
-        bad_rows: int = 0,
-        entry: int = 0,
-        listed: str = "",
-    ) -> Iterator[Row]:
-        """Take records; yield rows of late and bad ones at once, and of frames when there are enough events.
+    def take(self, read: EventsRead, entry: int = 0, listed: str = "") -> Iterator[Row]:
+        """Take what was read; yield rows of late and bad records at once, of frames where events are many.
 
         Args:
-            records: the good records: ``@time, @source, @offset`` and the schema's attributes.
-            bad: the bad records, as a table of `spark_pace.io.bad_records.BAD_SCHEMA`; None: none.
-            bad_rows: the number of bad records; one row of `bad` may stand for several.
-            entry: the index of the records' file in the order of files, if earlier files decide which events
-                are late.
+            read: the records.
+            entry: the index of their file in the order of files, if earlier files decide what is late.
             listed: what a task must know to read that file.
 
         Raises:
             EventError: there is a bad record, and the job must stop at one.
         """
+        records = read.events
+        self._lacking = {**read.lacking, **self._lacking}
         self._look_for_absent(records)
         sifted, self.past = sift_next(self.plan, records, self.past, entry, listed)
         self._progress.append(sifted.progress)
         self._counts.update(
-            records=records.num_rows + bad_rows, bad_records=bad_rows, heartbeats=sifted.heartbeats
+            {
+                "records": read.read_rows,
+                "bad_records": read.bad_rows,
+                "heartbeats": sifted.heartbeats,
+                "events": sifted.events.num_rows,
+                "late": sifted.late.num_rows,
+                IGNORED: read.ignored_rows,
+            }
         )
-        self._counts.update(events=sifted.events.num_rows, late=sifted.late.num_rows)
-        if bad_rows:
-            yield self._bad_row(bad)
+        if read.bad_rows:
+            yield self._bad_row(read.bad)
         if sifted.late.num_rows:
             yield 0, LATE, encode(sifted.late)
         self._waiting.append(sifted.events)
@@ -162,17 +142,9 @@ class TaskIntake:
                 names = [attribute.name for attribute in self.plan.schema.own.fields]
             self._absent = [name for name in names if records[name].null_count == records.num_rows]
 
-    def pass_over(self, rows: int) -> None:
-        """Count what was read and is no record."""
-        self._counts[IGNORED] += rows
-
     def tick(self, tick: Tick) -> None:
         """Take a tick of the clock."""
         self._progress.append(Progress(ticks=(tick,)))
-
-    def note(self, lacking: Mapping[str, str]) -> None:
-        """Note what the header of a file lacks, for each attribute once (see `EventsRead`)."""
-        self._lacking = {**lacking, **self._lacking}
 
     def rows_at_end(self, finish: bool = False, asked: int = 0) -> Iterator[Row]:
         """Yield rows of the remaining frames, and the same progress row for every slot.

@@ -117,7 +117,7 @@ def test_a_run_adds_up_every_sum_of_its_batches() -> None:
 def test_every_counter_is_counted_where_its_mark_says(plan: Plan) -> None:
     intake = TaskIntake(plan, Past(), "fail")
     table = pa.table({"time": [datetime(2024, 1, 1)], "x": [1]})
-    list(intake.take(table_events(table, plan.schema, "s").events))
+    list(intake.take(table_events(table, plan.schema, "s")))
     assert set(intake._counts) == set(counters_of(TASKS))
     stats = SlotSplitter(plan, 0).step([], Progress()).stats
     assert {*counters_of(SLOTS), *counters_of(ALIKE)} - stats.keys() == IN_SLOTS

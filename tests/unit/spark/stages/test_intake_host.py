@@ -37,7 +37,7 @@ def test_a_task_takes_thousands_of_small_files_and_joins_them_to_one_frame(tmp_p
     for number in range(FILES):
         table = pa.table({"time": [datetime(2024, 1, 1) + timedelta(seconds=number)], "x": [number]})
         table = table.append_column("y", pa.nulls(1, pa.string()))
-        rows += intake.take(table_events(table, rules[0].schema, f"{number}.json").events, entry=number)
+        rows += intake.take(table_events(table, rules[0].schema, f"{number}.json"), number)
     rows += intake.rows_at_end()
     assert time.process_time() - began < MOST_CPU_SECONDS
     (frame,) = [decode(body) for _, kind, body in rows if kind == FRAME]
