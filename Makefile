@@ -38,7 +38,7 @@ jars/.ready: spark_pace/spark/java/jars.py requirements.txt | $(VENV)/.ready
 	@touch $@
 
 # Without these two jobs start as well, but take longer.
-jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/settings.py
+jars/.archived: jars/.ready spark_pace/cli/archive.py spark_pace/spark/java/launch.py
 	@$(BIN)/python -m spark_pace.cli.archive || true
 	@touch $@
 

@@ -39,7 +39,7 @@ from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.core.split.task import decode_lane
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.event_files import read_events
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.checkpoint import ChunkFiles
 
 RULE = f"{{name: waits, {PATTERN}, where: a.card = b.card, merge: detection}}"
 PARTS = (100, 20, 5)  # a batch has so many times fewer events than `Sizes.kernel_events`

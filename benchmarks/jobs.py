@@ -21,7 +21,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import Events, FilesSource, Format, JobSpec
 from spark_pace.rules import load_rules
 from spark_pace.spark.session import build_session
-from spark_pace.spark.stages.memory import keep_freed
+from spark_pace.spark.stages.rows import keep_freed
 from spark_pace.spark.summary import Summary
 
 HERE = Path(__file__).parent

@@ -27,7 +27,7 @@ from benchmarks.rows import Row, Sizes
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.stages.memory import keep_freed
+from spark_pace.spark.stages.rows import keep_freed
 
 FILLING = 200_000  # payments of a batch that brings what waits
 WARM, TIMED = 5, 20

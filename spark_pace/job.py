@@ -17,19 +17,23 @@ from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.files.files import join_appended
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
-from spark_pace.job_file.rules_on_disk import RulesOnDisk
+from spark_pace.job_file.reader import RulesOnDisk
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, FilesNote, remove_note, write_note
 from spark_pace.spark.checkpoint.layout import Layout
-from spark_pace.spark.checkpoint.lease import mend_notes
-from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.queries import Run, Stop, in_our_words
+from spark_pace.spark.checkpoint.lock import checkpoint_lock, mend_notes
+from spark_pace.spark.queries import Run, Stop, in_our_words, with_limits
 from spark_pace.spark.session import held_session
 from spark_pace.spark.sources.input import Input, waiting_for_all
-from spark_pace.spark.sources.kinds import input_of
-from spark_pace.spark.sources.throttle import with_limits
 from spark_pace.spark.stages.side_table_copies import SideTables
-from spark_pace.spark.start import known_change, new_change, require_accepted, require_known, whole_tables
+from spark_pace.spark.start import (
+    input_of,
+    known_change,
+    new_change,
+    require_accepted,
+    require_known,
+    whole_tables,
+)
 from spark_pace.spark.summary import Listener, Summary
 from spark_pace.watching.answering import answering
 

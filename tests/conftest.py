@@ -89,7 +89,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 def spark() -> Iterator[SparkSession]:
     """The one local session of a test run: two task slots, as few partitions as will do."""
     from spark_pace.spark.java.jars import S3A
-    from spark_pace.spark.java.settings import jar_directory
+    from spark_pace.spark.java.launch import jar_directory
     from spark_pace.spark.session import build_session
 
     with pytest.MonkeyPatch.context() as patch:  # behind the other jars, so that the archive of classes fits

@@ -1,4 +1,4 @@
-"""Makes the archive of Java classes for `spark_pace.spark.java.settings`, from what a small job loads.
+"""Makes the archive of Java classes for `spark_pace.spark.java.launch`, from what a small job loads.
 
 `make setup` runs it. If the jars lie elsewhere: ``SPARK_PACE_JARS=… python -m spark_pace.cli.archive``.
 """
@@ -17,7 +17,7 @@ from spark_pace.errors import SparkPaceError, shown
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from spark_pace.spark.internals import end_jvm
-from spark_pace.spark.java.settings import JARS_VARIABLE, archives, jar_directory, keep
+from spark_pace.spark.java.launch import JARS_VARIABLE, archives, jar_directory, keep
 
 _JOB = """
 name: archive

@@ -23,9 +23,8 @@ from spark_pace.job_file.secrets import Secrets
 from spark_pace.spark.checkpoint.batch_begin import read_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, checkpoint_in, read_layout
-from spark_pace.spark.sources.kinds import input_of
 from spark_pace.spark.stages.merger import CAME_BACK, PAUSED, RESUMED, last_changes
-from spark_pace.spark.start import Change, compared, fitting_layout
+from spark_pace.spark.start import Change, compared, fitting_layout, input_of
 from spark_pace.watching.subject import tables_of
 
 _MOST = 10_000  # characters of a line

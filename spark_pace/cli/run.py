@@ -22,7 +22,7 @@ from spark_pace.io.metrics import ENOUGH_RECORDS, BatchReport, metrics_row
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.running import Running
-from spark_pace.spark.stages.memory import keep_freed
+from spark_pace.spark.stages.rows import keep_freed
 from spark_pace.spark.summary import Listener, Summary
 from spark_pace.watching.facts import rules_told
 from spark_pace.watching.figures import figures

@@ -13,6 +13,7 @@ from spark_pace.job_file.keys import (
     Kind,
     duration,
     filled,
+    in_store,
     key,
     known,
     left_out,
@@ -25,7 +26,6 @@ from spark_pace.job_file.keys import (
     texts,
     whole,
 )
-from spark_pace.job_file.paths import in_store
 from spark_pace.job_file.source import is_topic
 from spark_pace.rules.document.document import Listing, Scalar, Section, as_mapping, describe
 from spark_pace.rules.document.report import nearest, quote

@@ -14,7 +14,7 @@ from spark_pace.rules.document.document import Mapping, Scalar, Section, describ
 _SEEN = 3  # the last batches, from which the speed is computed
 _AHEAD = 2.0  # by the last batch's speed, no batch is planned for more than twice `batch_seconds`
 # A cap is at least a hundredth of the first one, which is in `_FIRST_CAPS` of
-# `spark_pace.spark.sources.kinds`. For Kafka that gives 1,000 records.
+# `spark_pace.spark.start`. For Kafka that gives 1,000 records.
 _LEAST = 100
 _SECONDS = duration("5 s", bounds=(1_000_000, 3_600_000_000), told="1 s to 1 h").to(lambda time: time / 1e6)
 

@@ -14,9 +14,11 @@ from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import SetupError
 from spark_pace.job_file.keys import (
     filled,
+    in_store,
     key,
     known,
     left_out,
+    local_path,
     matching,
     names,
     one_of,
@@ -27,7 +29,6 @@ from spark_pace.job_file.keys import (
     texts,
     whole,
 )
-from spark_pace.job_file.paths import in_store, local_path
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.rules.document.document import Mapping, Scalar, Section, describe
 from spark_pace.rules.document.report import Place, Report, meant_by, nearest, quote

@@ -1,7 +1,7 @@
 """The content of a job file, as dataclasses, each field beside the key that fills it.
 
 `event_settings` never change while a checkpoint lives, because the state of every rule depends on them. The
-source that a checkpoint belongs to is checked in `spark_pace.spark.sources.kinds`.
+source that a checkpoint belongs to is checked in `spark_pace.spark.start`.
 
 `planned_settings` are the settings with which a batch is planned: all that its result depends on, besides
 rules and checkpoint. They may change between two batches. A batch that was planned and not finished runs
@@ -22,12 +22,15 @@ from spark_pace.io.files.addresses import OF_SPARK, AnyPath
 from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.events import Events
 from spark_pace.job_file.keys import (
+    SINKS,
     Key,
     Kind,
+    checkpoint_at,
     duration,
     either,
     flag,
     key,
+    mistaken,
     names,
     one_of,
     place,
@@ -39,7 +42,6 @@ from spark_pace.job_file.keys import (
     whole,
 )
 from spark_pace.job_file.pace import Admission, read_admission
-from spark_pace.job_file.paths import SINKS, checkpoint_at, mistaken
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.job_file.source import EXAMPLE, ISOLATION, FilesSource, KafkaSource, Source, names_iceberg

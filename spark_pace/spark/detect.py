@@ -1,6 +1,7 @@
 """Finds the matches of rules in a user's streaming DataFrame, as another streaming DataFrame.
 
-It must have the attributes of the rules' schema, in types that keep every value.
+It must have the attributes of the rules' schema, in types that keep every value. Conditions that only compare
+attributes with constants are written in Spark SQL, so that the JVM drops events that no rule wants.
 """
 
 from __future__ import annotations
@@ -12,12 +13,26 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column as ColumnOfSpark
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
 from pyspark.sql.types import ArrayType, DataType, DecimalType, NullType, StructType, TimestampNTZType
 
-from spark_pace.core.expr import ARROW_TYPES, STRUCT, ExprType, array_element, decimal_digits, is_single
+from spark_pace.core.expr import (
+    ARROW_TYPES,
+    STRUCT,
+    Aggregate,
+    Call,
+    Column,
+    Expr,
+    ExprType,
+    Literal,
+    Previous,
+    array_element,
+    decimal_digits,
+    is_single,
+)
 from spark_pace.core.intake.pack import wanted
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.match.row_patterns.rows import expression_type
@@ -36,9 +51,94 @@ from spark_pace.io.text.parsers import meant_column
 from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.internals import spark_schema
 from spark_pace.spark.pipeline import match_rows
-from spark_pace.spark.spark_filter import to_spark_filter
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
+
+_LEAST = -(2**63)
+
+TESTS = {
+    "and": "({} AND {})",
+    "or": "({} OR {})",
+    "not": "(NOT {})",
+    "is_null": "({} IS NULL)",
+    "=": "({} = {})",
+    "<>": "({} <> {})",
+    "<": "({} < {})",
+    ">": "({} > {})",
+    "<=": "({} <= {})",
+    ">=": "({} >= {})",
+    "<=>": "({} <=> {})",
+    "like": "({} LIKE {})",
+    "startswith": "startswith({}, {})",
+    "endswith": "endswith({}, {})",
+    "contains": "contains({}, {})",
+}
+
+
+def to_spark_filter(condition: Expr) -> str:
+    """A condition in Spark SQL that is true where `condition` is true, and perhaps elsewhere.
+
+    It only compares attributes with constants. Spark must not compute, because its results differ: its
+    optimizer multiplies the constants of ``i * 5000000000 * 5000000000`` first, and it takes the parts of a
+    time in the session's zone.
+
+    Raises:
+        ValueError: the condition reads components or aggregates, which a single event does not have.
+    """
+    if isinstance(condition, Call) and condition.function in ("and", "or"):
+        return TESTS[condition.function].format(*map(to_spark_filter, condition.arguments))
+    return plain_sql(condition) if _is_plain(condition) else "true"
+
+
+def _is_plain(expr: Expr) -> bool:
+    return not isinstance(expr, Call) or (
+        (expr.function in TESTS or expr.function == "in") and all(map(_is_plain, expr.arguments))
+    )
+
+
+def plain_sql(expr: Expr) -> str:
+    """The Spark SQL for an attribute (the column of its name), a constant, or a test of these."""
+    if isinstance(expr, Literal):
+        return _literal(expr)
+    if isinstance(expr, Aggregate | Previous):
+        raise ValueError(f"an aggregate or prev cannot be evaluated on a single event: {expr}")
+    if isinstance(expr, Column):
+        if expr.component is not None:
+            raise ValueError(f"a column of a component cannot be evaluated on single events: {expr}")
+        return "`" + expr.attribute.replace("`", "``") + "`"
+    arguments = [plain_sql(argument) for argument in expr.arguments]
+    return in_sql(expr, arguments) if expr.function == "in" else TESTS[expr.function].format(*arguments)
+
+
+def in_sql(call: Call, arguments: list[str]) -> str:
+    """The Spark SQL for ``x in (1, 2)``; for DOUBLEs, a chain of equalities.
+
+    Spark looks up DOUBLEs in a long list by their bits, so that -0.0 would differ from 0.0.
+    """
+    if call.arguments[0].type == "DOUBLE":
+        return "(" + " OR ".join(f"({arguments[0]} = {item})" for item in arguments[1:]) + ")"
+    return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+
+
+def _literal(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL" if literal.type == "NULL" else f"CAST(NULL AS {literal.type})"
+    if literal.type == "STRING":
+        # Spark replaces ${...} before it parses, so a dollar sign must be written as an escape
+        return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
+    if literal.type == "BIGINT":
+        return f"{value}L" if value != _LEAST else f"CAST('{_LEAST}' AS BIGINT)"
+    if decimal_digits(literal.type):
+        return f"CAST('{value}' AS {literal.type})"
+    if literal.type == "DOUBLE":
+        return f"CAST('{value!r}' AS DOUBLE)"
+    if literal.type == "TIMESTAMP":
+        return f"timestamp_micros({value}L)"
+    if literal.type == "DATE":
+        return f"date_from_unix_date({value})"
+    return "true" if value else "false"
+
 
 _PLAIN: dict[DataType, pa.DataType] = {
     kinds.BooleanType(): pa.bool_(),
@@ -183,7 +283,7 @@ def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
     return numbered.mapInArrow(partial(_take, plan), SLOT_ROWS)
 
 
-def _declared(field: Field, schema: EventSchema) -> Column:
+def _declared(field: Field, schema: EventSchema) -> ColumnOfSpark:
     """The column of an attribute, in its type and with its name; for a STRUCT, True where it is present."""
     column = F.col(".".join(map(quoted, schema.path_of(field.name))))
     if field.type == STRUCT:

@@ -1,8 +1,8 @@
-"""All that this package calls of Spark behind its public API. No other module calls any of it.
+"""All that this package calls of Spark behind its public API, and the versions that jobs run on.
 
-Each part says why there is no other way. `require_known` checks, at the start of a session, what a job cannot
-do without, and says in one line what is missing. Nothing here imports PySpark before it is called, because
-some callers do without Spark. What happens where a Spark lacks the rest:
+No other module calls any of it. Each part says why there is no other way. `require_known` checks, at the
+start of a session, what a job cannot do without, and says in one line what is missing. Nothing here imports
+PySpark before it is called, because some callers do without Spark. What happens where a Spark lacks the rest:
 
 - `has_limits`: the job reads as with ``admission: off``, and says so when it starts.
 - `end_jvm`: `make setup` makes no archive of classes, so starts take longer.
@@ -10,8 +10,8 @@ some callers do without Spark. What happens where a Spark lacks the rest:
 - `fork_workers`: PySpark's own daemon forks the workers; they start more slowly.
 - `silent_gateway`, `hush_updates`, `hush_ends`, `is_ending`: more is printed when a JVM ends.
 
-Other modules know names of Spark that are not documented, and call nothing: `java/settings.py` has four
-settings; `failures.py` finds the cause of a failure in texts of Spark, and shows a text that it does not know
+Other modules know names of Spark that are not documented, and call nothing: `java/launch.py` has four
+settings; `queries.py` finds the cause of a failure in texts of Spark, and shows a text that it does not know
 as it is; `Checkpoint` names Spark's files ``offsets/N``, ``commits/N`` and ``metadata``, whose content
 `spark_pace/spark/checkpoint/checkpoint.py` reads; `sitecustomize`, which every Python process of Spark runs,
 takes `pyspark.zip` off its path, without which they start more slowly, and knows the name of the module of
@@ -23,18 +23,19 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from spark_pace.errors import UnfitError
-from spark_pace.spark.versions import ADVICE, pyspark_version, require_fitting_pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,12 +44,39 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
+
+ADVICE = "Use PySpark 4.0 to 4.3."
+_PYARROW = (26, 0)  # before 4.2 PySpark's workers cannot read the rows of a group with it
+
+
+def pyspark_version() -> tuple[int, ...]:
+    """The first two numbers of PySpark's version, which is not imported; ``(0,)`` if it is not there."""
+    found = find_spec("pyspark")
+    read: Any = getattr(found and found.loader, "get_data", None)  # PySpark may be in an archive
+    if found is None or found.origin is None or read is None:
+        return (0,)
+    text: bytes = read(str(Path(found.origin).with_name("version.py")))
+    stated = re.search(r"^__version__.*=(.*)", text.decode(), re.MULTILINE)
+    return _numbers(stated[1]) if stated else (0,)
+
+
+def require_fitting_pyarrow(spark_version: str, pyarrow_version: str) -> None:
+    """Raise `UnfitError` if this Spark's workers cannot use this pyarrow."""
+    if _numbers(spark_version) < (4, 2) and _numbers(pyarrow_version) >= _PYARROW:
+        must, do = f"must be older than {_PYARROW[0]} for Spark {spark_version}", "pip install 'pyarrow<26'"
+        raise UnfitError(f"pyarrow — {must}; got {pyarrow_version}. `{do}` mends it.")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
+
+
 GatewayError = Py4JError  # a call to the JVM that failed
 JavaError = Py4JJavaError  # a call that failed with a Java exception
 
 # Values of settings. Each batch writes some fifty small files. The default manager makes a .crc file and
 # forks a process for each; FILE_MANAGER does not. It checks that a file is absent and then renames, which is
-# safe only if one process writes (see lock.py), so it is for local checkpoints only.
+# safe only if one process writes (see `checkpoint/lock.py`), so it is for local checkpoints only.
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _IN = ("", "") if pyspark_version() == (4, 0) else (".checkpointing", ".runtime")  # folders that 4.1 made
 _CHECKPOINTING, _RUNTIME = (f"{_STREAMING}{folder}" for folder in _IN)

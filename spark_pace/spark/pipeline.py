@@ -16,7 +16,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from spark_pace import ways
 from spark_pace.core.plan.plan import Plan
 from spark_pace.spark.checkpoint.batch_begin import kept_begins
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.checkpoint import ChunkFiles
 from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.stages.earlier_batches import tell_earlier
 from spark_pace.spark.stages.merger import MergerHost

@@ -28,20 +28,22 @@ from spark_pace.spark.internals import (
     require_known,
 )
 from spark_pace.spark.java.jars import delta_coordinate
-from spark_pace.spark.java.launch import held_by_jvm, launch, survived_in_words
-from spark_pace.spark.java.settings import (
+from spark_pace.spark.java.launch import (
     JARS_VARIABLE,
     LOCAL_CHECKPOINT,
     MANAGER,
     SETTINGS,
+    held_by_jvm,
+    launch,
     require_store_jars,
     settings_here,
     store_settings,
+    survived_in_words,
 )
 
 if TYPE_CHECKING:  # a session alone needs none of them
     from spark_pace.job_file import JobSpec
-    from spark_pace.spark.checkpoint.lease import Lease
+    from spark_pace.spark.checkpoint.lock import Lease
     from spark_pace.spark.sources.input import Input
 
 _SENT = "spark.submit.pyFiles"
@@ -149,7 +151,7 @@ def build_session(
         settings: the user's settings, which override `SETTINGS`.
         secret: more settings; they must not be on the JVM's command line, which all users of a machine can
             read.
-        quick: see `spark_pace.spark.java.settings`.
+        quick: see `spark_pace.spark.java.launch`.
 
     Raises:
         SetupError: Java or the jars are missing.

@@ -1,14 +1,17 @@
-"""Compares a job with its checkpoint and its tables: what a start changes there, and what it refuses.
+"""Compares a job with its checkpoint, source and tables: what a start changes there, and what it refuses.
 
 Rules and settings may change only between two batches. A batch that was planned but not finished is repeated
 first, with those of its rules that stay and the settings of its plan. Every step leaves the checkpoint whole,
 so a job that is stopped between two steps can go on from there.
+
+Before a query starts, a checkpoint must be whole and as old as its tables. Spark itself would go on with
+whatever is left. `Checkpoint` says in which order a batch writes its files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +23,15 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.python_functions import load_operator
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
+from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath, path_at
+from spark_pace.io.files.files import RESTORE, damaged, read_json
 from spark_pace.io.query import TABLES
-from spark_pace.job_file import JobSpec
+from spark_pace.job_file import DeltaSource, FilesSource, JobSpec, KafkaSource
+from spark_pace.job_file.secrets import Secrets
 from spark_pace.job_file.spec import event_settings
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.checkpoint.integrity import remove_leftovers, require_whole
+from spark_pace.spark.checkpoint.batch_begin import Begins, read_begin, read_state
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, is_behind, is_commit, is_query
 from spark_pace.spark.checkpoint.layout import (
     LaidRule,
     Layout,
@@ -35,11 +41,171 @@ from spark_pace.spark.checkpoint.layout import (
     require_same_settings,
     write_layout,
 )
+from spark_pace.spark.sources.delta import DeltaInput
+from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.input import Input, tie
-from spark_pace.spark.sources.kinds import require_same_source
+from spark_pace.spark.sources.kafka import KafkaInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def require_whole(
+    checkpoint: Checkpoint, written: Mapping[str, int], tables: Collection[str], layout: int = 0
+) -> None:
+    """Refuse a checkpoint with which a batch could not be finished, or would read another input than before.
+
+    Args:
+        checkpoint: the checkpoint.
+        written: the last batch in each existing table, -1 if it has none.
+        tables: the names of all tables.
+        layout: the number of the checkpoint's layout.
+
+    Raises:
+        StateError: a file is missing, damaged or that of another batch, or the checkpoint is older or newer
+            than the tables.
+    """
+    begun, done = checkpoint.last_begun(), checkpoint.last_done()
+    if begun - done not in (0, 1):
+        must = "must know the offsets of each batch that was done"
+        got = f"offsets up to batch {begun}, done up to {done}"
+        raise StateError(f"{checkpoint} — {must}; got {got}. {RESTORE}")
+    _require_tables(checkpoint, written, tables, begun, done)
+    if begun > done:
+        _require_planned(checkpoint, begun)
+        _require_fitting(checkpoint, begun, layout)  # this batch may have written to its tables already
+    _require_note(checkpoint.metadata_file, is_query)
+    following = done + 1
+    if not following:
+        return
+    _require_note(checkpoint.commit_of(done), is_commit)
+    begin = Begins(checkpoint).of(following)
+    _require_fitting(checkpoint, done, layout)
+    read_state(checkpoint, following, begin.levels)
+    checkpoint.chunks().require_whole(begin.chunks)
+    _require_age(checkpoint, begin.tables, written, begun, done)
+
+
+def _require_age(
+    checkpoint: Checkpoint, known: Mapping[str, int], written: Mapping[str, int], begun: int, done: int
+) -> None:
+    for name, batch in known.items():
+        if written[name] != batch and not begun == written[name] > done:
+            got = f"batch {batch} as the last of {name} here, batch {written[name]} there"
+            raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
+
+
+def _require_note(path: AnyPath, is_sound: Callable[[bytes], bool]) -> None:
+    """Refuse a note of Spark's that is damaged. Of a missing note of the query's id Spark itself decides."""
+    content = files.read(path)
+    if content is not None and not is_sound(content):
+        raise _another_content(path)
+
+
+def _another_content(path: AnyPath) -> StateError:
+    return StateError(f"{path} — must be as Spark wrote it; got another content. {RESTORE}")
+
+
+def _require_planned(checkpoint: Checkpoint, batch_id: int) -> None:
+    """Refuse a batch that would read something else than it has begun with, or nothing new."""
+    claimed, is_new = files.read(checkpoint.claim_of(batch_id)), True
+    if batch_id:
+        before, after = map(checkpoint.offsets_after, (batch_id - 1, batch_id))
+        is_new = after != before and is_behind(after, before)
+    if not is_new or claimed not in (None, checkpoint.note_of(batch_id)):
+        raise _another_content(checkpoint.offsets_of(batch_id))
+
+
+def _require_fitting(checkpoint: Checkpoint, batch_id: int, layout: int) -> None:
+    """Refuse other offsets than a batch has read, and a layout from before it, if it has said what it had."""
+    following = read_begin(checkpoint, batch_id + 1)
+    if following is None:
+        return
+    if following.offsets not in (None, checkpoint.offsets_digest(batch_id)):
+        raise _another_content(checkpoint.offsets_of(batch_id))
+    if layout < following.layout:
+        got = f"number {layout}, and number {following.layout} in {checkpoint.sequence(batch_id + 1).name}"
+        raise StateError(f"{checkpoint.layout_file} — must be as old as its batches; got {got}. {RESTORE}")
+
+
+def _require_tables(
+    checkpoint: Checkpoint, written: Mapping[str, int], tables: Collection[str], begun: int, done: int
+) -> None:
+    there = written.get("metrics", -1)
+    if not done <= there <= begun:
+        last = f"batch {there} as the last of metrics" if there >= 0 else "no batch in metrics"
+        got = f"batch {begun} here, {last} there"
+        raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
+    missing = [name for name in tables if name not in written]
+    if missing and (done >= 0 or there >= 0):
+        got = f"none named {', '.join(missing)}"
+        raise StateError(f"{checkpoint} — must have all its tables; got {got}. {RESTORE}")
+
+
+def remove_leftovers(checkpoint: Checkpoint) -> None:
+    """Remove what a killed job left: unused chunks, and temporary files that keep Spark from beginning."""
+    if checkpoint.last_begun() < 0:
+        for name in files.names(checkpoint.offsets):
+            files.remove(checkpoint.offsets / name)  # temporary files; their names start with a dot
+    batch = checkpoint.next_batch()
+    # the next batch may have run before, and have written what the one after it begins with
+    known = [read_begin(checkpoint, one) for one in (batch, batch + 1)]
+    checkpoint.chunks().remove_all_but(
+        {name for begin in known if begin is not None for name in begin.chunks}
+    )
+
+
+_INPUTS: dict[type, type[Input]] = {
+    FilesSource: FilesInput,
+    KafkaSource: KafkaInput,
+    DeltaSource: DeltaInput,
+}
+# the most that a first batch reads, so that a small input is one batch: bytes of files, records of Kafka
+_FIRST_CAPS = {FilesInput.kind: 32 << 20, KafkaInput.kind: 100_000, DeltaInput.kind: 32 << 20}
+_LASTING = {kind.kind: kind.lasting for kind in _INPUTS.values()}
+
+
+def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
+    """Make the input of a job.
+
+    Raises:
+        SetupError: there are no files, or a variable of the environment is missing.
+    """
+    source = spec.source.resolved(secrets)
+    kind = _INPUTS[type(source)]
+    first_cap = None if spec.admission is None else _FIRST_CAPS[kind.kind]
+    events = spec.events
+    available_now = spec.trigger_us == "available_now"
+    return kind(source, checkpoint, spec.finish, events.on_bad_record, first_cap, events.clock, available_now)
+
+
+def require_same_source(job_input: Input) -> None:
+    """Refuse a checkpoint of another kind of source, or one of topics that the job no longer names.
+
+    Raises:
+        StateError: the checkpoint belongs to another source, or its `source.json` is damaged or missing.
+    """
+    checkpoint = job_input.checkpoint
+    path = checkpoint.source_file
+    stored = read_json(path)
+    if stored is None and checkpoint.last_begun() >= 0:
+        raise StateError(f"{path} — must be there where batches are; got no file. {RESTORE}")
+    if stored is None:
+        return
+    kind = stored.get("kind")
+    if kind not in list(_LASTING) or not all(isinstance(stored.get(field), list) for field in _LASTING[kind]):
+        raise damaged(path, f"another kind of source, {str(stored)[:100]}")
+    if kind != job_input.kind:
+        must = f"must belong to a job that reads {job_input.kind}"
+        got = f"the checkpoint of one that reads {kind}"
+        do = "Use a new checkpoint with a sink of its own."
+        raise StateError(f"{checkpoint} — {must}; got {got}. {do}")
+    for field in job_input.lasting:
+        gone = [name for name in stored[field] if name not in getattr(job_input.source, field)]
+        if gone:
+            must, got = f"must go on with its {field}", f"a job without {', '.join(gone)}"
+            do = "Name them again, or use a new checkpoint with a sink of its own."
+            raise StateError(f"{checkpoint} — {must}; got {got}. {do}")
 
 
 def require_known(spec: JobSpec, reset_rules: Collection[str]) -> None:

@@ -14,7 +14,7 @@ from spark_pace.core.order import MOST_NAMED
 from spark_pace.errors import counted, one_line
 from spark_pace.io.metrics import ENOUGH_RECORDS, null_in_every_record
 from spark_pace.job_file import JobSpec
-from spark_pace.job_file.rules_on_disk import keys_told
+from spark_pace.job_file.reader import keys_told
 from spark_pace.spark.running import Running
 from spark_pace.watching.history import History
 from spark_pace.watching.words import age, shown_length, shown_time

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace.preflight import java_command
 from spark_pace.spark.java.jars import pyspark_jars
-from spark_pace.spark.java.settings import archive_options, archives, keep
+from spark_pace.spark.java.launch import archive_options, archives, keep
 
 pytestmark = pytest.mark.integration
 

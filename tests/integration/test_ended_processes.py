@@ -32,9 +32,9 @@ import sys
 import psutil
 
 from jobs import run
-from spark_pace.spark.sources import kinds, throttle
+from spark_pace.spark import queries, start
 
-set_limits = throttle.set_limits
+set_limits = queries.set_limits
 
 
 def set_in_a_killed_jvm(*given):
@@ -44,8 +44,8 @@ def set_in_a_killed_jvm(*given):
     set_limits(*given)
 
 
-throttle.set_limits = set_in_a_killed_jvm
-kinds._FIRST_CAPS["files"] = 1
+queries.set_limits = set_in_a_killed_jvm
+start._FIRST_CAPS["files"] = 1
 sys.exit(run.main(sys.argv[1:]))
 """
 

@@ -11,7 +11,7 @@ import pytest
 
 from spark_pace.io.files import files
 from spark_pace.job_file import read_job
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.checkpoint import ChunkFiles
 from tests.spark.jobs import ROOT, WAITING, in_core, make_job, matches, table, waiting_events, write_files
 from tests.support.commands import environment, message_of
 

@@ -21,8 +21,8 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
 from spark_pace.job_file.pace import Admission
-from spark_pace.spark.sources import kafka_check
-from spark_pace.spark.sources import kinds as inputs
+from spark_pace.spark import start as inputs
+from spark_pace.spark.sources import kafka
 from tests.integration.conftest import PASSWORD
 from tests.spark.jobs import LINES, make_job, matches, only, random_events, stop_at, table
 from tests.spark.test_types_in_spark import RULES as TYPED_RULES
@@ -298,7 +298,7 @@ def test_a_missing_topic_is_named(broker: Broker, topic: str, tmp_path: Path) ->
 
 
 def test_a_broker_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_check, "TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(kafka, "TIMEOUT_SECONDS", 1)
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, "127.0.0.1:1", "any"))
     assert str(raised.value).startswith(

@@ -14,7 +14,7 @@ import pytest
 from examples.kafka.broker import Broker
 from spark_pace.errors import SetupError
 from spark_pace.job import run_job
-from spark_pace.spark.sources import kafka_check
+from spark_pace.spark.sources import kafka
 from tests.integration.conftest import PASSWORD
 from tests.long.chaos.series import one_line, without_greeting
 from tests.spark.jobs import ROOT, matches, random_events
@@ -147,12 +147,12 @@ def test_what_is_wrong_with_certificates_is_said_in_one_line(
     got: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kafka_check, "TIMEOUT_SECONDS", 400)
+    monkeypatch.setattr(kafka, "TIMEOUT_SECONDS", 400)
     began = time.monotonic()
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.secure_servers[protocol], topic, options=options(certificates)))
     said = str(raised.value)
-    assert time.monotonic() - began < kafka_check.TIMEOUT_SECONDS
+    assert time.monotonic() - began < kafka.TIMEOUT_SECONDS
     assert said.startswith(must.format(servers=broker.secure_servers[protocol]))
     assert got in said
     assert one_line(said)

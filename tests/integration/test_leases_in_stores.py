@@ -18,11 +18,10 @@ from spark_pace.errors import SetupError, StateError
 from spark_pace.io.files import files, object_store
 from spark_pace.io.files.addresses import StorePath
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.spark.checkpoint import lease
+from spark_pace.spark.checkpoint import lock
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import COMMIT, Checkpoint
-from spark_pace.spark.checkpoint.lease import claim, mend_notes
-from spark_pace.spark.checkpoint.lock import checkpoint_lock, holder
+from spark_pace.spark.checkpoint.lock import checkpoint_lock, claim, holder, mend_notes
 from spark_pace.watching.subject import Subject
 from tests.support.hdfs_server import HdfsServer
 
@@ -32,7 +31,7 @@ MATCHES = pa.schema([("rule", pa.string()), ("matched_at", UTC_TIME)])
 def test_a_lease_keeps_others_out_until_it_is_given_back(
     remote: StorePath, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lease, "_RENEWED_S", 0.1)
+    monkeypatch.setattr(lock, "_RENEWED_S", 0.1)
     checkpoint = Checkpoint(remote)
     assert holder(checkpoint) is None
     told = rf"^{remote} — must be used by one job at a time; got a second while process {os.getpid()} on "
@@ -67,7 +66,7 @@ def test_status_tells_of_a_lease_only_what_it_knows(
     with checkpoint_lock(Checkpoint(remote)):
         runs = rf"runs: as process {os.getpid()} on \S+ since \S+ \S+Z, for 0:00:\d\d; its lease was renewed "
         assert re.fullmatch(rf"{runs}0:00:\d\d ago", first_line())
-        monkeypatch.setattr(lease, "LEASE_S", -9.0)
+        monkeypatch.setattr(lock, "LEASE_S", -9.0)
         lapsed = rf"stopped: is not known to run: process {os.getpid()} on \S+ has not renewed its lease "
         lapsed += r"since \S+ \S+Z"
         assert re.fullmatch(lapsed, first_line())
@@ -77,14 +76,14 @@ def test_status_tells_of_a_lease_only_what_it_knows(
 def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
     remote: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "LEASE_S", 1.0)
-    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread is as if it were stopped
+    monkeypatch.setattr(lock, "LEASE_S", 1.0)
+    monkeypatch.setattr(lock, "_RENEWED_S", 600.0)  # its thread is as if it were stopped
     checkpoint = Checkpoint(remote)
     with checkpoint_lock(checkpoint) as first, checkpoint_lock(checkpoint) as second:
         assert first is not None and second is not None
         second.require()
-        monkeypatch.setattr(lease, "_RENEWED_S", 0.0)
-        monkeypatch.setattr(lease, "LEASE_S", 0.0)
+        monkeypatch.setattr(lock, "_RENEWED_S", 0.0)
+        monkeypatch.setattr(lock, "LEASE_S", 0.0)
         told = rf"^{remote} — must be held by this job as long as it runs; got it taken over by process"
         with pytest.raises(SetupError, match=told):
             first.require()
@@ -94,17 +93,17 @@ def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_finds_out(
 def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
     remote: StorePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "_RENEWED_S", 600.0)  # its thread does nothing
+    monkeypatch.setattr(lock, "_RENEWED_S", 600.0)  # its thread does nothing
     path = Checkpoint(remote).lock_file
     assert isinstance(path, StorePath)
     with checkpoint_lock(Checkpoint(remote)) as held:
         assert held is not None
         unheard = {**held.content, "renewed": held.content["renewed"] + 1}
-        files.replace(path, lease._bytes(unheard), held.tag)
+        files.replace(path, lock._bytes(unheard), held.tag)
         held.renew()
         held.renew()
         held.require_not_lost()
-        files.replace(path, lease._bytes({**unheard, "owner": "another"}), held.tag)
+        files.replace(path, lock._bytes({**unheard, "owner": "another"}), held.tag)
         held.renew()
         with pytest.raises(SetupError, match="must be held by this job as long as it runs"):
             held.require_not_lost()
@@ -113,11 +112,11 @@ def test_an_owner_who_has_not_heard_of_its_last_renewal_stays_the_owner(
 def test_the_lease_of_processes_that_have_ended_is_taken_at_once(remote: StorePath) -> None:
     path = Checkpoint(remote).lock_file
     assert isinstance(path, StorePath)
-    gone = {**lease._content(), "processes": {"1": "never started then", "99999999": "3"}}
-    files.replace(path, lease._bytes(gone), None)
+    gone = {**lock._content(), "processes": {"1": "never started then", "99999999": "3"}}
+    files.replace(path, lock._bytes(gone), None)
     began = time.monotonic()
     with checkpoint_lock(Checkpoint(remote)):
-        assert time.monotonic() - began < lease.LEASE_S / 2
+        assert time.monotonic() - began < lock.LEASE_S / 2
 
 
 def note_of(*entries: int) -> bytes:

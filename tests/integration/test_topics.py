@@ -22,7 +22,7 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources import kafka_check
+from spark_pace.spark.sources import kafka
 from spark_pace.spark.stages.operators import BatchRows
 from tests.long.chaos.topic import kill_for
 from tests.spark.jobs import Event, matches, random_events, table
@@ -137,7 +137,7 @@ def test_other_servers_have_topics_with_ids_of_their_own(
 
 def test_no_id_is_what_brokers_without_ids_give(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
-    assert jvm.org.apache.kafka.common.Uuid.ZERO_UUID.toString() == kafka_check._NO_ID
+    assert jvm.org.apache.kafka.common.Uuid.ZERO_UUID.toString() == kafka._NO_ID
 
 
 @pytest.mark.parametrize("ordering", [pytest.param("watermark", marks=pytest.mark.long), "sources"])
@@ -255,8 +255,8 @@ def test_a_batch_is_not_written_while_no_broker_tells_the_ids(
     produce(own_broker, topic, events)
     spec = kafka_job(tmp_path, own_broker.servers, topic)
     kill_after_reading(monkeypatch, own_broker, lambda: None)
-    monkeypatch.setattr(kafka_check, "WAIT_SECONDS", 2)
-    monkeypatch.setattr(kafka_check, "TIMEOUT_SECONDS", 8)  # as long as the client waits at least
+    monkeypatch.setattr(kafka, "WAIT_SECONDS", 2)
+    monkeypatch.setattr(kafka, "TIMEOUT_SECONDS", 8)  # as long as the client waits at least
     with pytest.raises(SetupError) as raised:
         run_job(spec)
     assert str(raised.value).startswith("source.servers — must answer while the job runs; got: Timed out ")
@@ -274,7 +274,7 @@ def test_a_job_that_asks_for_the_ids_can_be_stopped(
 ) -> None:
     produce(own_broker, topic, random_events(9, 20))
     kill_after_reading(monkeypatch, own_broker, lambda: threading.Timer(1, stop).start())
-    monkeypatch.setattr(kafka_check, "WAIT_SECONDS", 400)
+    monkeypatch.setattr(kafka, "WAIT_SECONDS", 400)
     began = time.monotonic()
     assert run_job(kafka_job(tmp_path, own_broker.servers, topic)).stopped_by == signal.SIGINT
-    assert time.monotonic() - began < kafka_check.WAIT_SECONDS
+    assert time.monotonic() - began < kafka.WAIT_SECONDS

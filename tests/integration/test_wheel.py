@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace import machine_code
-from spark_pace.spark.java.settings import JARS_VARIABLE, jar_directory
+from spark_pace.spark.java.launch import JARS_VARIABLE, jar_directory
 from tests.support.commands import ROOT
 from tests.support.documents import differing, fences
 

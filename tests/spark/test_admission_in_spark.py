@@ -11,8 +11,8 @@ from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.pace import Admission
-from spark_pace.spark.sources import kinds as inputs
-from spark_pace.spark.sources import throttle
+from spark_pace.spark import queries
+from spark_pace.spark import start as inputs
 from tests.spark.jobs import in_core, job, matches, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -63,7 +63,7 @@ def test_where_spark_takes_no_limits_the_first_one_stays_and_the_job_says_so(
         raise AttributeError("no such table")
 
     monkeypatch.setitem(inputs._FIRST_CAPS, "files", 8 * inputs._FIRST_CAPS["files"])
-    monkeypatch.setattr(throttle, "set_limits", refuse)
+    monkeypatch.setattr(queries, "set_limits", refuse)
     assert run_job(spec).finished
     assert files_of_batches(spec)[0] == 8
     assert "admission — must set how much Spark reads; got: no such table" in caplog.text
@@ -72,7 +72,7 @@ def test_where_spark_takes_no_limits_the_first_one_stays_and_the_job_says_so(
 def test_where_spark_has_no_limits_to_set_admission_is_off_and_the_job_says_so(
     spec: JobSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(throttle, "has_limits", lambda _: False)
+    monkeypatch.setattr(queries, "has_limits", lambda _: False)
     assert run_job(spec).finished
     assert files_of_batches(spec) == [FILES]
     assert "admission — must set how much Spark reads, which this Spark does not allow." in caplog.text

@@ -15,7 +15,7 @@ from spark_pace.errors import SetupError
 from spark_pace.spark import internals
 from spark_pace.spark.checkpoint.checkpoint import COMMIT, is_commit, is_query
 from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, planned_offsets, require_known
-from spark_pace.spark.java.settings import LOCAL_CHECKPOINT, MANAGER
+from spark_pace.spark.java.launch import LOCAL_CHECKPOINT, MANAGER
 from spark_pace.spark.session import _runs, job_session
 
 pytestmark = pytest.mark.spark

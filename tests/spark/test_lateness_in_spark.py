@@ -14,7 +14,7 @@ from spark_pace.io.replay import replay_files
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.pace import Admission
-from spark_pace.spark.sources import kinds as inputs
+from spark_pace.spark import start as inputs
 from tests.spark.jobs import Event, job, matches, random_events, stop_at, table, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

@@ -19,7 +19,7 @@ import yaml
 from deltalake import write_deltalake
 
 from spark_pace.job import run_job
-from spark_pace.job_file import JobSpec, read_job, rules_on_disk
+from spark_pace.job_file import JobSpec, read_job, reader
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, read_note
 from spark_pace.spark.checkpoint.layout import read_layout
 from tests.spark.jobs import RULES, make_job, table
@@ -191,7 +191,7 @@ def test_rules_in_a_table_are_followed(tmp_path: Path, caplog: pytest.LogCapture
 def test_without_a_refresh_a_change_is_told_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules_on_disk, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(reader, "_LOOK_SECONDS", 0.1)
     spec = running_job(tmp_path, refresh="")
     assert spec.rules_refresh_us is None
 

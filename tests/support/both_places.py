@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from examples.cluster.store_server import StoreServer
 from spark_pace.io.files.addresses import AnyPath, StorePath, StoreSettings
 from spark_pace.job_file import JobSpec, read_job
-from spark_pace.spark.java.settings import store_settings
+from spark_pace.spark.java.launch import store_settings
 from tests.spark.jobs import Event
 from tests.support.hdfs_server import HdfsServer
 

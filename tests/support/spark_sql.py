@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from spark_pace.core.expr import Call, Expr
-from spark_pace.spark.spark_filter import TESTS, in_sql, plain_sql
+from spark_pace.spark.detect import TESTS, in_sql, plain_sql
 
 _QUOTE = "'"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

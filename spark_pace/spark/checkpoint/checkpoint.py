@@ -2,20 +2,109 @@
 
 One note is Spark's, of a batch and of a query. The other says in what the files of a running job differ from
 what runs: the job writes it, `spark-pace status` shows it, and a start removes it.
+
+`ChunkFiles` are the large chunks that splitters carry from batch to batch. A splitter's task writes a chunk
+before the slot's state names it. The driver removes it once no batch that may run again needs it. A file's
+name is a checksum of its content, so a batch that runs again writes the same files, and a file that was
+changed can be recognised.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import IO, Any
 
+from spark_pace.core.frames import Sink
 from spark_pace.errors import StateError
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath, StorePath
-from spark_pace.io.files.files import RESTORE, digest
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.io.files.files import RESTORE, damaged, digest
+
+_DIGEST_BYTES = 16
+
+
+class _Checked:
+    """A file that computes the checksum of what is written to it."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+
+    def write(self, piece: Any, /) -> int:
+        """Write a piece."""
+        self.checksum.update(piece)
+        return self._file.write(piece)
+
+    def flush(self) -> None:
+        """Do nothing; the file is flushed at its end."""
+
+
+@dataclass(frozen=True)
+class ChunkFiles:
+    """The folder of chunks: a `spark_pace.core.frames.TableStore`.
+
+    Attributes:
+        folder: the folder, which is made with the first chunk.
+    """
+
+    folder: AnyPath
+
+    def put(self, write: Callable[[Sink], None]) -> str:
+        """Write a chunk, and return its name. Several processes may write the same chunk at once."""
+
+        def fill(file: IO[bytes]) -> str:
+            sink = _Checked(file)
+            write(sink)
+            return sink.checksum.hexdigest()
+
+        return files.write_named(self.folder, fill)
+
+    def get(self, name: str) -> memoryview:
+        """The content of a chunk, mapped into memory.
+
+        Raises:
+            StateError: there is no such chunk.
+        """
+        try:
+            return files.mapped(self.folder / name)
+        except FileNotFoundError as error:
+            raise self._missing(name) from error
+
+    def require_whole(self, names: Iterable[str]) -> None:
+        """Read these chunks, and compare each with the checksum in its name.
+
+        Raises:
+            StateError: a chunk is missing, or has another content.
+        """
+        for name in names:
+            try:
+                checksum = hashlib.blake2b(self.get(name), digest_size=_DIGEST_BYTES)
+            except ValueError:  # it is empty
+                checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+            if checksum.hexdigest() != name:
+                raise damaged(self.folder / name, "another content than its checksum is of")
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove these chunks, if they still exist; what cannot be removed is left to the next start."""
+        for name in names:
+            with suppress(OSError):
+                files.remove(self.folder / name)
+
+    def remove_all_but(self, needed: Collection[str]) -> None:
+        """Remove all other files of the folder, such as those of a batch that was never finished."""
+        self.remove(set(files.names(self.folder)) - set(needed))
+
+    def _missing(self, name: str) -> StateError:
+        must = "must be there, because the state names it"
+        return StateError(f"{self.folder / name} — {must}; got no file. {RESTORE}")
+
 
 # Spark's note that a batch is done, for a query without a watermark of Spark's
 COMMIT = b'v1\n{"nextBatchWatermarkMs":0}'
@@ -93,16 +182,16 @@ class Checkpoint:
 
     - ``manifest.jsonl``: the files seen so far, if the job reads files (`spark_pace.spark.sources.manifest`).
     - ``log.json``: how far the log was read, if the job reads a Delta table
-      (`spark_pace.spark.sources.table_commits`).
+      (`spark_pace.spark.sources.manifest`).
     - ``clock.json``: the last tick of the clock, if the job reads Kafka and has one
       (`spark_pace.spark.sources.kafka`).
     - ``sources/0/0``: Spark's note of where a job that reads Kafka begins, before the first batch.
     - ``offsets/N``: Spark's note of what the batch reads. With it the batch has begun.
-    - ``claims/N``: the same once more (`spark_pace.spark.checkpoint.lease`). In a store it is never written
+    - ``claims/N``: the same once more (`spark_pace.spark.checkpoint.lock`). In a store it is never written
       over.
     - ``lookup/N.json``: the versions of side tables for the batch, with copies of their content beside, if
       the job has side tables (`spark_pace.spark.stages.side_table_copies`).
-    - ``waiting/``: chunks of the carry that are too large for a state (`spark_pace.spark.checkpoint.chunks`).
+    - ``waiting/``: chunks of the carry that are too large for a state (`ChunkFiles`).
     - ``state/``: Spark's store of the slots' states (`spark_pace.core.split.snapshot`).
     - ``levels/N+1``: the state of rules over rules for batch N + 1, if there are such rules
       (`spark_pace.spark.checkpoint.batch_begin`).
@@ -111,7 +200,7 @@ class Checkpoint:
     - ``commits/N``: Spark's note that the batch is done.
 
     In a store, the manifest is a prefix of parts, and the only lock is ``.lock``
-    (`spark_pace.spark.checkpoint.lease`).
+    (`spark_pace.spark.checkpoint.lock`).
 
     Beside the batches, ``alerts/NAME.json`` says how far each target of alerts has come
     (`spark_pace.alerts.cursor`), and ``files.json`` in what the job's files differ from what runs

@@ -3,6 +3,16 @@
 If the start fails, Java's output becomes one line. A process that is killed leaves its folder behind, perhaps
 with gigabytes in it. The next start removes it: each process holds a lock on its folder, so a folder without
 a lock has no owner.
+
+The settings of such a Spark stand here, each with its reason; those for a store among them. Four of them are
+not documented: Delta's `snapshotPartitions`, `maxBytesPerBatch`, `python.daemon.module` and
+`checkpointFileManagerClass`. A Spark that does not know one ignores it, and takes longer or more memory.
+
+One names the archive of classes beside the jars, which Spark's JVM maps into memory. A job needs more than
+ten thousand classes from some 270 jars. Finding, checking and laying them out takes a quarter of the
+processor time of a start. Java ignores an archive that is not sound, or was made by another Java or from
+other jars. It crashes on an archive that is cut short, so the file's name contains its size.
+`spark_pace.cli.archive` makes it.
 """
 
 from __future__ import annotations
@@ -12,6 +22,7 @@ import fcntl
 import os
 import re
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -23,13 +34,30 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import SparkPaceError
+from spark_pace.errors import SparkPaceError, UnfitError
+from spark_pace.io.files.addresses import AnyPath, StorePath
+from spark_pace.preflight import require_java, require_open_files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import orphan_error
-from spark_pace.spark.internals import GatewayError, is_ending, is_gone, jvm_of, launch_jvm, silent_gateway
+from spark_pace.spark.internals import (
+    CATALOG,
+    FILE_MANAGER,
+    RENAMING_FILE_MANAGER,
+    S3A_CLASS,
+    STATE_STORE,
+    STORE_FILE_MANAGER,
+    GatewayError,
+    has_class,
+    is_ending,
+    is_gone,
+    jvm_of,
+    launch_jvm,
+    silent_gateway,
+)
+from spark_pace.spark.java.jars import JAR_DIRECTORY, S3A, delta_coordinate, kafka_coordinate, local_jars
 
 if TYPE_CHECKING:
-    from spark_pace.spark.checkpoint.lease import Lease
+    from spark_pace.spark.checkpoint.lock import Lease
 
 
 @contextmanager
@@ -197,3 +225,240 @@ def launch(settings: Mapping[str, str]) -> Any:
         raise RuntimeError(errors.reason()) from error
     errors.release()
     return gateway
+
+
+def archives(directory: Path) -> list[Path]:
+    """The archives in `directory`, complete or not; there are several if processes have made them at once."""
+    return sorted(directory.glob("classes-*.jsa"))
+
+
+def keep(made: Path, directory: Path) -> Path:
+    """Move a new archive into `directory`, on the same file system, so that others see only complete ones."""
+    return made.replace(directory / f"classes-{made.stat().st_size}.jsa")
+
+
+def archive_options(directory: Path) -> list[str]:
+    """The Java options to use the archive in `directory`; none if there is no archive."""
+    for archive in archives(directory):
+        with suppress(OSError):  # it was removed just now
+            if archive.name == f"classes-{archive.stat().st_size}.jsa" and os.access(archive, os.R_OK):
+                # without a comparison of checksums a spoilt archive would crash the JVM
+                checked = ["-XX:+VerifySharedSpaces", "-Xlog:cds*=off"]
+                return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", *checked]
+    return []
+
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_CLASS_PATH = "spark.driver.extraClassPath"
+_DEFAULTS = "spark.driver.defaultJavaOptions"
+_OPTIONS = "spark.driver.extraJavaOptions"  # they follow the default options, and override them
+_STACK = "-Xss16m"  # a stop in the middle of a batch unwinds a deep stack
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_ALONE = re.compile(r"local(\[.*\])?")  # a master with which the driver runs all tasks itself
+_SITE = Path(__file__).parents[1] / "stages" / "site"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
+
+SETTINGS = {
+    # Delta tables, with SQL
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": CATALOG,
+    # a table's log is small: one partition instead of 50 tasks for each commit (2.5 s -> 0.9 s)
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # event times are UTC; a session in another zone would show and parse others
+    "spark.sql.session.timeZone": "UTC",
+    # state on local disk, only its changes written to the checkpoint
+    "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # a slot's state is one value, written whole: the default would keep 100 copies
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    # frames have megabytes: the size of an Arrow batch for Python is bounded by bytes, not by rows
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+    # each stage has a partition per slot or lane already
+    "spark.sql.adaptive.enabled": "false",
+    # with a local master all tasks share the driver's heap: twice Spark's default (`make soak` needs only 1g)
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # workers are forked from a process that has loaded what they need
+    "spark.python.daemon.module": "spark_pace.spark.stages.daemon",
+    # every worker would print pandas' warnings about its future
+    "spark.executorEnv.PYTHONWARNINGS": "ignore",
+}
+
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_CHECKPOINT = {MANAGER: FILE_MANAGER}
+OF_S3 = "spark.hadoop.fs.s3a.performance.flags"  # every job has it whose checkpoint is in S3
+
+
+def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick: bool) -> dict[str, str]:
+    """The settings of a Spark that this process starts; also sets PYTHONPATH for its workers.
+
+    Args:
+        settings: the user's settings.
+        secret: more settings of the user, of which only the names are used here.
+        quick: see `_quick`.
+
+    Raises:
+        SetupError: Java or the jars are missing.
+    """
+    require_open_files()
+    require_java()
+    found = _found_jars()
+    of_s3 = local_jars(jar_directory() / S3A) if OF_S3 in settings else []
+    os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
+    options = [_STACK, *_quiet(), *(archive_options(jar_directory()) if found else ())]
+    here = {"spark.master": "local[*]", **_jar_settings(found, of_s3, {**settings, **secret})}
+    here |= _reached_from_here({**settings, **secret})
+    if settings.get("spark.master", "local").startswith("local"):
+        folder = session_folder() / "tmp"
+        folder.mkdir(exist_ok=True)
+        here["spark.local.dir"] = str(folder)
+        options += [f"-Djava.io.tmpdir={folder}", *(_quick(settings) if quick else ())]
+    own = " ".join(f'"{option}"' for option in options)
+    given = {_DEFAULTS: f"{own} {settings.get(_DEFAULTS, '')}".strip()}
+    return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings, **given}
+
+
+def _reached_from_here(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that keep other machines from what Spark listens to, where it needs none of them.
+
+    Spark takes the machine's address otherwise. Nothing is set where the user has named an address.
+    """
+    named = {*_LOOPBACK} & {*settings} or "SPARK_LOCAL_IP" in os.environ or _configured()
+    alone = _ALONE.fullmatch(settings.get("spark.master", "local"))
+    return _LOOPBACK if alone and not named else {}
+
+
+def _path_of_workers() -> list[str]:
+    """The PYTHONPATH of workers: they can import what this process can, for example operators beside the job.
+
+    They take PySpark from the installed package, as this process does (see the `sitecustomize` in `_SITE`),
+    unless another Spark is started.
+    """
+    path = [entry or os.getcwd() for entry in sys.path]
+    return path if "SPARK_HOME" in os.environ else [str(_SITE), *path]
+
+
+def _quiet() -> list[str]:
+    """The Java option to log only errors; none if the user has configured Spark."""
+    if not _LOGGING.is_file() or _configured():
+        return []
+    return [f"-Dlog4j2.configurationFile={_LOGGING}"]
+
+
+def _configured() -> bool:
+    """True if the user may have configuration files for Spark."""
+    return bool({"SPARK_CONF_DIR", "SPARK_HOME"} & set(os.environ))
+
+
+def _quick(settings: Mapping[str, str]) -> list[str]:
+    """The Java options for a JVM that runs no loop over events.
+
+    It compiles its code quickly, not thoroughly, which halves the processor time of a start and of small
+    batches. One thread collects garbage, which is as fast here and takes 100 to 300 MB less memory, because
+    Java's default lets the heap grow. The user's own options replace both. If the user's default options, or
+    variables that Java reads, name a collector, none is added: a JVM with two does not start. Configuration
+    files of Spark may name one too, so with such files both options are left out.
+    """
+    if _OPTIONS in settings or _configured():
+        return []
+    given = [settings.get(_DEFAULTS, ""), *(os.environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
+    collector = [] if any(map(_COLLECTOR.search, given)) else ["-XX:+UseSerialGC"]
+    return ["-XX:TieredStopAtLevel=1", *collector]
+
+
+def jar_directory() -> Path:
+    """The folder from which a Spark that is started here takes its jars."""
+    return Path(os.environ.get(JARS_VARIABLE) or JAR_DIRECTORY).resolve()
+
+
+def _found_jars() -> list[str]:
+    found = local_jars(jar_directory())
+    if os.environ.get(JARS_VARIABLE) and not found:
+        do = "Run `make setup` and name its jars/, or unset it."
+        raise UnfitError(f"{JARS_VARIABLE} — must name a folder of jars; got none in {jar_directory()}. {do}")
+    return found
+
+
+def _jar_settings(found: list[str], of_s3: list[str], settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that give Spark the jars.
+
+    A JVM that runs all tasks itself gets them on its class path, so that the archive of classes can contain
+    theirs. Otherwise Spark copies them to its executors.
+
+    Args:
+        found: the jars of every job; none: Spark downloads them.
+        of_s3: the jars of Spark's client of S3 that this job needs.
+        settings: the user's settings.
+    """
+    jars = [*found, *of_s3]
+    alone = _ALONE.fullmatch(settings.get("spark.master", "local"))
+    if found and alone and not {"spark.jars", _CLASS_PATH} & set(settings):
+        return {_CLASS_PATH: os.pathsep.join(jars)}
+    downloaded = {} if found else {"spark.jars.packages": f"{delta_coordinate()},{kafka_coordinate()}"}
+    return downloaded | ({"spark.jars": ",".join(jars)} if jars else {})
+
+
+_S3A = "spark.hadoop.fs.s3a."
+_NAMES = {
+    "endpoint": "endpoint",
+    "region": "endpoint.region",
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "session_token": "session.token",
+}
+# the store itself checks what is written, and each checksum would be a file more
+_UNCHECKED = {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}
+_SECRET = {"access.key", "secret.key", "session.token"}
+
+
+def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """(more settings of Spark for a checkpoint, those of them that nobody may see); none for one on a disk.
+
+    Args:
+        checkpoint: where it lies.
+        given: the job's own settings, which win.
+    """
+    if not isinstance(checkpoint, StorePath):
+        return {}, {}
+    if checkpoint.is_on_hdfs:
+        return {MANAGER: RENAMING_FILE_MANAGER, **_UNCHECKED}, {}
+    if not checkpoint.is_in_s3:
+        return {MANAGER: RENAMING_FILE_MANAGER}, {}
+    reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
+    if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
+        reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
+    # the reader that asks again where an answer breaks off; the newer one that reads ahead does not
+    reached["input.stream.type"] = "classic"
+    own = {f"{_S3A}{name}": value for name, value in reached.items() if f"{_S3A}{name}" not in given}
+    secret = {key: value for key, value in own.items() if key.removeprefix(_S3A) in _SECRET}
+    plain = {key: value for key, value in own.items() if key not in secret}
+    return {
+        MANAGER: STORE_FILE_MANAGER,
+        # objects are made without looking for folders of their name first
+        OF_S3: "create,mkdir",
+        **_UNCHECKED,
+        **plain,
+    }, secret
+
+
+def require_store_jars(spark: SparkSession, checkpoint: AnyPath) -> None:
+    """Refuse a Spark that cannot write to the store of the checkpoint.
+
+    Raises:
+        UnfitError: it lacks jars.
+    """
+    if not isinstance(checkpoint, StorePath) or not checkpoint.is_in_s3:
+        return
+    is_ours = spark.conf.get(MANAGER, None) == STORE_FILE_MANAGER  # a job may name another one
+    for name in (S3A_CLASS, STORE_FILE_MANAGER) if is_ours else (S3A_CLASS,):
+        if not has_class(spark, name):
+            must = "must be reached by Spark too, for a checkpoint"
+            got = f"no class {name.rpartition('.')[2]}"
+            do = "Fetch its jars by `python -m spark_pace.spark.java.jars s3a`"
+            submitted = "with spark-submit name them as well: --jars 'jars/*.jar,jars/s3a/*.jar'"
+            raise UnfitError(f"{checkpoint} — {must}; got {got}. {do}; {submitted}.")

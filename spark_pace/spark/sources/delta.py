@@ -18,8 +18,15 @@ from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.file_names import Table
 from spark_pace.spark.sources.files import FilesByName, ReadFile, entries_read
-from spark_pace.spark.sources.manifest import FINISH, require_ended, require_known
-from spark_pace.spark.sources.table_commits import TableCommits, another_table, file_of, read_position
+from spark_pace.spark.sources.manifest import (
+    FINISH,
+    TableCommits,
+    another_table,
+    file_of,
+    read_position,
+    require_ended,
+    require_known,
+)
 
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import DeltaSource

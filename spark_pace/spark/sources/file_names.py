@@ -25,7 +25,15 @@ from pyspark.sql.types import StructType
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.spark.sources.end_source import Ticks
-from spark_pace.spark.sources.manifest import FINISH, Manifest, tick_of
+from spark_pace.spark.sources.manifest import (
+    FINISH,
+    Manifest,
+    TableCommits,
+    file_of,
+    read_position,
+    tick_of,
+    write_position,
+)
 from spark_pace.spark.sources.read_limits import (
     ReadAllAvailable,
     ReadLimit,
@@ -34,7 +42,6 @@ from spark_pace.spark.sources.read_limits import (
     SupportsTriggerAvailableNow,
     reader_of,
 )
-from spark_pace.spark.sources.table_commits import TableCommits, file_of, read_position, write_position
 
 FILE_NAMES = "spark_pace_files"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there

@@ -41,8 +41,7 @@ from spark_pace.spark.sources.input import Input
 from spark_pace.spark.sources.manifest import FINISH, Manifest, require_readable, tick_of
 from spark_pace.spark.sources.read_limits import reader_option
 from spark_pace.spark.stages.intake import Batches, Found, intake_rows
-from spark_pace.spark.stages.memory import giving_back
-from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, to_batches
+from spark_pace.spark.stages.rows import LATE, SLOT_ROWS, Row, giving_back, to_batches
 
 if TYPE_CHECKING:
     from spark_pace.job_file import FilesSource, Format

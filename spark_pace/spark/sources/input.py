@@ -1,6 +1,6 @@
 """The interface of a job's input: a source that is checked, read, and tied to the job's checkpoint.
 
-Each kind of source has its own class in this folder; `spark_pace.spark.sources.kinds` lists them.
+Each kind of source has its own class in this folder; `spark_pace.spark.start` lists them.
 """
 
 from __future__ import annotations

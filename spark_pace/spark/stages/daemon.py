@@ -41,7 +41,7 @@ def load() -> None:
     for name in LOADED:
         import_module(name)
     import_module("spark_pace.io.text.plain_json").compiled_reader().load()
-    import_module("spark_pace.spark.stages.memory").keep_freed()
+    import_module("spark_pace.spark.stages.rows").keep_freed()
     gc.collect()
     gc.freeze()
 

@@ -22,8 +22,7 @@ from spark_pace.io.files import requests
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.metrics import IGNORED
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch
-from spark_pace.spark.stages.memory import giving_back
-from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, to_batches
+from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, giving_back, to_batches
 from spark_pace.spark.stages.side_table_copies import side_tables_of_batch
 
 if TYPE_CHECKING:

@@ -42,12 +42,11 @@ from spark_pace.io.query import CHANGES, TABLES
 from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, LevelStates
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, began_at
 from spark_pace.spark.checkpoint.layout import LaidRule
-from spark_pace.spark.checkpoint.lease import require_states
+from spark_pace.spark.checkpoint.lock import require_states
 from spark_pace.spark.stages.earlier_batches import Prices, longest_lanes, over_bound, tell_earlier
-from spark_pace.spark.stages.memory import give_back
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.operators import BatchRows
-from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK
+from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK, give_back
 from spark_pace.spark.stages.side_table_copies import SideTables
 
 ADDED, REMOVED, RESET = "added", "removed", "reset"

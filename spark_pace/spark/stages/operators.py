@@ -27,9 +27,8 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.task import Lane, decode_lane
 from spark_pace.spark.stages.earlier_batches import Measured
-from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operator_process import OperatorProcess
-from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, WORK, Row, to_batches
+from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, WORK, Row, giving_back, to_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,10 +19,9 @@ from spark_pace.io.files import requests
 from spark_pace.io.files.files import RESTORE
 from spark_pace.io.metrics import null_in_all
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch, prices_of_batch
-from spark_pace.spark.stages.memory import giving_back
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.operators import Handover
-from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS
+from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, giving_back
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -37,7 +37,7 @@ from spark_pace.rules.expressions.scopes import event_scope
 from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import DIALECTS, read_query
 from spark_pace.rules.rule_file import read_rules
-from spark_pace.spark.spark_filter import to_spark_filter
+from spark_pace.spark.detect import to_spark_filter
 from tests.support import expression_cases
 from tests.support.expression_texts import texts
 from tests.support.row_pattern_cases import trial_of

@@ -13,7 +13,7 @@ import pytest
 
 from spark_pace.errors import StateError
 from spark_pace.io.delta_log import DeltaLog, TableCheckpoint, last_checkpoint
-from spark_pace.spark.sources.table_commits import file_of
+from spark_pace.spark.sources.manifest import file_of
 from tests.unit.io.test_delta_log import append, commits_of, forget_commits
 
 

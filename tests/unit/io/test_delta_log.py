@@ -18,9 +18,9 @@ from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog, TableFile
 from spark_pace.io.table_files import read_table_file, require_columns
-from spark_pace.spark.sources.manifest import Manifest
-from spark_pace.spark.sources.table_commits import (
+from spark_pace.spark.sources.manifest import (
     LogPosition,
+    Manifest,
     TableCommits,
     file_of,
     read_position,

@@ -6,7 +6,7 @@ import pytest
 
 from spark_pace.errors import ConfigError
 from spark_pace.io.files.addresses import StoreSettings, path_at, require_address
-from spark_pace.job_file.paths import checkpoint_at
+from spark_pace.job_file.keys import checkpoint_at
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "env", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_REGION": "eu-north-1"}
 

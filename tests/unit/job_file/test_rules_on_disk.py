@@ -13,8 +13,8 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_pace.errors import ConfigError, StateError
-from spark_pace.job_file import JobSpec, read_job, rule_sources, rules_on_disk
-from spark_pace.job_file.rules_on_disk import RulesOnDisk
+from spark_pace.job_file import JobSpec, read_job, reader, rule_sources
+from spark_pace.job_file.reader import RulesOnDisk
 from tests.support.silent_store import SilentStore
 
 HEAD = 'events: {schema: "t TIMESTAMP, x BIGINT", event_time: t}\nrules:\n'
@@ -201,7 +201,7 @@ def test_a_new_version_of_a_table_of_rules_is_read(files: Path) -> None:
 def test_without_a_refresh_they_differ_until_the_next_start(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules_on_disk, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(reader, "_LOOK_SECONDS", 0)
     (files / "job.yaml").write_text(JOB.replace("rules_refresh: 1 us\n", ""))
     on_disk = Watched(files)
     (files / "rules.yaml").write_text(HEAD + LOW)

@@ -71,7 +71,7 @@ ALLOWED = {
         *PACKAGES_OF_SPARK,
     },
     "spark_pace.spark.internals": {
-        *("spark_pace.errors", "spark_pace.spark.versions", "py4j", "pyarrow", "pyspark"),
+        *("spark_pace.errors", "spark_pace.spark.internals", "py4j", "pyarrow", "pyspark"),
     },
     "spark_pace.spark.sources": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),

@@ -25,7 +25,7 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_condition, compile_parts, compile_value
 from spark_pace.rules.expressions.scopes import OfMatches, event_scope
-from spark_pace.spark.spark_filter import to_spark_filter
+from spark_pace.spark.detect import to_spark_filter
 from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table
 from tests.support.expression_texts import texts
 

@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 from spark_pace.errors import SetupError
-from spark_pace.spark.versions import pyspark_version, require_fitting_pyarrow
+from spark_pace.spark.internals import pyspark_version, require_fitting_pyarrow
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -33,7 +33,7 @@ def test_others_fit(spark: str, pyarrow: str) -> None:
 def test_a_pyspark_in_an_archive_has_a_version_too() -> None:
     archive = Path(pyspark.__file__).parent / "python" / "lib" / "pyspark.zip"
     path = f"import sys\nsys.path.insert(0, {str(archive)!r})\n"
-    code = "from spark_pace.spark.versions import pyspark_version\nprint(pyspark_version())\n"
+    code = "from spark_pace.spark.internals import pyspark_version\nprint(pyspark_version())\n"
     loaded = "print('pyspark' in sys.modules)"
     answer = subprocess.run(
         [sys.executable, "-c", path + code + loaded],

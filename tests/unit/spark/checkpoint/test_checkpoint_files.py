@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from spark_pace.io.files import files, local
-from spark_pace.spark.checkpoint import checkpoint, lease, lock
+from spark_pace.spark.checkpoint import checkpoint, lock
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.java import launch
 
@@ -28,7 +28,7 @@ OTHERS = [
     if not {PACKAGE / "core", PACKAGE / "rules"} & {*path.parents} and path != Path(checkpoint.__file__)
 ]
 # a lock is no file of a store: the kernel lets go of it when its process ends
-LOCKS = [Path(lock.__file__), Path(launch.__file__), Path(lease.__file__)]
+LOCKS = [Path(lock.__file__), Path(launch.__file__)]
 LAYER = Path(local.__file__)
 METHODS = {
     *("open", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "truncate", "mkdir", "rmdir"),

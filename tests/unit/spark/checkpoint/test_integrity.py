@@ -17,10 +17,9 @@ from spark_pace.core.frames import let_go
 from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
 from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin, write_begin
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint, is_behind
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
-from spark_pace.spark.checkpoint.integrity import _begin, require_whole
-from spark_pace.spark.checkpoint.lease import claim
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, ChunkFiles, is_behind
+from spark_pace.spark.checkpoint.lock import claim
+from spark_pace.spark.start import _begin, require_whole
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Checkpoint:

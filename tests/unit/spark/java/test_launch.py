@@ -13,8 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from spark_pace.spark.java.launch import HeldBack
-from spark_pace.spark.java.settings import _path_of_workers, _quick
+from spark_pace.spark.java.launch import HeldBack, _path_of_workers, _quick
 from tests.support.commands import message_of
 
 JOB = """

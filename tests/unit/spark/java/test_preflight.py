@@ -14,7 +14,7 @@ from spark_pace.errors import SetupError
 from spark_pace.spark.internals import JavaError
 from spark_pace.spark.java import jars
 from spark_pace.spark.java.jars import delta_coordinate
-from spark_pace.spark.java.settings import _found_jars, _jar_settings
+from spark_pace.spark.java.launch import _found_jars, _jar_settings
 from spark_pace.spark.session import _require_delta
 from tests.spark.jobs import ROOT, make_job
 from tests.support.commands import SPARK_PACE, message_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.spark.java.settings import settings_here
+from spark_pace.spark.java.launch import settings_here
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.kafka import KafkaInput
 

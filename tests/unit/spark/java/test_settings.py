@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_pace.io.files.addresses import StorePath, StoreSettings
-from spark_pace.spark.java.settings import MANAGER, settings_here, store_settings
+from spark_pace.spark.java.launch import MANAGER, settings_here, store_settings
 
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 

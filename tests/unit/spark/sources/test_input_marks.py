@@ -13,9 +13,8 @@ from spark_pace.job_file import FilesSource, KafkaSource
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.files import FilesInput
 from spark_pace.spark.sources.input import tie
-from spark_pace.spark.sources.kafka import KafkaInput
-from spark_pace.spark.sources.kafka_check import require_same_ids
-from spark_pace.spark.sources.kinds import require_same_source
+from spark_pace.spark.sources.kafka import KafkaInput, require_same_ids
+from spark_pace.spark.start import require_same_source
 
 
 def kafka(checkpoint: Path, *topics: str) -> KafkaInput:

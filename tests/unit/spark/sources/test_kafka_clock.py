@@ -9,8 +9,7 @@ from py4j.protocol import Py4JError
 
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.sources.end_source import Ticks
-from spark_pace.spark.sources.kafka import KafkaClock
-from spark_pace.spark.sources.kafka_check import Offsets
+from spark_pace.spark.sources.kafka import KafkaClock, Offsets
 
 
 @pytest.mark.parametrize(

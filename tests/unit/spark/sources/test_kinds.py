@@ -14,13 +14,14 @@ from spark_pace.io.files.files import digest
 from spark_pace.io.text.unread_lines import ARCHIVES
 from spark_pace.job_file import FilesSource
 from spark_pace.job_file import source as reader
+from spark_pace.spark import start
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources import file_names, kinds
+from spark_pace.spark.sources import file_names
 from spark_pace.spark.sources.files import FilesInput
 
 
 def test_every_kind_that_a_job_file_may_name_has_its_input() -> None:
-    assert {kind.kind for kind in kinds._INPUTS.values()} == set(reader.KINDS)
+    assert {kind.kind for kind in start._INPUTS.values()} == set(reader.KINDS)
 
 
 def test_files_weigh_more_if_they_are_packed_in_a_way_that_is_read() -> None:
@@ -45,7 +46,7 @@ def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
     text = f'{first}\n["b'  # as a crash leaves it
     manifest.write_text(text)
     source = FilesInput(FilesSource("json", str(tmp_path), None), Checkpoint(tmp_path), False, "quarantine")
-    kinds.require_same_source(source)
+    start.require_same_source(source)
     source.require_readable(cast(Any, None))
     assert source.expected_sources(cast(Any, None)) == ()
     assert list(tmp_path.iterdir()) == [manifest]

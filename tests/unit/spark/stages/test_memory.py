@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from spark_pace.spark.stages import memory
+from spark_pace.spark.stages import rows
 
 HAS_GLIBC = hasattr(ctypes.CDLL(None), "mallinfo2")  # other allocators are left alone
 BATCHES = """
 import resource, numpy, pyarrow
-from spark_pace.spark.stages.memory import keep_freed
+from spark_pace.spark.stages.rows import keep_freed
 keep_freed()
 def batch():
     arrays = [numpy.ones(1 << 20) for _ in range(4)]  # 8 MiB each
@@ -26,7 +26,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 PINNED = """
 import numpy, resource
-from spark_pace.spark.stages.memory import _resident, give_back, keep_freed
+from spark_pace.spark.stages.rows import _resident, give_back, keep_freed
 keep_freed()
 arrays = [numpy.ones(1 << 20) for _ in range(60)]  # 480 MiB
 small = numpy.ones(1 << 17)  # in use, at the end of the heap
@@ -44,7 +44,7 @@ print(kept, left, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 TOLD = """
 import pyarrow
-from spark_pace.spark.stages.memory import keep_freed
+from spark_pace.spark.stages.rows import keep_freed
 before = pyarrow.default_memory_pool().backend_name
 keep_freed()
 print(before == pyarrow.default_memory_pool().backend_name)
@@ -58,7 +58,7 @@ GIVEN = {
 
 def said(script: str, **given: str) -> list[str]:
     """What a script prints in a process whose environment says no more of memory than is given."""
-    environment = {name: value for name, value in os.environ.items() if name not in memory._CHOSEN}
+    environment = {name: value for name, value in os.environ.items() if name not in rows._CHOSEN}
     environment |= {"NUMPY_MADVISE_HUGEPAGE": "0", **given}
     command = [sys.executable, "-c", script]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()

@@ -15,7 +15,7 @@ from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.frames import decode_header
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.rules import load_rules
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.checkpoint import ChunkFiles
 from tests.unit.core.split.carry.test_forgotten_keys import Slot, plan_of
 
 RULES = """

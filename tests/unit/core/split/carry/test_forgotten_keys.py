@@ -23,7 +23,7 @@ from spark_pace.core.split.snapshot import load
 from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.checkpoint import ChunkFiles
 from tests.support.drive import operate
 
 RULES = """

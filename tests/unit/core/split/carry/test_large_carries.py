@@ -27,7 +27,7 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.rules import load_rules
-from spark_pace.spark.checkpoint.chunks import ChunkFiles
+from spark_pace.spark.checkpoint.checkpoint import ChunkFiles
 from tests.support.drive import operate
 
 resource.setrlimit(resource.RLIMIT_DATA, ({LIMIT}, {LIMIT}))
