@@ -70,13 +70,8 @@ def run_job(
     summary = Summary({rule.name: 0 for rule in spec.rules})
     require_known(spec, reset_rules)
     secrets = Secrets()
-    with (
-        secrets.kept(),
-        _alerts(spec, secrets, summary) as alerts,
-        answering(spec, alerts) as answers,
-    ):
-        told = [] if alerts is None else [Listener(alerts.look)]
-        all_heard = Listener.of([Listener(summary.add), answers, *told, Listener(on_progress), *heard])
+    with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as answers:
+        all_heard = Listener.of([Listener(summary.add), answers, Listener(on_progress), *heard])
         summary.stopped_by = _run(spec, secrets, reset_rules, all_heard, alerts)
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)

@@ -117,8 +117,8 @@ class Offered(Collector):
         """All metrics, each with the label `job_name`. What is not known yet is left out."""
         with self._lock:
             for counts in self.alerts():
-                for of in ("waiting", "sent", "refused", "failures"):
-                    self._values[f"alerts_{of}"][counts.target] = getattr(counts, of)
+                for name in (name for name, label in _LABELS.items() if label == "target"):
+                    self._values[name][counts.target] = getattr(counts, name.removeprefix("alerts_"))
             for kind, metrics in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
                 for name, told in metrics.items():
                     own = [_LABELS[name]] if name in _LABELS else []

@@ -22,7 +22,14 @@ from spark_pace.job_file.alerts import read_alerts
 from spark_pace.job_file.events import declared_schema, open_events, read_events
 from spark_pace.job_file.keys import checkpoint_at, known, names, read_keys
 from spark_pace.job_file.rule_sources import RuleSources, read_sources
-from spark_pace.job_file.source import DeltaSource, FilesSource, Source, check_source, read_source
+from spark_pace.job_file.source import (
+    DeltaSource,
+    FilesSource,
+    KafkaSource,
+    Source,
+    check_source,
+    read_source,
+)
 from spark_pace.job_file.spec import PARALLELISM, JobSpec
 from spark_pace.rules.document.document import Mapping, Section, as_mapping, read_document
 from spark_pace.rules.document.report import MOST_PROBLEMS, Report, TooManyError, quote
@@ -108,8 +115,7 @@ class JobFile:
         _check_operators(fields, said.get("operators", ()), self.rules)
         lanes = _read_parallelism(fields, self.rules)
         alerts = read_alerts(fields, self.rules, self.sink)
-        known = source is not None and source.names_sources
-        events = read_events(section, schema, sources_known=known, goes_on=goes_on)
+        events = read_events(section, schema, sources_known=isinstance(source, KafkaSource), goes_on=goes_on)
         if source is not None and of_source is not None and schema is not None:
             check_source(fields, of_source, source, schema.own, events.order)
         _check_apart(fields, source, said)

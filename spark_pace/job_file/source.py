@@ -118,8 +118,6 @@ class FilesSource:
     max_files_per_trigger: int | None = key(_FILES_PER_BATCH, None)
     max_bad_records_per_file: int = key(_BAD_PER_FILE, MOST_BAD_RECORDS)
 
-    names_sources: ClassVar[bool] = False  # True if an event's position names its source
-
     @property
     def told(self) -> str:
         """What events are waited for in, for people."""
@@ -167,8 +165,6 @@ class KafkaSource:
         dict,
     )
 
-    names_sources: ClassVar[bool] = True
-
     @property
     def told(self) -> str:
         """What events are waited for in, for people."""
@@ -210,7 +206,6 @@ class DeltaSource:
     max_files_per_trigger: int | None = key(_FILES_PER_BATCH, None)
     max_bad_records_per_file: int = key(_BAD_PER_FILE, MOST_BAD_RECORDS)
 
-    names_sources: ClassVar[bool] = False
     format: ClassVar[str] = "parquet"
 
     @property

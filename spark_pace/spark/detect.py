@@ -22,13 +22,11 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, NullType, Struct
 from spark_pace.core.expr import (
     ARROW_TYPES,
     STRUCT,
-    Aggregate,
     Call,
     Column,
     Expr,
     ExprType,
     Literal,
-    Previous,
     array_element,
     decimal_digits,
     is_single,
@@ -53,8 +51,6 @@ from spark_pace.spark.internals import spark_schema
 from spark_pace.spark.pipeline import match_rows
 from spark_pace.spark.stages.intake import TaskIntake
 from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
-
-_LEAST = -(2**63)
 
 TESTS = {
     "and": "({} AND {})",
@@ -81,9 +77,6 @@ def to_spark_filter(condition: Expr) -> str:
     It only compares attributes with constants. Spark must not compute, because its results differ: its
     optimizer multiplies the constants of ``i * 5000000000 * 5000000000`` first, and it takes the parts of a
     time in the session's zone.
-
-    Raises:
-        ValueError: the condition reads components or aggregates, which a single event does not have.
     """
     if isinstance(condition, Call) and condition.function in ("and", "or"):
         return TESTS[condition.function].format(*map(to_spark_filter, condition.arguments))
@@ -100,12 +93,9 @@ def plain_sql(expr: Expr) -> str:
     """The Spark SQL for an attribute (the column of its name), a constant, or a test of these."""
     if isinstance(expr, Literal):
         return _literal(expr)
-    if isinstance(expr, Aggregate | Previous):
-        raise ValueError(f"an aggregate or prev cannot be evaluated on a single event: {expr}")
     if isinstance(expr, Column):
-        if expr.component is not None:
-            raise ValueError(f"a column of a component cannot be evaluated on single events: {expr}")
-        return "`" + expr.attribute.replace("`", "``") + "`"
+        return quoted(expr.attribute)
+    assert isinstance(expr, Call)  # a single event has no aggregates
     arguments = [plain_sql(argument) for argument in expr.arguments]
     return in_sql(expr, arguments) if expr.function == "in" else TESTS[expr.function].format(*arguments)
 
@@ -127,17 +117,11 @@ def _literal(literal: Literal) -> str:
     if literal.type == "STRING":
         # Spark replaces ${...} before it parses, so a dollar sign must be written as an escape
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
-    if literal.type == "BIGINT":
-        return f"{value}L" if value != _LEAST else f"CAST('{_LEAST}' AS BIGINT)"
-    if decimal_digits(literal.type):
-        return f"CAST('{value}' AS {literal.type})"
-    if literal.type == "DOUBLE":
-        return f"CAST('{value!r}' AS DOUBLE)"
     if literal.type == "TIMESTAMP":
         return f"timestamp_micros({value}L)"
     if literal.type == "DATE":
         return f"date_from_unix_date({value})"
-    return "true" if value else "false"
+    return f"CAST('{value}' AS {literal.type})"
 
 
 _PLAIN: dict[DataType, pa.DataType] = {

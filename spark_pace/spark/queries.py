@@ -208,7 +208,7 @@ _KNOWN: tuple[tuple[str, type[SparkPaceError], str], ...] = (
     (
         r"STREAMING_CHECKPOINT_MISSING_METADATA_FILE",
         StateError,
-        f"{{metadata}} — must be there where batches are; got no file. {RESTORE}",
+        f"{{note}} — must be there where batches are; got no file. {RESTORE}",
     ),
     (
         r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY",
@@ -262,7 +262,7 @@ def _known(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceEr
         "checkpoint": checkpoint,
         "cause": _cause(texts).rstrip(". "),
         "place": _place(texts, checkpoint, at),
-        "metadata": Checkpoint(checkpoint).metadata_file,
+        "note": Checkpoint(checkpoint).metadata_file,
         "state": checkpoint / "state",
         # what a store has answered may have been cut where nobody could notice it
         "once_more": "Start the job again; if it says the same: " if is_in_store else "",

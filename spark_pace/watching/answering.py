@@ -76,6 +76,8 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
             listeners.append(stack.enter_context(_prometheus(spec, alerts)))
         if spec.page is not None:
             listeners.append(stack.enter_context(_page(spec)))
+        if alerts is not None:
+            listeners.append(Listener(alerts.look))
         yield Listener.of(listeners)
 
 

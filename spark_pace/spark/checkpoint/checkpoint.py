@@ -165,7 +165,6 @@ def is_query(note: bytes) -> bool:
         return False
 
 
-@dataclass(frozen=True)
 class Checkpoint:
     """The folder of a checkpoint. Only this class knows the names of the files in it.
 
@@ -210,95 +209,55 @@ class Checkpoint:
 
     Attributes:
         path: the folder.
+        lock_file: held locked by the job's process.
+        jvm_lock_file: held locked by the job's JVM.
+        source_file: the kind of the job's source and what identifies it.
+        layout_file: slots, buckets and rules.
+        files_note: in what the job's files differ from what runs.
+        manifest_file: the input files seen so far.
+        log_position_file: how far the log of a Delta table was read.
+        clock_file: the last tick of the clock.
+        metadata_file: Spark's name of the query.
+        offsets: the folder with a file for each batch that has begun.
+        commits: the folder with a file for each batch that is done.
+        waiting: the folder of the large chunks that states name.
+        side_tables: the folder with copies of side tables.
+        sequences: the folder with a file for each batch but the first: the numbers that it begins with.
     """
 
-    path: AnyPath
+    def __init__(self, path: AnyPath) -> None:
+        """Name the files in a folder; those that other processes open by absolute paths."""
+        self.path = path
+        self.lock_file = path / ".lock"
+        self.jvm_lock_file = path / ".lock-jvm"
+        self.source_file = path / "source.json"
+        self.layout_file = path / "layout.json"
+        self.files_note = path / "files.json"
+        self.manifest_file = path / "manifest.jsonl"
+        self.log_position_file = path / "log.json"
+        self.clock_file = path.absolute() / "clock.json"
+        self.metadata_file = path / "metadata"
+        self.offsets = path / "offsets"
+        self.commits = path / "commits"
+        self.waiting = path.absolute() / "waiting"
+        self.side_tables = path.absolute() / "lookup"
+        self.sequences = path / "sequence"
 
     def __str__(self) -> str:
         """The path, for messages."""
         return str(self.path)
 
-    @property
-    def lock_file(self) -> AnyPath:
-        """The file that the job's process holds locked."""
-        return self.path / ".lock"
-
-    @property
-    def jvm_lock_file(self) -> AnyPath:
-        """The file that the job's JVM holds locked."""
-        return self.path / ".lock-jvm"
-
-    @property
-    def source_file(self) -> AnyPath:
-        """The file with the kind of the job's source and what identifies it."""
-        return self.path / "source.json"
-
-    @property
-    def layout_file(self) -> AnyPath:
-        """The file with slots, buckets and rules."""
-        return self.path / "layout.json"
-
-    @property
-    def files_note(self) -> AnyPath:
-        """The file that says in what the job's files differ from what runs."""
-        return self.path / "files.json"
-
-    @property
-    def manifest_file(self) -> AnyPath:
-        """The file that lists the input files seen so far."""
-        return self.path / "manifest.jsonl"
-
-    @property
-    def log_position_file(self) -> AnyPath:
-        """The file that says how far the log of a Delta table was read."""
-        return self.path / "log.json"
-
-    @property
-    def clock_file(self) -> AnyPath:
-        """The file with the last tick of the clock; its path is absolute because another process reads it."""
-        return self.path.absolute() / "clock.json"
-
     def _first_offset(self) -> AnyPath:
         """The file with Spark's note of where a job that reads Kafka begins."""
         return self.path / "sources" / "0" / "0"
-
-    @property
-    def metadata_file(self) -> AnyPath:
-        """The file with Spark's name of the query."""
-        return self.path / "metadata"
-
-    @property
-    def offsets(self) -> AnyPath:
-        """The folder with a file for each batch that has begun."""
-        return self.path / "offsets"
-
-    @property
-    def commits(self) -> AnyPath:
-        """The folder with a file for each batch that is done."""
-        return self.path / "commits"
-
-    @property
-    def waiting(self) -> AnyPath:
-        """The folder of the large chunks that states name; an absolute path, because tasks write there."""
-        return self.path.absolute() / "waiting"
 
     def chunks(self) -> ChunkFiles:
         """The chunks in the folder `waiting`."""
         return ChunkFiles(self.waiting)
 
-    @property
-    def side_tables(self) -> AnyPath:
-        """The folder with copies of side tables; its path is absolute because tasks read there."""
-        return self.path.absolute() / "lookup"
-
     def side_tables_of(self, batch_id: int) -> AnyPath:
         """The file with the version of each side table for a batch."""
         return self.side_tables / f"{batch_id}.json"
-
-    @property
-    def sequences(self) -> AnyPath:
-        """The folder with a file for each batch but the first: the numbers that it begins with."""
-        return self.path / "sequence"
 
     def sequence(self, batch_id: int) -> AnyPath:
         """The file with the numbers that a batch begins with."""

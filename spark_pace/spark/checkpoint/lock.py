@@ -36,12 +36,13 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from spark_pace.errors import FullStoreError, SetupError, StateError
 from spark_pace.io.files import files
-from spark_pace.io.files.addresses import AT_START_S, WHILE_RUNNING_S, StorePath
+from spark_pace.io.files.addresses import AT_START_S, WHILE_RUNNING_S, AnyPath, StorePath
 from spark_pace.io.files.contract import OtherFileError
 from spark_pace.io.files.files import RESTORE
 from spark_pace.spark.checkpoint.batch_begin import read_begin
@@ -49,7 +50,7 @@ from spark_pace.spark.checkpoint.checkpoint import COMMIT, Checkpoint, began_at,
 
 _PATIENCE_S = 60  # a JVM ends within seconds of its driver's end, unless the machine is very busy
 _LOOK_S = 0.1
-_TRIES = 5
+_MOMENT_S = 0.5
 
 
 @contextmanager
@@ -74,32 +75,37 @@ def checkpoint_lock(checkpoint: Checkpoint, patience_s: float = _PATIENCE_S) -> 
         return
     checkpoint.lock_file.parent.mkdir(parents=True, exist_ok=True)
     with open(checkpoint.lock_file, "a+", encoding="ascii") as file:
-        try:
-            _lock(file)
-        except BlockingIOError:
+        # `holder` has it for a moment, so that is waited for
+        if not _got(partial(fcntl.flock, file, fcntl.LOCK_EX | fcntl.LOCK_NB), _MOMENT_S):
             file.seek(0)
-            pid = file.read().strip() or "unknown"
-            raise SetupError(
-                f"{checkpoint} — must be used by one job at a time; got a second while process {pid} runs. "
-                "Wait for it or stop it, or give this job a checkpoint of its own."
-            ) from None
+            raise _in_use(checkpoint.path, f"process {file.read().strip() or 'unknown'}")
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
-        _await_orphan(checkpoint, patience_s)
+        with open(str(checkpoint.jvm_lock_file), "a+", encoding="ascii") as of_jvm:
+            # Java takes this kind of lock
+            if not _got(partial(fcntl.lockf, of_jvm, fcntl.LOCK_EX | fcntl.LOCK_NB), patience_s):
+                raise orphan_error(checkpoint)
         yield None
 
 
-def _lock(file: IO[str]) -> None:
-    """Lock the file. `holder` has it for a moment, so that is waited for."""
-    for left in reversed(range(_TRIES)):
+def _got(take: Callable[[], None], patience_s: float) -> bool:
+    """Take a lock, and wait for it so many seconds; False if another process has it still."""
+    until = time.monotonic() + patience_s
+    while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if not left:
-                raise
+            take()
+            return True
+        except (BlockingIOError, PermissionError):
+            if time.monotonic() >= until:
+                return False
             threading.Event().wait(_LOOK_S)
+
+
+def _in_use(place: AnyPath, process: str) -> SetupError:
+    must, got = "must be used by one job at a time", f"a second while {process} runs"
+    do = "Wait for it or stop it, or give this job a checkpoint of its own."
+    return SetupError(f"{place} — {must}; got {got}. {do}")
 
 
 @dataclass(frozen=True)
@@ -142,19 +148,6 @@ def orphan_error(checkpoint: Checkpoint) -> SetupError:
     got = f"the JVM of a job that was killed, process {pid}, still running"
     do = "Wait for its end, or kill it."
     return SetupError(f"{checkpoint} — must be used by one job at a time; got {got}. {do}")
-
-
-def _await_orphan(checkpoint: Checkpoint, patience_s: float) -> None:
-    until = time.monotonic() + patience_s
-    with open(str(checkpoint.jvm_lock_file), "a+", encoding="ascii") as file:
-        while True:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Java takes this kind of lock
-                return
-            except OSError:
-                if time.monotonic() >= until:
-                    raise orphan_error(checkpoint) from None
-                threading.Event().wait(_LOOK_S)
 
 
 def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> bytes:
@@ -428,7 +421,7 @@ def _take(path: StorePath) -> Lease:
             if _is_over(there[0]):
                 return Lease(path, mine, files.replace(path, _bytes(mine), there[1]))
             if seen is not None and seen != there[1]:
-                raise _refusal(path, there[0])
+                raise _in_use(path.parent, _named(there[0]))
             if seen is not None and _now_s() >= until_s:
                 return Lease(path, mine, files.replace(path, _bytes(mine), there[1]))
         if seen is None and there is not None:
@@ -438,12 +431,6 @@ def _take(path: StorePath) -> Lease:
             _LOG.warning("%s — %s; waiting up to %.0f s for its lease to end.", path.parent, what, LEASE_S)
             told = True
         threading.Event().wait(_POLL_S)
-
-
-def _refusal(path: StorePath, there: dict[str, Any]) -> SetupError:
-    must, got = "must be used by one job at a time", f"a second while {_named(there)} runs"
-    do = "Wait for it or stop it, or give this job a checkpoint of its own."
-    return SetupError(f"{path.parent} — {must}; got {got}. {do}")
 
 
 def _named(there: dict[str, Any]) -> str:

@@ -34,6 +34,17 @@ _PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selec
 _KEPT = 0.5  # the weight of earlier measurements is halved with each batch
 
 
+def tell(spark: SparkSession, name: str, value: Mapping[Any, Any]) -> None:
+    """Tell tasks a value that JSON has, by a local property of Spark."""
+    spark.sparkContext.setLocalProperty(name, json.dumps(value))
+
+
+def told(name: str) -> dict[str, Any]:
+    """In a task: what the driver has told it; nothing where there is no task."""
+    task = TaskContext.get()
+    return json.loads((task and task.getLocalProperty(name)) or "{}")  # type: ignore[no-any-return]
+
+
 @dataclass
 class Measured:
     """Calls a rule's Python operator for a lane, and records the time of each call, if it is known."""
@@ -88,15 +99,12 @@ class Prices:
 
     def tell(self, spark: SparkSession) -> None:
         """Tell the tasks of later batches the prices. Call it inside the query's `foreachBatch`."""
-        prices = {rule: [price.selection, price.event] for rule, price in self.known().items()}
-        spark.sparkContext.setLocalProperty(_PRICES, json.dumps(prices))
+        tell(spark, _PRICES, {rule: [price.selection, price.event] for rule, price in self._known.items()})
 
 
 def prices_of_batch() -> dict[int, Price]:
     """In a task: the prices for its batch, by the rule's index in the plan."""
-    task = TaskContext.get()
-    told = None if task is None else task.getLocalProperty(_PRICES)
-    return {int(rule): Price(*parts) for rule, parts in json.loads(told or "{}").items()}
+    return {int(rule): Price(*parts) for rule, parts in told(_PRICES).items()}
 
 
 def longest_lanes(work: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -157,8 +165,7 @@ def tell_earlier(spark: SparkSession, begins: Mapping[int, Begin]) -> None:
 
     Call it in the thread that starts the query, or inside the query's `foreachBatch`.
     """
-    told = {batch_id: [asdict(begin.past), begin.states] for batch_id, begin in begins.items()}
-    spark.sparkContext.setLocalProperty(_EARLIER, json.dumps(told))
+    tell(spark, _EARLIER, {at: [asdict(begin.past), begin.states] for at, begin in begins.items()})
 
 
 def earlier_than_batch() -> Earlier:
@@ -173,9 +180,9 @@ def earlier_than_batch() -> Earlier:
     if number is None:
         do = "Use a version of Spark that the README names."
         raise StateError(f"{BATCH_ID} — must tell each task of Spark its batch; got nothing. {do}")
-    told = json.loads(task.getLocalProperty(_EARLIER) or "{}").get(number)
-    if told is not None:
-        return Earlier(int(number), Past(**told[0]), told[1])
+    found = told(_EARLIER).get(number)
+    if found is not None:
+        return Earlier(int(number), Past(**found[0]), found[1])
     if int(number) == 0:
         return Earlier(0, FIRST.past, FIRST.states)
     file = Checkpoint(Path()).sequence(int(number))  # without the folder, which a task does not know

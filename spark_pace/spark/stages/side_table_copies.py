@@ -8,15 +8,13 @@ local property of Spark.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from spark_pace.core.plan.rule import EventSchema, SideTable
@@ -26,6 +24,7 @@ from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import damaged, read_json, write_json
 from spark_pace.io.side_tables import read_side_table, stamp_of
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.stages.earlier_batches import tell, told
 
 _LOG = logging.getLogger(__name__)
 _TOLD = "spark_pace.side_tables"  # a local property: JSON of {side table: the name of its copy}
@@ -82,7 +81,7 @@ class SideTables:
             self._remove_others(batch_id, kept)
         else:
             self._require_copies(noted, kept)
-        spark.sparkContext.setLocalProperty(_TOLD, json.dumps(kept))
+        tell(spark, _TOLD, kept)
         self.joined = {name: _version_in(copy) for name, copy in kept.items()}
 
     def _require_copies(self, noted: AnyPath, kept: Mapping[str, str]) -> None:
@@ -158,14 +157,7 @@ def side_tables_of_batch(folder: AnyPath, schema: EventSchema) -> dict[str, pa.T
     Raises:
         StateError: a copy is missing or damaged.
     """
-    return dict(_tables(folder)) if schema.side_tables else {}
-
-
-def _tables(folder: AnyPath) -> Iterator[tuple[str, pa.Table]]:
-    task = TaskContext.get()
-    assert task is not None
-    for name, copy in json.loads(task.getLocalProperty(_TOLD) or "{}").items():
-        yield name, _copied(folder / copy)
+    return {name: _copied(folder / copy) for name, copy in told(_TOLD).items()} if schema.side_tables else {}
 
 
 @lru_cache(maxsize=32)

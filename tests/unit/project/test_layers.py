@@ -81,7 +81,8 @@ ALLOWED = {
     },
     "spark_pace.spark.row_patterns": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.rules.row_patterns"),
-        *("spark_pace.rules.match_recognize", "spark_pace.spark.detect", *PACKAGES_OF_SPARK),
+        *("spark_pace.rules.match_recognize", "spark_pace.spark.detect", "spark_pace.spark.internals"),
+        *PACKAGES_OF_SPARK,
     },
     "spark_pace.spark.stages": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "spark_pace.io"),

@@ -9,7 +9,6 @@ import pytest
 
 from spark_pace.core.expr import (
     ARROW_TYPES,
-    Aggregate,
     Call,
     Column,
     Expr,
@@ -25,7 +24,6 @@ from spark_pace.rules.document.document import Scalar
 from spark_pace.rules.document.report import Place, Report
 from spark_pace.rules.expressions.compile import compile_condition, compile_parts, compile_value
 from spark_pace.rules.expressions.scopes import OfMatches, event_scope
-from spark_pace.spark.detect import to_spark_filter
 from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table
 from tests.support.expression_texts import texts
 
@@ -304,13 +302,6 @@ def test_what_is_too_large_is_refused_at_once(text: str) -> None:
     report = Report()
     assert compile_value(scalar(text), event_scope(SCHEMA), report) is None
     assert len(report.problems) == 1
-
-
-def test_spark_gets_no_columns_of_components_and_no_aggregates() -> None:
-    with pytest.raises(ValueError, match="column of a component"):
-        to_spark_filter(Column("a", "i", "BIGINT"))
-    with pytest.raises(ValueError, match="aggregate"):
-        to_spark_filter(Aggregate("count", "a", None, "BIGINT"))
 
 
 def test_walk_gives_parents_first() -> None:

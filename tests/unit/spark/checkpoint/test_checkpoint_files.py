@@ -16,11 +16,7 @@ from spark_pace.spark.java import launch
 ROOT = Path(__file__).parents[4]
 PACKAGE = ROOT / "spark_pace"
 MODULES = [*PACKAGE.rglob("*.py"), *(ROOT / "spark_pace_bench").rglob("*.py")]
-NAMES = {
-    getattr(Checkpoint(Path()), name).name
-    for name, value in vars(Checkpoint).items()
-    if isinstance(value, property)
-}
+NAMES = {path.name for name, path in vars(Checkpoint(Path())).items() if name != "path"}
 # the engine and rule files know no checkpoint: there, `sequence` is a key of a pattern
 OTHERS = [
     path

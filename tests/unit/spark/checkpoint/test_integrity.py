@@ -16,10 +16,10 @@ import pytest
 from spark_pace.core.frames import let_go
 from spark_pace.errors import StateError
 from spark_pace.io.query import TABLES
-from spark_pace.spark.checkpoint.batch_begin import Begin, read_begin, write_begin
+from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, read_begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, ChunkFiles, is_behind
 from spark_pace.spark.checkpoint.lock import claim
-from spark_pace.spark.start import _begin, require_whole
+from spark_pace.spark.start import require_whole
 
 
 def checkpoint(folder: Path, begun: Iterable[int], done: Iterable[int], following: int) -> Checkpoint:
@@ -212,7 +212,7 @@ def test_numbers_with_one_other_digit_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["offsets/8", "commits/8", "sequence/9.json", "metadata", "waiting/c"])
 def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path, name: str) -> None:
     whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
-    write_begin(whole, 9, replace(_begin(whole, 9), chunks=["c"]))
+    write_begin(whole, 9, replace(Begins(whole).of(9), chunks=["c"]))
     (tmp_path / name).unlink(missing_ok=True)
     (tmp_path / name).mkdir(parents=True)
     with pytest.raises(StateError, match=f"{name} — must be as it was written; got a folder in its place"):
