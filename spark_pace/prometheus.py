@@ -50,6 +50,10 @@ _LABELS = {
     "stage_seconds": "stage",
     "matches": "rule",
 }
+_METRICS: tuple[tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], dict[str, str]], ...] = (
+    (CounterMetricFamily, _COUNTERS),
+    (GaugeMetricFamily, _GAUGES),
+)
 _OF_BATCH = {
     "pending_events": "pending",
     "carried_events": "carry",
@@ -119,7 +123,7 @@ class Offered(Collector):
             for counts in self.alerts():
                 for name in (name for name, label in _LABELS.items() if label == "target"):
                     self._values[name][counts.target] = getattr(counts, name.removeprefix("alerts_"))
-            for kind, metrics in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
+            for kind, metrics in _METRICS:
                 for name, told in metrics.items():
                     own = [_LABELS[name]] if name in _LABELS else []
                     family = kind(f"spark_pace_{name}", told, labels=["job_name", *own])

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_pace.errors import counted
+from spark_pace.job_file import KafkaSource
 from spark_pace_bench.drive import Driven
 from spark_pace_bench.latency import KINDS, percentiles
 from spark_pace_bench.schedule import Floats
@@ -105,7 +106,7 @@ def _phase(driven: Driven, number: int, bounds: Floats) -> Figures:
 
 def _tick(driven: Driven) -> float:
     """How late a record may be because files come only every few tenths of a second."""
-    return 0.0 if driven.run.job.source.names_sources else driven.run.file_seconds
+    return 0.0 if isinstance(driven.run.job.source, KafkaSource) else driven.run.file_seconds
 
 
 def _sent_in(driven: Driven, begin: float, end: float) -> int:

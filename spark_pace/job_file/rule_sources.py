@@ -168,13 +168,17 @@ def _rows(path: str, place: Place, report: Report) -> list[dict[str, Any]]:
 
     try:
         table = _answered(_opened, path)
-        types = {field.name: str(getattr(field.type, "type", "")) for field in table.schema().fields}
-        if _has_columns(types, path, place, report):
-            columns = ", ".join(name for name in _TYPES if name in types)
-            found = _answered(_selected, table, columns)
-            if not found:
-                report.add(place, "must hold a rule", f"an empty table {path}", "Insert a row.")
-            return found
+        types = {field.name: str(field.type.type) for field in table.schema().fields}
+        columns = [name for name in _TYPES if name in types]
+        if not {"name", "text"}.issubset(columns) or any(types[name] != _TYPES[name] for name in columns):
+            must = "must have the columns name STRING and text STRING, and may have enabled BOOLEAN"
+            got = ", ".join(f"{name} {kind.upper()}" for name, kind in types.items())
+            report.add(place, must, f"{got} in {path}", "Correct the table.")
+            return []
+        found = _answered(_selected, table, ", ".join(columns))
+        if not found:
+            report.add(place, "must hold a rule", f"an empty table {path}", "Insert a row.")
+        return found
     except TableNotFoundError:
         got = f"no Delta table {path}"
         report.add(place, "must name a table of rules", got, "Name the folder of the table.")
@@ -193,22 +197,6 @@ def _selected(table: DeltaTable, columns: str) -> list[dict[str, Any]]:
     answer = engine.execute(f"SELECT {columns} FROM rules ORDER BY name LIMIT {MAX_RULES + 1}")
     rows: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(answer).read_all().to_pylist()
     return rows
-
-
-def _has_columns(types: dict[str, str], path: str, place: Place, report: Report) -> bool:
-    """True if the table has the columns of rules, each with its type; else that is reported."""
-    wrong = [name for name, kind in _TYPES.items() if types.get(name, kind) != kind]
-    missing = [name for name in ("name", "text") if name not in types]
-    if wrong or missing:
-        must = "must have the columns name STRING and text STRING, and may have enabled BOOLEAN"
-        there = [f"{name} {_shown(types[name])}" for name in wrong]
-        got = ", ".join([*there, *(f"no {name}" for name in missing)])
-        report.add(place, must, f"{got} in {path}", "Correct the table.")
-    return not (wrong or missing)
-
-
-def _shown(kind: str) -> str:
-    return {"": "of parts", "long": "BIGINT", "integer": "INT"}.get(kind, kind.upper())
 
 
 def _node(row: dict[str, Any], path: str, report: Report) -> Node | None:
