@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlace, build_plan, dealt_out
 from spark_pace.core.plan.rule import Rule
-from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drawn_rules import any_rule
 from tests.support.draws import chosen, composite
 from tests.support.drive import drive
 from tests.support.results import from_core

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from spark_pace.core.plan.rule import Context, Rule
 from tests.oracle.contexts import Event
 from tests.support.checks import NARROW, check
-from tests.support.forms import FORMS, form
-from tests.support.grouped_strategies import grouped_rules
-from tests.support.strategies import CONTEXTS, rules
+from tests.support.drawn_rules import FORMS, rules
+from tests.support.loaded_rules import CONTEXTS
 from tests.support.streams import sparse_or_dense, streams
 
 
@@ -19,7 +18,7 @@ from tests.support.streams import sparse_or_dense, streams
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
 @given(data=st.data())
 def test_a_pattern_gives_the_oracles_matches(context: Context, where: bool, data: st.DataObject) -> None:
-    check(data.draw(rules(context, where=where)), data.draw(streams()))
+    check(data.draw(rules("plain, where" if where else "plain, no where", (context,))), data.draw(streams()))
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
@@ -28,12 +27,10 @@ def test_a_pattern_gives_the_oracles_matches(context: Context, where: bool, data
 def test_a_pattern_with_groups_or_negations_gives_the_oracles_matches(
     context: Context, data: st.DataObject
 ) -> None:
-    check(data.draw(grouped_rules(context)), data.draw(sparse_or_dense()))
+    check(data.draw(rules("grouped", (context,))), data.draw(sparse_or_dense()))
 
 
-@given(
-    st.one_of(rules(CONTEXTS[0], close_window=True), grouped_rules(CONTEXTS[0], close_window=True)), streams()
-)
+@given(rules("plain, close window | grouped, close window"), streams())
 def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
     rule: Rule, events: list[Event]
 ) -> None:
@@ -44,4 +41,4 @@ def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
 @NARROW
 @given(data=st.data())
 def test_a_form_of_rules_gives_the_oracles_matches(name: str, data: st.DataObject) -> None:
-    check(data.draw(form(name)), data.draw(sparse_or_dense()))
+    check(data.draw(rules(FORMS[name])), data.draw(sparse_or_dense()))

@@ -12,9 +12,9 @@ from spark_pace.core.match.delay import delay_us
 from spark_pace.core.plan.rule import Merge, Rule
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
-from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE
-from tests.support.strategies import MERGES
+from tests.support.drawn_rules import any_rule
+from tests.support.loaded_rules import MERGES
 from tests.support.streams import dense_streams, streams
 
 

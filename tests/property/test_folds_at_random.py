@@ -11,12 +11,11 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.matches import evaluate
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drawn_rules import FORMS, rules
 from tests.support.drive import drive
-from tests.support.fold_strategies import fold_rules
-from tests.support.strategies import forgetful
 from tests.support.streams import Arrival, Parallelism, arrivals, dense_streams, parallelisms
 
-RULES = st.one_of(fold_rules(), fold_rules().flatmap(forgetful))
+RULES = st.one_of(rules(FORMS["fold"]), rules("moves, forgotten keys | function, forgotten keys"))
 
 
 @WIDE

@@ -12,50 +12,38 @@ from hypothesis import strategies as st
 from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import Context, Rule, Span, Within
+from spark_pace.core.plan.rule import Context, Rule, Within
 from spark_pace.core.split.carry.carry import Wanted
 from spark_pace.core.split.carry.examined_keys import Forgetting
 from spark_pace.core.split.snapshot import load
 from spark_pace.core.tables import NO_FRONTIER
 from tests.oracle.contexts import Event
 from tests.oracle.rules_stream import end_of, in_stream_order, keyed_streams
-from tests.support.any_rule import any_forgetful_rule
 from tests.support.checks import WIDE, assert_equal, check, rows_and_releases
+from tests.support.drawn_rules import any_forgetful_rule, rules
 from tests.support.drive import drive
-from tests.support.strategies import (
-    CONTEXTS,
-    count_spans,
-    forgetful,
-    grid_spans,
-    predicate_spans,
-    rules,
-    span_rules,
-)
+from tests.support.loaded_rules import CONTEXTS
 from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms, streams
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
 @given(data=st.data())
 def test_a_pattern_gives_the_oracles_matches(context: Context, data: st.DataObject) -> None:
-    check(data.draw(rules(context).flatmap(forgetful)), data.draw(streams()))
+    check(data.draw(rules("plain, forgotten keys", (context,))), data.draw(streams()))
 
 
-@given(rules(CONTEXTS[0], close_window=True).flatmap(forgetful), streams())
+@given(rules("plain, close window, forgotten keys"), streams())
 def test_a_selection_open_to_the_end_of_its_window_gives_the_oracles_matches(
     rule: Rule, events: list[Event]
 ) -> None:
     check(rule, events)
 
 
-@pytest.mark.parametrize("operator", [False, True], ids=["pattern", "operator"])
-@pytest.mark.parametrize(
-    "kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"]
-)
+@pytest.mark.parametrize("inside", ["plain", "operator"])
+@pytest.mark.parametrize("span", ["opened span", "grid span", "count span"])
 @given(data=st.data())
-def test_a_span_gives_the_oracles_matches(
-    kinds: st.SearchStrategy[Span], operator: bool, data: st.DataObject
-) -> None:
-    check(data.draw(span_rules(kinds, operator=operator).flatmap(forgetful)), data.draw(streams()))
+def test_a_span_gives_the_oracles_matches(span: str, inside: str, data: st.DataObject) -> None:
+    check(data.draw(rules(f"{inside}, {span}, forgotten keys")), data.draw(streams()))
 
 
 def counted(rule: Rule) -> Rule:
@@ -69,7 +57,7 @@ def counted(rule: Rule) -> Rule:
 def test_what_waits_for_a_window_of_events_goes_out_where_the_stream_ends(
     context: Context, data: st.DataObject
 ) -> None:
-    rule = data.draw(rules(context, where=True).map(counted).flatmap(forgetful))
+    rule = data.draw(rules("plain, where, forgotten keys", (context,)).map(counted))
     goes_out_in_time(rule, data.draw(arrivals()), data.draw(parallelisms()), data.draw(st.booleans()))
 
 

@@ -13,8 +13,8 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Rule
-from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drawn_rules import any_rule
 from tests.support.drive import drive
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 

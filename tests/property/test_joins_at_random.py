@@ -15,10 +15,11 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge
 from tests.oracle.contexts import Event
 from tests.support.checks import assert_equal, rows_and_releases
+from tests.support.drawn_rules import rules
 from tests.support.drive import drive
 from tests.support.free import BEYOND, FREE
+from tests.support.loaded_rules import MERGES
 from tests.support.results import table_of
-from tests.support.strategies import MERGES, joined_rules
 from tests.support.streams import streams
 
 
@@ -29,7 +30,9 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
     context: Context, close_window: bool, merge: Merge, data: st.DataObject
 ) -> None:
     """Its state is saved and restored between all batches."""
-    rule = replace(data.draw(joined_rules(context, close_window=close_window)), merge=merge)
+    rule = replace(
+        data.draw(rules("join, close window" if close_window else "join", (context,))), merge=merge
+    )
     assert context.selection == "next" or method_of(rule).join is not None
     events = data.draw(streams())
     batches, place = list[list[Event]](), 0

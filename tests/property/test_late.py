@@ -12,11 +12,11 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
-from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drawn_rules import any_rule
 from tests.support.drive import drive
+from tests.support.loaded_rules import ATTRIBUTES
 from tests.support.results import micros
-from tests.support.strategies import ATTRIBUTES
 from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms
 
 

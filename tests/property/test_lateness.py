@@ -18,14 +18,14 @@ from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, late_by_record, read
-from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drawn_rules import any_rule
 from tests.support.drive import drive
+from tests.support.loaded_rules import condition_of
 from tests.support.results import table_of
-from tests.support.strategies import column, condition, text
 from tests.support.streams import SECOND, Parallelism, parallelisms, streams
 
-HEARTBEAT = condition("=", column("type"), text("d"))
+HEARTBEAT = condition_of("type = 'd'")
 DELAYS = st.sampled_from([0, 1, 2, 4]).map(lambda seconds: seconds * SECOND)
 
 

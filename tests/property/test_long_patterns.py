@@ -14,7 +14,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.matches import Event, evaluate
 from tests.support import results
-from tests.support.strategies import CONTEXTS
+from tests.support.loaded_rules import CONTEXTS
 
 SCHEMA = "time TIMESTAMP, n BIGINT, k STRING"
 MORE = 3  # events beside one of each number: so few that the oracle, which tries all places, is soon done

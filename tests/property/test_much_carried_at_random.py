@@ -15,10 +15,11 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Merge, Within
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal
+from tests.support.drawn_rules import rules
 from tests.support.drive import drive
 from tests.support.free import BEYOND, FREE
+from tests.support.loaded_rules import MERGES
 from tests.support.results import from_oracle, table_of
-from tests.support.strategies import MERGES, rules
 from tests.support.streams import SECOND, streams
 
 
@@ -29,7 +30,8 @@ def test_after_each_batch_it_has_given_what_is_releasable_below_the_frontier(
     context: Context, close_window: bool, merge: Merge, data: st.DataObject
 ) -> None:
     """Its state is saved and restored between all batches."""
-    drawn = data.draw(rules(context, where=data.draw(st.booleans()), close_window=close_window))
+    forms = "carried, close window" if close_window else "carried"
+    drawn = data.draw(rules(f"{forms}, where | {forms}, no where", (context,)))
     assert drawn.pattern is not None
     within = Within(time_us=data.draw(st.sampled_from([100, 8, 8, 5, 3])) * SECOND)
     rule = replace(drawn, merge=merge, partition_by=(), pattern=replace(drawn.pattern, within=within))

@@ -19,11 +19,11 @@ from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, read
-from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drawn_rules import any_rule
 from tests.support.draws import chosen, composite
 from tests.support.drive import drive
-from tests.support.strategies import column, condition, number, text
+from tests.support.loaded_rules import condition_of
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 
 
@@ -71,9 +71,7 @@ def settings(draw: st.DrawFn) -> Setting:
         expected_sources=chosen(draw, [(), ("s", "t"), ("u",), ("1", "2"), ("t", "z")]) if by_source else (),
         deduplicate_on=chosen(draw, [(), (), ("x",), ("type", "k"), ("y", "x"), ("id",)]),
     )
-    beats = chosen(
-        draw, [None, None, condition("=", column("type"), text("d")), condition("=", column("x"), number(1))]
-    )
+    beats = chosen(draw, [None, None, condition_of("type = 'd'"), condition_of("x = 1")])
     return Setting(spec, chosen(draw, [None, "k", "x"]) if by_source else None, beats)
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from spark_pace import ways
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, build_plan
-from spark_pace.core.plan.rule import EmitField, GridSpan, Rule
+from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
-from tests.support.aggregate_strategies import aggregate_rules, over
 from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.drawn_rules import rules
 from tests.support.drive import drive
-from tests.support.strategies import forgetful
-from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms, streams
+from tests.support.loaded_rules import aggregating
+from tests.support.streams import Arrival, Parallelism, arrivals, parallelisms, streams
 
 # every, size: panes of 1 us, 1 s, 2 s and 3 s; spans that overlap, that follow each other, and with gaps
 GRIDS = [(1, 2), (2, 6), (4, 6), (3, 3), (5, 2), (6, 3), (9, 12)]
@@ -28,9 +28,18 @@ ANY_SIZE = st.sampled_from(
 ) | (st.floats(allow_nan=True, allow_infinity=False))
 
 
-def spans() -> st.SearchStrategy[GridSpan]:
-    whole = st.sampled_from(GRIDS).map(lambda grid: GridSpan(grid[0] * SECOND, grid[1] * SECOND))
-    return whole | st.just(GridSpan(2 * SECOND, 3 * SECOND + 1))
+SUMS = ", ".join(
+    f"z_{one}: {one}(z)" for one in ("count", "sum", "avg", "stddev", "min", "max", "first", "last")
+)
+
+
+def over_grids(forms: str = "") -> st.SearchStrategy[Rule]:
+    """Rules that aggregate these grids."""
+    seconds = [(f"{every} s", f"{size} s") for every, size in GRIDS]
+    texts = [
+        f"{{every: {every}, size: {size}}}" for every, size in [*seconds, *seconds, ("2 s", "3000001 us")]
+    ]
+    return st.sampled_from(texts).flatmap(lambda text: rules(f"aggregates{forms}", span=text))
 
 
 @st.composite
@@ -55,15 +64,12 @@ def of_events(plan: Plan) -> Plan:
 
 def with_sums(rule: Rule) -> Rule:
     """The rule with all that is made of sums of numbers of any size."""
-    kinds = ("count", "sum", "avg", "stddev", "min", "max", "first", "last")
-    fields = [EmitField(f"z_{kind}", "DOUBLE", over(kind, "z", "DOUBLE")) for kind in kinds[1:]]
-    counted = EmitField("z_count", "BIGINT", over("count", "z"))
-    return replace(rule, emit=(counted, *fields), having=None)
+    return replace(rule, emit=aggregating(SUMS).emit, having=None)
 
 
 @WIDE
 @given(
-    aggregate_rules(spans()) | aggregate_rules(spans()).flatmap(forgetful),
+    over_grids() | over_grids(", forgotten keys"),
     arrivals(),
     parallelisms(),
     st.sampled_from([1, 8, ways.SMALL]),
@@ -79,13 +85,12 @@ def test_panes_give_the_oracles_rows_wherever_batches_cut_them(
     assert_equal(rule, expected_rows(rule, arrival.on_time()[0]), matches)
 
 
-@given(aggregate_rules(spans()), arrivals(), parallelisms())
+@given(over_grids(), arrivals(), parallelisms())
 def test_estimates_do_not_depend_on_panes_and_their_cut(
     rule: Rule, arrival: Arrival, spread: Parallelism
 ) -> None:
-    of = (over("approx_count_distinct", name) for name in ("k", "x", "z"))
-    fields = tuple(EmitField(f"of{place}", "BIGINT", one) for place, one in enumerate(of))
-    plan = plan_of(replace(rule, emit=fields, having=None), arrival, spread)
+    of = (f"of_{name}: approx_count_distinct({name})" for name in "kxz")
+    plan = plan_of(replace(rule, emit=aggregating(", ".join(of)).emit, having=None), arrival, spread)
     assert plan.rules[0].panes is not None
     found = [
         pa.concat_tables([step.matches for step in drive(one, arrival.tables(rule), finish=True)])
@@ -94,7 +99,7 @@ def test_estimates_do_not_depend_on_panes_and_their_cut(
     assert found[0].to_pylist() == found[1].to_pylist()
 
 
-@given(aggregate_rules(spans()).map(with_sums), arrivals(of=of_any_size()), parallelisms())
+@given(over_grids().map(with_sums), arrivals(of=of_any_size()), parallelisms())
 def test_sums_of_numbers_of_any_size_are_the_oracles(
     rule: Rule, arrival: Arrival, spread: Parallelism
 ) -> None:

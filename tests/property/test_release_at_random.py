@@ -10,31 +10,21 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from spark_pace.core.expr import Call, Column, Literal
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import Context, Rule, Span
+from spark_pace.core.plan.rule import Context, Rule
 from tests.oracle.contexts import Event
-from tests.support.any_rule import any_rule
 from tests.support.checks import NARROW, WIDE, assert_equal, rows_and_releases
+from tests.support.drawn_rules import FORMS, any_rule, rules
 from tests.support.drive import drive
-from tests.support.forms import FORMS, form
 from tests.support.graph_strategies import like_events
-from tests.support.grouped_strategies import grouped_rules
+from tests.support.loaded_rules import CONTEXTS, condition_of
 from tests.support.results import brief, from_core, table_of
-from tests.support.strategies import (
-    CONTEXTS,
-    count_spans,
-    grid_spans,
-    predicate_spans,
-    rules,
-    span_rules,
-)
 from tests.support.streams import SECOND, Arrival, arrivals, dense, dense_streams, streams
 from tests.support.waiting_rules import forbidden_behind
 
 PAUSE = "pause"
-PAUSES = Call("=", (Column(None, "type", "STRING"), Literal(PAUSE, "STRING")), "BOOLEAN")
+PAUSES = condition_of(f"type = '{PAUSE}'")
 
 
 def check(rule: Rule, arrival: Arrival, slots: int) -> None:
@@ -62,7 +52,7 @@ def check(rule: Rule, arrival: Arrival, slots: int) -> None:
 def test_a_pattern_with_groups_or_negations_has_given_what_is_releasable_below_the_frontier(
     context: Context, data: st.DataObject
 ) -> None:
-    check(data.draw(grouped_rules(context)), data.draw(arrivals()), data.draw(st.integers(1, 2)))
+    check(data.draw(rules("grouped", (context,))), data.draw(arrivals()), data.draw(st.integers(1, 2)))
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
@@ -70,27 +60,23 @@ def test_a_pattern_with_groups_or_negations_has_given_what_is_releasable_below_t
 def test_a_pattern_has_given_what_is_releasable_below_the_frontier(
     context: Context, data: st.DataObject
 ) -> None:
-    check(data.draw(rules(context)), data.draw(arrivals()), data.draw(st.integers(1, 2)))
+    check(data.draw(rules("plain", (context,))), data.draw(arrivals()), data.draw(st.integers(1, 2)))
 
 
-@given(rules(CONTEXTS[0], close_window=True), arrivals())
+@given(rules("plain, close window"), arrivals())
 def test_a_selection_open_to_the_end_of_its_window_has_given_what_is_releasable_below_the_frontier(
     rule: Rule, arrival: Arrival
 ) -> None:
     check(rule, arrival, 1)
 
 
-@pytest.mark.parametrize(
-    "kinds", [predicate_spans(), grid_spans(), count_spans()], ids=["predicates", "grid", "count"]
-)
-@pytest.mark.parametrize("operator", [False, True], ids=["pattern", "operator"])
+@pytest.mark.parametrize("span", ["opened span", "grid span", "count span"])
+@pytest.mark.parametrize("inside", ["plain", "operator"])
 @given(data=st.data())
 def test_a_span_has_given_what_is_releasable_below_the_frontier(
-    kinds: st.SearchStrategy[Span], operator: bool, data: st.DataObject
+    span: str, inside: str, data: st.DataObject
 ) -> None:
-    check(
-        data.draw(span_rules(kinds, operator=operator)), data.draw(arrivals()), data.draw(st.integers(1, 2))
-    )
+    check(data.draw(rules(f"{inside}, {span}")), data.draw(arrivals()), data.draw(st.integers(1, 2)))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -99,7 +85,9 @@ def test_a_span_has_given_what_is_releasable_below_the_frontier(
 def test_a_form_of_rules_has_given_what_is_releasable_below_the_frontier(
     name: str, data: st.DataObject
 ) -> None:
-    check(data.draw(form(name)), data.draw(arrivals(of=dense_streams())), data.draw(st.integers(1, 2)))
+    check(
+        data.draw(rules(FORMS[name])), data.draw(arrivals(of=dense_streams())), data.draw(st.integers(1, 2))
+    )
 
 
 @WIDE

@@ -10,32 +10,29 @@ from hypothesis import strategies as st
 
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import EmitField, GridSpan, Rule
+from spark_pace.core.plan.rule import GridSpan, Rule
 from spark_pace.core.split.shares import shares_of
 from tests.property.test_changed_rules import Stay, plans_of
 from tests.property.test_panes import with_sums
-from tests.support.aggregate_strategies import COUNT, aggregate_rules, over
 from tests.support.checks import assert_equal, expected_rows
+from tests.support.drawn_rules import rules
 from tests.support.draws import built_once, chosen, composite
 from tests.support.drive import drive
-from tests.support.strategies import computed, condition, forgetful, number
+from tests.support.loaded_rules import aggregating
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 
 GRIDS = [GridSpan(every * SECOND, size * SECOND) for every, size in [(1, 2), (1, 5), (2, 3), (3, 2), (4, 1)]]
 HAVING = [
     None,
-    condition(">=", COUNT, number(2)),
-    condition("<", over("avg", "z", "DOUBLE"), over("stddev", "z", "DOUBLE")),
+    *(aggregating("n: count(*)", where).having for where in ("count(*) >= 2", "avg(z) < stddev(z)")),
 ]
-
-COMPUTED = {f"computed_{name}": computed(name) for name in ("sum", "last")}
-MORE = [(), (), tuple(EmitField(name, one.type, one) for name, one in COMPUTED.items())]
+MORE = [(), (), aggregating("computed_sum: sum(x + y), computed_last: last(x + y)").emit]
 
 
 @built_once
 def rules_over(grid: GridSpan) -> st.SearchStrategy[Rule]:
-    drawn = aggregate_rules(st.just(grid))
-    return drawn | drawn.flatmap(forgetful)
+    span = f"{{every: {grid.every_us} us, size: {grid.size_us} us}}"
+    return rules("aggregates | aggregates, forgotten keys", span=span)
 
 
 TWO_TO_FOUR_GRIDS = st.lists(st.sampled_from(GRIDS), min_size=2, max_size=4)
@@ -73,19 +70,19 @@ def changes(draw: st.DrawFn) -> tuple[Arrival, list[Stay]]:
 
 
 @given(sharing_rules())
-def test_rules_of_one_stream_share_panes_whatever_functions_they_have(rules: list[Rule]) -> None:
-    plan = build_plan(rules, order=OrderSpec(), slots=3, buckets=2)
+def test_rules_of_one_stream_share_panes_whatever_functions_they_have(sharing: list[Rule]) -> None:
+    plan = build_plan(sharing, order=OrderSpec(), slots=3, buckets=2)
     for units in plan.units:
         for share in shares_of(plan, units):
-            assert [planned.rule for planned in share.rules] == rules
-    fewer = replace(rules[1], emit=rules[1].emit[:1], having=None)
-    together = build_plan([rules[0], replace(fewer, name="fewer")], order=OrderSpec())
+            assert [planned.rule for planned in share.rules] == sharing
+    fewer = replace(sharing[1], emit=sharing[1].emit[:1], having=None)
+    together = build_plan([sharing[0], replace(fewer, name="fewer")], order=OrderSpec())
     assert [len(share.rules) for share in shares_of(together, together.units[0])] == [2]
-    sketch = EmitField("about", "BIGINT", over("approx_count_distinct", "k"))
+    sketch = aggregating("about: approx_count_distinct(k)").emit
     apart = [
-        rules[0],
-        replace(rules[1], emit=(*rules[1].emit, sketch)),
-        replace(rules[1], merge="time"),
+        sharing[0],
+        replace(sharing[1], emit=(*sharing[1].emit, *sketch)),
+        replace(sharing[1], merge="time"),
     ]
     alone = build_plan(
         [replace(rule, name=str(place)) for place, rule in enumerate(apart)], order=OrderSpec()

@@ -30,8 +30,8 @@ from tests.oracle.matches import Match, evaluate
 from tests.oracle.stream import Event
 from tests.property.test_invariance import plan_of
 from tests.property.test_levels_at_random import assert_all_equal, rules_input
-from tests.support.any_rule import any_rule
 from tests.support.checks import WIDE, told
+from tests.support.drawn_rules import any_rule
 from tests.support.drive import drive
 from tests.support.golden_cases import SCHEMA, parse_events
 from tests.support.graph_strategies import evaluated, graphs, in_time, like_events

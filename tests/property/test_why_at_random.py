@@ -18,10 +18,7 @@ from spark_pace.reasons.explanation import MOST_SPANS
 from tests.oracle.components import opened_by, satisfies
 from tests.oracle.expressions import Bindings, conjuncts_of, holds
 from tests.oracle.stream import Event
-from tests.support.any_rule import any_rule
-from tests.support.forms import form
-from tests.support.grouped_strategies import grouped_rules
-from tests.support.strategies import CONTEXTS, rules
+from tests.support.drawn_rules import FORMS, any_rule, rules
 from tests.support.streams import dense_streams
 from tests.support.told_by_why import Answers, Home, Told, answers
 from tests.support.told_misses import check_miss
@@ -171,15 +168,11 @@ def check_in(found: Answers, answer: Why, told: Iterable[ComponentTest], home: H
         assert component.holds == (False if False in tests else None if None in tests else True)
 
 
-CHOSEN = st.sampled_from(CONTEXTS)
 RULES = st.one_of(
-    CHOSEN.flatmap(lambda context: rules(context)),
-    CHOSEN.flatmap(lambda context: rules(context, where=True)),
-    CHOSEN.flatmap(lambda context: grouped_rules(context)),
-    CHOSEN.flatmap(lambda context: grouped_rules(context)),
-    *map(
-        form,
-        (
+    *map(rules, ("plain", "plain, where", "grouped", "grouped")),
+    *(
+        rules(FORMS[name])
+        for name in (
             "conjunction",
             "prev",
             "prev_in_span",
@@ -190,10 +183,10 @@ RULES = st.one_of(
             "alternatives",
             "previous_values",
             "filtered_back",
-        ),
+        )
     ),
     *(
-        form(name + place)
+        rules(FORMS[name + place])
         for name in ("until", "further", "optional_first", "optional_last", "neighbouring")
         for place in ("", "_in_span")
     ),

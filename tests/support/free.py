@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.strategies import CONTEXTS
+from tests.support.loaded_rules import CONTEXTS
 from tests.support.streams import SECOND
 
 WAYS = [*((context, False) for context in CONTEXTS if context.consumption == "zero"), (CONTEXTS[0], True)]

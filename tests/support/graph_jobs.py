@@ -29,8 +29,8 @@ from tests.oracle.levels import evaluate_levels
 from tests.oracle.stream import Event
 from tests.support.both_places import Kept
 from tests.support.graph_strategies import graphs
+from tests.support.loaded_rules import ATTRIBUTES
 from tests.support.results import Row, difference, from_core, from_oracle
-from tests.support.strategies import ATTRIBUTES
 from tests.support.streams import SECOND, dense
 
 AT_ONCE = 45  # graphs that are drawn from one seed

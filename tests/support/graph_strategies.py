@@ -12,24 +12,19 @@ from spark_pace.core.expr import Aggregate, Column, Expr
 from spark_pace.core.match.delay import delay_us
 from spark_pace.core.plan.lower_rules import handing_on, match_schema, with_what_is_used
 from spark_pace.core.plan.rule import (
-    Component,
-    Context,
     CountSpan,
     EmitField,
+    EventSchema,
     GridSpan,
-    Pattern,
     Rule,
     Within,
 )
 from tests.oracle.levels import TooManyCandidates, evaluate_levels
 from tests.oracle.matches import Match
 from tests.oracle.stream import Event
-from tests.support.aggregate_strategies import aggregate_rules
-from tests.support.any_rule import any_rule
+from tests.support.drawn_rules import FORMS, any_rule, rules
 from tests.support.draws import built_once, chosen, composite, shuffled, some
-from tests.support.fold_strategies import fold_rules
-from tests.support.strategies import ATTRIBUTES, grid_spans, schemas, typed
-from tests.support.strategies import rule as plain_rule
+from tests.support.loaded_rules import ATTRIBUTES, FIELDS, TIES, loaded
 from tests.support.streams import SECOND
 
 MOST_CANDIDATES = 15_000  # that a rule over rules may make; the oracle looks at them again and again
@@ -95,16 +90,8 @@ def in_time(rule: Rule) -> Rule:
 @built_once
 def frequent() -> st.SearchStrategy[Rule]:
     """A rule with a match for each event, or nearly."""
-    return st.builds(
-        lambda schema, letters: plain_rule(
-            schema,
-            Pattern((Component("p", typed(letters)),), (), None, Context("each", "zero")),
-            None,
-            None,
-        ),
-        schemas(),
-        st.sampled_from(["abcd", "abc", "ab", "bc"]),
-    )
+    letters = st.sampled_from(["'a', 'b', 'c', 'd'", "'a', 'b', 'c'", "'a', 'b'", "'b', 'c'"])
+    return letters.map(lambda types: loaded(f'pattern: {{sequence: [p: "type in ({types})"]}}'))
 
 
 # of each attribute the functions by which a pane may give it on: they keep its type
@@ -122,7 +109,7 @@ OF_PANES: dict[str, tuple[Any, ...]] = {
 @composite
 def pane_rules(draw: st.DrawFn) -> Rule:
     """A rule that aggregates windows on the grid, and gives on what its events have."""
-    drawn = draw(aggregate_rules(grid_spans()))
+    drawn = draw(rules("aggregates, grid span"))
     fields = []
     for name, kind in ATTRIBUTES.items():
         if name not in drawn.partition_by:
@@ -134,7 +121,7 @@ def pane_rules(draw: st.DrawFn) -> Rule:
 PANE, FOLD, ANY, FREQUENT = "pane", "fold", "any", "frequent"
 KINDS: dict[str, st.SearchStrategy[Rule]] = {
     PANE: pane_rules(),
-    FOLD: fold_rules().map(like_events),
+    FOLD: rules(FORMS["fold"]).map(like_events),
     ANY: any_rule().map(like_events),
     FREQUENT: frequent().map(like_events),
 }
@@ -149,7 +136,7 @@ LATER = [ANY, ANY, ANY, PANE, PANE, FOLD, FREQUENT, FREQUENT]
 @composite
 def graphs(draw: st.DrawFn) -> list[Rule]:
     """Rules over one schema, in any order of the levels: of events, of matches, and of both."""
-    schema = draw(schemas())
+    schema = EventSchema(FIELDS, "time", chosen(draw, TIES))
     below, above = chosen(draw, STARTS)
     rules: list[Rule] = []
     for number in range(draw(st.integers(1, 2))):

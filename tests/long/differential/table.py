@@ -15,7 +15,7 @@ Cells = Counter[Cell]
 
 NOT_SIMPLE = (
     *("repeated", "optional", "until", "run", "further events", "optional first", "optional last"),
-    *("negated", "negated last", "strict", "follows strict"),
+    *("groups beside groups", "negated", "negated last", "strict", "follows strict"),
 )
 ANY_ORDER = ("conjunction", "inner sequence")
 FOLDS = ("moves", "function")

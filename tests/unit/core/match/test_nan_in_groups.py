@@ -16,8 +16,8 @@ from spark_pace.rules import load_rules
 from tests.oracle.contexts import Event
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal
+from tests.support.loaded_rules import CONTEXTS
 from tests.support.results import from_core, from_oracle, table_of
-from tests.support.strategies import CONTEXTS
 from tests.support.streams import SECOND
 
 NAN = float("nan")

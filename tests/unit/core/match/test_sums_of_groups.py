@@ -24,7 +24,7 @@ from spark_pace.core.match.search.programs import as_programs, numbers_of
 from spark_pace.core.plan.row_pattern import Summary
 from spark_pace.core.summaries.sums import sums_of, sums_of_stored
 from tests.support.edge_numbers import edge_numbers
-from tests.support.strategies import CONTEXTS
+from tests.support.loaded_rules import CONTEXTS
 
 NANOSECONDS = [1_700_000_000_000_000_000 + step for step in range(6)]
 Groups = list[list[int | None]]

@@ -20,8 +20,8 @@ from spark_pace.rules import load_rules
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal, assert_released_in_time
 from tests.support.golden_cases import SCHEMA, parse_events
+from tests.support.loaded_rules import CONTEXTS
 from tests.support.results import from_oracle, table_of
-from tests.support.strategies import CONTEXTS
 
 PAIR = {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]}
 NOTHING_BEHIND = {"sequence": [*PAIR["sequence"], {"name": "d", "when": "type = 'd'", "not": True}]}
