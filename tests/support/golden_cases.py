@@ -13,6 +13,17 @@ A file of `tests/golden` holds `about`, `rule` (a rule file's rule) and `cases`.
 - `fields`, `opened_at`, `matched_at`, `seq`, `key`: lists beside the matches, where the case is about them.
   Times are in seconds.
 
+In `tests/golden/why` a case has in place of the matches
+
+- `asked`: what `why` says of events, by their ids: texts with which lines of the answer end (`says`; alone
+  without that key), texts that stand nowhere in it (`not`), and all its `candidates`.
+- `contexts`: those in which it says so, if these are not the rule's alone.
+
+and in `tests/golden/explain`
+
+- `explained`: texts that stand in the lines of `explain`, by the first word of these (with ``=`` the text is
+  the whole line); `not`: texts that stand nowhere there.
+
 ``python -m tests.support.golden_cases DIRECTORY`` writes every case as ``<file>-<number>[-<context>].yaml``
 and ``.jsonl``, for ``spark-pace replay``.
 """
@@ -42,6 +53,7 @@ SOURCE = "events.jsonl"
 EVENT = re.compile(r"(?P<id>(?P<type>[a-z]+)\d+)(@(?P<at>-?[\d.]+))?(=(?P<values>[-\d,]+))?")
 MATCH = re.compile(r"(?:(?P<selection>\d+):)?\((?P<ids>[^)]*)\)")
 BESIDE = ("fields", "opened_at", "matched_at", "seq", "key")
+TOLD = ("asked", "explained", "not")
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,7 @@ class GoldenCase:
     events: tuple[Event, ...]
     matches: tuple[tuple[int | None, tuple[str, ...]], ...]
     beside: dict[str, list[Any]]
+    told: dict[str, Any]
 
     def write_rules(self, directory: Path) -> Path:
         """The rule as a rule file."""
@@ -134,6 +147,11 @@ def parse_matches(text: str) -> tuple[tuple[int | None, tuple[str, ...]], ...]:
     )
 
 
+def listed(told: str | list[str]) -> list[str]:
+    """The texts of which a case has one or several."""
+    return [told] if isinstance(told, str) else told
+
+
 def with_context(rule: dict[str, Any], context: str) -> dict[str, Any]:
     if context == "close window":
         return rule | {"context": "each, zero", "close": "window"}
@@ -147,16 +165,16 @@ def cases_of(directory: Path) -> Iterator[GoldenCase]:
             name = f"{path.stem}-{number}"
             changed = {"name": path.stem} | content["rule"] | case.get("rule", {})
             rule = {key: value for key, value in changed.items() if value is not None}
-            events = parse_events(case["events"])
+            events = parse_events(case.get("events", ""))
             extra = {key: case[key] for key in BESIDE if key in case}
-            if isinstance(case["matches"], str):
-                yield GoldenCase(name, rule, events, parse_matches(case["matches"]), extra)
+            told, matches = {key: case[key] for key in TOLD if key in case}, case.get("matches", "")
+            if isinstance(matches, str) and "contexts" not in case:
+                yield GoldenCase(name, rule, events, parse_matches(matches), extra, told)
                 continue
-            for context, matches in case["matches"].items():
+            for context, found in (matches or dict.fromkeys(case["contexts"])).items():
                 full_name = f"{name}-{context.replace(', ', '-').replace(' ', '-')}"
-                yield GoldenCase(
-                    full_name, with_context(rule, context), events, parse_matches(matches or ""), extra
-                )
+                in_context = with_context(rule, context)
+                yield GoldenCase(full_name, in_context, events, parse_matches(found or ""), extra, told)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What `explain` and `why` say of folds."""
+"""What `why` says of folds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from spark_pace.errors import ConfigError
 from spark_pace.reasons import Why, why
 from spark_pace.reasons.answer import FoldStep, lines_of
-from spark_pace.rules import explain, load_rules
+from spark_pace.rules import load_rules
 
 FOLDS = """
 events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}
@@ -28,22 +28,6 @@ rules:
     fold: {function: m:f, version: 3}
     emit: {total: BIGINT}
 """
-
-
-def test_it_tells_of_folds(tmp_path: Path) -> None:
-    path = tmp_path / "rules.yaml"
-    path.write_text(FOLDS, encoding="utf-8")
-    door, of_python = (explain(rule) for rule in load_rules(path))
-    assert door[1:3] == (
-        "  conditions   move: type = 'o'  [intake]",
-        "               move: x > prev(x, 1)  [splitter, in stream order]",
-    )
-    carried = "no event; the state and the numbers of each key that is not forgotten; for prev: x of the last"
-    assert f"  carried      {carried} event for each key" in door
-    grows = "grows with the events: their number × moves of a state, 2 at most: the first that fits is taken"
-    assert door[-1] == f"               {grows}"
-    assert of_python[1] == "  key          none: one stream"
-    assert "  bounded by   no event: the state, of 16 MiB at most" in of_python
 
 
 EVENTS = """\

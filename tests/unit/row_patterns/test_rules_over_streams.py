@@ -1,4 +1,4 @@
-"""Row patterns as rules: when a match comes out, what is kept for it, and what people are told."""
+"""Row patterns as rules: when a match comes out, what is kept for it, and what `why` says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from spark_pace.core.local_run import LocalRun
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.rules import explain, explain_as_json
 from tests.oracle.stream import Event
 from tests.support.results import from_core, micros, table_of
 
@@ -115,39 +114,6 @@ def test_what_is_kept_is_what_a_window_holds_and_what_is_looked_back_at() -> Non
         local.step(table_of(rule_of(clause), events_of(f"1@{second}"))).stats["carry"] for second in range(40)
     ]
     assert carried[10:] == [4 + 2] * 30  # of the fifth event of a window nobody can know yet
-
-
-def test_explain_says_how_a_row_pattern_is_searched_and_what_bounds_it() -> None:
-    clause = f"PARTITION BY k ORDER BY t {FALL % WITHIN}, a AS AVG(a.x) > 2"
-    rule = rule_of(clause)
-    told = explain_as_json(rule)
-    assert [tuple(one.values()) for one in told["conditions"]] == [
-        ("A", None, "splitter, event by event, beside the match so far"),
-        ("B", None, "splitter, for all events at once"),
-    ]
-    assert told["cost"]["search"] == {"each": "event", "method": "row by row", "compiled": True, "steps": []}
-    assert told["carried"]["events"].endswith(", and 1 event before it")
-    assert (told["carried"]["bounded"], told["carried"]["bound"]) == (True, "the events of 9 s for each key")
-    how = "each event: the row pattern is tried, from one event to the next (compiled)"
-    assert f"               {how}" in explain(rule)
-    bounded = explain_as_json(rule_of("ORDER BY t MEASURES NEXT(b.x) AS n PATTERN (a{2,3} b)"))
-    assert bounded["carried"]["bound"] == "4 events"
-    assert bounded["order"]["waits_until"][0].endswith(", and 1 event behind its last one is there")
-    kept = rule_of(f"PARTITION BY k ORDER BY t {FALL % ''}", forget_key_after="1 h")
-    assert explain_as_json(kept)["carried"]["bound"].startswith(
-        "the events of a key with gaps of at most 1 h"
-    )
-
-
-@pytest.mark.parametrize(
-    ("condition", "compiled"),
-    [("x > 3", True), ("AVG(a.x) > 2", True), ("SUM(a.x) % 2 = 0", False)],
-)
-def test_explain_says_python_only_of_what_python_tests(condition: str, compiled: bool) -> None:
-    rule = rule_of(f"ORDER BY t MEASURES LAST(a.x) AS x PATTERN (a{{2}}) DEFINE a AS {condition}")
-    told = explain_as_json(rule)
-    assert told["cost"]["search"]["compiled"] == compiled
-    assert ("by Python" in told["conditions"][0]["decided"]) != compiled
 
 
 def test_why_names_the_variables_and_the_matches_of_an_event() -> None:

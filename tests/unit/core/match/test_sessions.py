@@ -1,4 +1,4 @@
-"""Sessions: their beginnings in long streams, what is carried for them, what `explain` and `why` say."""
+"""Sessions: their beginnings in long streams, what is carried for them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule, SessionSpan
 from spark_pace.core.ranks import reached
-from spark_pace.reasons import why
-from spark_pace.reasons.answer import lines_of
-from spark_pace.rules import explain, explain_as_json, load_rules
+from spark_pace.rules import load_rules
 from tests.oracle.matches import evaluate
 from tests.support.checks import assert_equal
 from tests.support.golden_cases import SCHEMA, parse_events
@@ -102,27 +100,3 @@ def test_a_match_waits_for_its_own_session_alone(
 ) -> None:
     found = delay_us(rule_of(tmp_path, span, **keys))
     assert found == (None if expected is None else expected * 1_000_000)
-
-
-def test_explain_says_when_a_session_ends_and_what_bounds_it(tmp_path: Path) -> None:
-    lines = explain(rule_of(tmp_path, {"gap": "30 min", "within": "4 h"}, partition_by=["x"]))
-    assert any(line.startswith("  carried      the events of sessions that are open; the") for line in lines)
-    assert "  bounded by   the events of 4 h" in lines
-    assert "               each carried event: looked at where its session ends" in lines
-    endless = rule_of(tmp_path, {"gap": "30 min"})
-    bound = "  bounded by   nothing: a session goes on as long as events come; add within to its span"
-    assert bound in explain(endless)
-    assert explain_as_json(endless)["carried"]["bounded"] is False
-
-
-def test_why_says_where_a_session_ends(tmp_path: Path) -> None:
-    rule = rule_of(tmp_path, {"gap": "5 s", "within": "8 s"}, where="count(*) > 1")
-    table = table_of(rule, parse_events("a1@0 a2@4 a3@8 a4@9 a5@20"))
-    lines = list(lines_of(why([rule], table, rule="r", at="table:1")))
-    opened = "  selections   0, opened by #0 at 1970-01-01T00:00:00Z, its window ends 1970-01-01T00:00:08Z"
-    assert f"{opened}; ended with its window" in lines
-    assert "  matches      0, of selection 0, at 1970-01-01T00:00:08Z" in lines
-    lines = list(lines_of(why([rule], table, rule="r", at="table:3")))
-    assert "  stopped      selection 1: count(*) > 1: 1 > 1 is false" in lines
-    lines = list(lines_of(why([rule], table, rule="r", at="table:4")))
-    assert any("its window ends 1970-01-01T00:00:25Z; open to the end of the input" in line for line in lines)
