@@ -33,9 +33,8 @@ DUE_US = 1_700_000_000_000_000 + 1_000 * np.arange(RECORDS)
 
 
 @pytest.fixture
-def schema(tmp_path: Path) -> EventSchema:
-    (tmp_path / "rules.yaml").write_text(RULES)
-    return load_rules(tmp_path / "rules.yaml")[0].schema
+def schema() -> EventSchema:
+    return load_rules(RULES)[0].schema
 
 
 def target(topic: str, servers: str, schema: EventSchema) -> Topic:

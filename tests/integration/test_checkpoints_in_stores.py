@@ -81,11 +81,11 @@ def job_there(folder: Path, where: Where, files: int) -> Path:
         content = "\n".join(map(json.dumps, random_events(number))).encode()
         (folder / "in" / f"{number}.json").write_bytes(content)
         where.put(f"in/{number}.json", content)
-    text = job.read_text(encoding="utf-8").replace("path: in,", f"path: {where.address}/in,")
+    text = job.read_text().replace("path: in,", f"path: {where.address}/in,")
     text = text.replace("checkpoint: checkpoint", f"checkpoint: {where.address}/ck")
     if where.sink is not None:
         text = text.replace("sink: {kind: delta, path: out}", f"sink: {{kind: delta, path: {where.sink}}}")
-    job.write_text(text, encoding="utf-8")
+    job.write_text(text)
     return job
 
 
@@ -174,7 +174,7 @@ def test_a_job_without_the_jars_for_s3_says_so_whatever_writes_spark_s_files(
 ) -> None:
     where = in_bucket(store, tmp_path, monkeypatch)
     job = job_there(tmp_path / "job", where, FEW)
-    with open(job, "a", encoding="utf-8") as file:
+    with open(job, "a") as file:
         file.write('spark: {"spark.sql.streaming.checkpointFileManagerClass": "org.own.Manager"}\n')
     (tmp_path / "jars").mkdir()
     for jar in local_jars():

@@ -66,7 +66,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def documented(number: int, sent: Path, job: Path) -> list[str]:
     """A command of the page about clusters, with what it leaves open filled in."""
-    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "cluster.md").read_text()
     found = re.findall(r"^spark-submit --master spark:.*?(?<!\\)$", text, re.MULTILINE | re.DOTALL)
     assert len(found) == 2
     given = {

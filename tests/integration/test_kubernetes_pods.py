@@ -30,7 +30,7 @@ MAIN_AND_JOB = ["local:///opt/spark-pace/jobs/run.py", "/etc/spark-pace/job.yaml
 
 def documented() -> list[str]:
     """The command of the page about clusters."""
-    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "cluster.md").read_text()
     (command,) = re.findall(r"^spark-submit --master k8s:.*?(?<!\\)$", text, re.MULTILINE | re.DOTALL)
     return shlex.split(command.replace("\\\n", " "))
 
@@ -63,7 +63,7 @@ def server() -> Iterator[ApiServer]:
 
 def template(name: str) -> Manifest:
     """What one of the files says."""
-    return yaml.safe_load((PLACE / f"{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load((PLACE / f"{name}.yaml").read_text())
 
 
 def test_the_driver_s_pod_has_all_that_the_template_and_the_settings_say(server: ApiServer) -> None:

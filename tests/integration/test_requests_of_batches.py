@@ -82,14 +82,14 @@ def test_a_batch_counts_what_it_asks_for_and_one_of_nothing_asks_for_little(
 def job_that_ticks(folder: Path, bucket: str) -> Path:
     """A job over a bucket whose clock lets a batch run every two seconds."""
     job = make_job(folder, slots=SLOTS, buckets=2, finish=False)
-    text = job.read_text(encoding="utf-8")
+    text = job.read_text()
     for place in ("path: in", "path: out", "checkpoint: checkpoint"):
         key, name = place.split(": ")
         text = text.replace(place, f'{key}: "s3a://{bucket}/{name}"')
     text = text.replace("trigger: available_now", "trigger: 500 ms")
     text = text.replace("events: {", "events: {clock: {every: 2 s, slack: 1 h}, ")
     seldom = {"spark.sql.streaming.stateStore.maintenanceInterval": "1h"}
-    job.write_text(f"{text}spark: {json.dumps(seldom)}\n", encoding="utf-8")
+    job.write_text(f"{text}spark: {json.dumps(seldom)}\n")
     return job
 
 

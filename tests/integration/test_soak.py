@@ -19,9 +19,8 @@ def test_nothing_is_lost_and_memory_does_not_grow(tmp_path: Path, monkeypatch: p
     settings = Settings(tmp_path / "soak", minutes=1, rate=300, burst=5, trigger_s=4, look_s=5)
     problems = soak(settings, Tolerance(share=0.2, least_mb=75))
     assert problems == []
-    account = json.loads((tmp_path / "soak" / "report.json").read_text())["account"]
+    report = json.loads((tmp_path / "soak" / "report.json").read_text())
+    account = report["account"]
     assert account["produced"] == account["events"] + account["late"] + account["bad"]
     assert min(account["events"], account["late"], account["bad"], account["matches"]) > 0
-    page = (tmp_path / "soak" / "report.html").read_text()
-    assert "<script>" not in page  # what bad records hold
-    assert page.count("<svg") == page.count("</svg>") > 5
+    assert len(report["series"]) > 5

@@ -76,7 +76,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # the editable installation there is not seen: files .pth are read of the environment's own folder only
     paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
     (own,) = (environment / "lib").glob("python*/site-packages")
-    (own / "needs.pth").write_text("\n".join(paths), encoding="utf-8")
+    (own / "needs.pth").write_text("\n".join(paths))
     where = done(python, "-c", "import spark_pace; print(spark_pace.__file__)", cwd=folder)
     assert Path(where.strip()).is_relative_to(environment)
     return environment / "bin"
@@ -95,10 +95,10 @@ def test_the_tutorial_does_what_it_shows(
 
 @pytest.mark.long
 def test_spark_downloads_the_jars_of_a_job_from_the_wheel(installed: Path, tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(RULES)
+    (tmp_path / "job.yaml").write_text(JOB)
     (tmp_path / "events").mkdir()
-    (tmp_path / "events" / "events.json").write_text(EVENTS, encoding="utf-8")
+    (tmp_path / "events" / "events.json").write_text(EVENTS)
     command = installed / "spark-pace"
     shown = done(
         command,
@@ -112,7 +112,7 @@ def test_spark_downloads_the_jars_of_a_job_from_the_wheel(installed: Path, tmp_p
         cwd=tmp_path,
     )
     assert shown == ""
-    assert (tmp_path / "m.csv").read_text(encoding="utf-8").startswith("rule,key,out_seq")
+    assert (tmp_path / "m.csv").read_text().startswith("rule,key,out_seq")
     assert "<title>rules.yaml over events/events.json</title>" in (tmp_path / "page.html").read_text("utf-8")
     done(command, "run", "job.yaml", cwd=tmp_path)
     rows = done(command, "sql", "out", 'SELECT "to" FROM rise', cwd=tmp_path)

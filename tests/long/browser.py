@@ -101,8 +101,8 @@ def check_job(rules: int, folder: Path, chromium: str) -> None:
     told = facts(Subject.of(watched.spec), Seen(watched.spec.sink_path), datetime.now(timezone.utc))
     write_page(report(told), folder / "report.html", "report")
     check_drawn(dom_of((folder / "report.html").as_uri(), folder, chromium), rules)
-    page = (folder / "report.html").read_text(encoding="utf-8").replace("</body>", CLICK)
-    (folder / "clicked.html").write_text(page, encoding="utf-8")
+    page = (folder / "report.html").read_text().replace("</body>", CLICK)
+    (folder / "clicked.html").write_text(page)
     hidden = "legendonly,true,true"
     dom = dom_of((folder / "clicked.html").as_uri(), folder, chromium)
     assert f'data-shown="{hidden} then {hidden}"' in dom, "a refresh undoes a click on the legend"

@@ -67,11 +67,11 @@ def split_events(folder: Path) -> None:
     write_events(whole)
     folder.mkdir()
     for path in sorted(whole.iterdir()):
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = path.read_text().splitlines(keepends=True)
         size = -(-len(lines) // PARTS)
         for part in range(PARTS):
             text = "".join(lines[part * size : part * size + size])
-            (folder / f"{path.stem}-{part}{path.suffix}").write_text(text, encoding="utf-8")
+            (folder / f"{path.stem}-{part}{path.suffix}").write_text(text)
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ def make_job(folder: Path, events: Path, ground: Ground) -> Path:
     """The demo's job, beside the events."""
     for path in sorted(events.iterdir()):
         ground.put(f"in/{path.name}", path.read_bytes())
-    job = yaml.safe_load(JOB.read_text(encoding="utf-8"))
+    job = yaml.safe_load(JOB.read_text())
     job["source"] |= {"path": f"{ground.address}/in", "max_files_per_trigger": 1}
     job["rules"] = [str((JOB.parent / rules).resolve()) for rules in job["rules"]]
     job |= {"sink": {"kind": "delta", "path": f"{ground.address}/out"}}
     job |= {"checkpoint": f"{ground.address}/checkpoint", "spark": {"spark.master": "local[2]"}}
     path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
+    path.write_text(yaml.safe_dump(job, sort_keys=False))
     return path
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from spark_pace import ways
@@ -19,7 +17,7 @@ FIRST = 5  # of the rules: with every eighth one from there on, all kernels run 
 
 @pytest.mark.parametrize(("step", "clauses"), [(8, 60), pytest.param(1, 200, marks=pytest.mark.long)])
 def test_the_source_of_kernels_gives_the_oracles_matches(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: int, clauses: int
+    monkeypatch: pytest.MonkeyPatch, step: int, clauses: int
 ) -> None:
     """For each kind of rules, or for every eighth one and as many more as are needed to run all kernels."""
     monkeypatch.setattr(ways, "FEW_NUMBERS", 1 << 62)
@@ -28,8 +26,8 @@ def test_the_source_of_kernels_gives_the_oracles_matches(
         monkeypatch.setattr(one, "_runs", {})
     for case in golden_cases():  # what is rarely drawn
         if case.name.startswith(("three_steps", "optional_last", "folds", "negated_first")):
-            test_golden_cases.test_the_core_and_the_oracle_give_the_golden_matches(case, tmp_path)
-            test_golden_cases.test_the_core_gives_the_golden_matches_event_by_event(case, tmp_path)
+            test_golden_cases.test_the_core_and_the_oracle_give_the_golden_matches(case)
+            test_golden_cases.test_the_core_gives_the_golden_matches_event_by_event(case)
     assert [found for seed in range(clauses) if (found := difference(seed))] == []  # row patterns
     tally = Tally()
     rules = a_rule_of_each_kind(90)

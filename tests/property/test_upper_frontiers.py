@@ -9,7 +9,6 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -145,11 +144,9 @@ def test_it_does_so_with_its_state_saved_and_restored_between_all_batches(
     ],
 )
 def test_a_match_that_may_still_change_has_no_time_while_the_end_of_its_span_is_not_known(
-    tmp_path: Path, last: str, text: str, expected: list[int | None]
+    last: str, text: str, expected: list[int | None]
 ) -> None:
-    file = tmp_path / "rules.yaml"
-    file.write_text(f"events: {json.dumps(SCHEMA)}\n{IN_A_SPAN.replace('LAST', last)}")
-    (rule,) = load_rules(file)
+    (rule,) = load_rules(f"events: {json.dumps(SCHEMA)}\n{IN_A_SPAN.replace('LAST', last)}")
     arrival = by_one(Arrival((parse_events(text),), 0))
     plan = plan_of([rule, reader(rule)], arrival, Parallelism(1, 1, 1))
     steps = drive(plan, arrival.tables(rule), finish=True)

@@ -92,6 +92,18 @@ FOLDS = f"""{EVENTS}
     fold: {{function: tests.spark.jobs:streak_of_table}}
     emit: {{label: STRING, number: BIGINT}}
 """
+OVER_FOLDS = """  - name: doors
+    from: [door, whole]
+    fold:
+      initial: quiet
+      moves: [{from: any, when: "x > prev(x, 2)", to: loud}, {from: loud, when: rule = 'whole', to: quiet}]
+    emit: {was: state.from, now: state.to, x: x}
+  - name: upper
+    from: [events, door]
+    partition_by: [k]
+    fold: tests.spark.jobs:streak
+    emit: {label: STRING, number: BIGINT}
+"""
 LINES = RULES.replace(
     "event_time: t\n",
     "event_time: t\n  text: {regex: '(?P<k>\\w+) \\[(?P<t>[^\\]]+)\\] (?P<kind>\\w+)(?:=(?P<x>\\S*))?'}\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -198,7 +197,7 @@ def test_every_condition_holds_for_the_same_events_as_in_the_core(
         *(random_text("BOOLEAN", 3, chance) for _ in range(30)),
         "true",
     ]
-    rules = load_rules(rules_over(written, tmp_path))
+    rules = load_rules(rules_over(written))
     events = events_for(len(written))
     (tmp_path / "in").mkdir()
     zoned = [
@@ -223,8 +222,8 @@ def large(chance: random.Random) -> int:
     return chance.choice([3, 5_000_000_000, 2**62, 2**63 - 1, -(2**63) + 1, -7])
 
 
-def rules_over(written: list[str], folder: Path) -> Path:
-    """A rule for each condition, over the events that bear its number."""
+def rules_over(written: list[str]) -> dict[str, Any]:
+    """A rule file with a rule for each condition, over the events that bear its number."""
     fields = [
         *((field.name, field.type) for field in expression_cases.SCHEMA.fields if " " not in field.name),
         ("n", "BIGINT"),
@@ -234,10 +233,7 @@ def rules_over(written: list[str], folder: Path) -> Path:
         for n, text in enumerate(written)
     ]
     events = {"schema": ", ".join(map(" ".join, fields)), "event_time": "t", "tie_break": ["n"]}
-    (folder / "rules.yaml").write_text(
-        json.dumps({"events": events, "rules": rules}, ensure_ascii=False), encoding="utf-8"
-    )
-    return folder / "rules.yaml"
+    return {"events": events, "rules": rules}
 
 
 def events_for(rules: int) -> pa.Table:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_the_recipe_for_notebooks_shows_matches(tmp_path: Path, spark: SparkSession) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
     snippet, *_ = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     _, first, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {"spark": spark}

@@ -153,7 +153,7 @@ def write_text(folder: Path, fields: dict[str, str], format: str) -> tuple[int, 
         good = [event for event in good if event.get("s") not in ("\x00", "")]
     for number, time in enumerate([WANTED, LATE, WANTED]):
         events = [{"t": time} | event for event in [*good, *bad, {"s": "last"}]]
-        (folder / "in" / f"{number}.{format}").write_text(as_text(events, fields, format), encoding="utf-8")
+        (folder / "in" / f"{number}.{format}").write_text(as_text(events, fields, format))
     return len(good) + 1, len(bad)
 
 
@@ -257,14 +257,6 @@ def test_no_value_ends_a_job(tmp_path: Path, format: str, capsys: pytest.Capture
 
 
 def test_no_value_ends_a_query_of_detect(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(
-        """
-events: {schema: "t TIMESTAMP, d DATE, u TIMESTAMP", event_time: t}
-rules:
-  - {name: by_day, partition_by: [d], pattern: {sequence: [a: "true"]}, emit: {u: a.u}}
-  - {name: by_time, partition_by: [u], pattern: {sequence: [a: "true"]}}
-"""
-    )
     rows = [{"t": WANTED, "days": days, "us": us} for days in (*NEAR_DAYS[:2], 0) for us in (*NEAR_US[:2], 0)]
     rows.append({"t": "2024-06-02", "days": 0, "us": 0})  # which moves the frontier behind the others
     (tmp_path / "in").mkdir()
@@ -273,7 +265,15 @@ rules:
     day = F.date_add(F.lit("1970-01-01").cast("date"), F.col("days"))
     events = stream.select("t", day.alias("d"), F.timestamp_micros("us").alias("u"))
     query = (
-        detect(events, load_rules(tmp_path / "rules.yaml"))
+        detect(
+            events,
+            load_rules("""
+events: {schema: "t TIMESTAMP, d DATE, u TIMESTAMP", event_time: t}
+rules:
+  - {name: by_day, partition_by: [d], pattern: {sequence: [a: "true"]}, emit: {u: a.u}}
+  - {name: by_time, partition_by: [u], pattern: {sequence: [a: "true"]}}
+"""),
+        )
         .writeStream.format("memory")
         .queryName("extreme")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -13,7 +13,19 @@ from pyspark.sql import SparkSession
 
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from tests.spark.jobs import in_core, job, matches, only, random_events, stop_at, table, write_files
+from tests.spark.jobs import EVENTS as EVENTS_OF_JOBS
+from tests.spark.jobs import (
+    FOLDS,
+    OVER_FOLDS,
+    in_core,
+    job,
+    matches,
+    only,
+    random_events,
+    stop_at,
+    table,
+    write_files,
+)
 from tests.support.results import micros
 from tests.support.row_pattern_cases import found_rows
 
@@ -270,7 +282,9 @@ FROM read_files GROUP BY k, session_window(t, '4 seconds')
 def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> JobSpec:
     """The job, whose second batch failed first, and which has stopped behind it and gone on to the end."""
     folder = tmp_path_factory.mktemp("job")
-    spec = job(folder, finish=False, rules=RULES + ROW_PATTERNS)
+    spec = job(
+        folder, finish=False, rules=RULES + ROW_PATTERNS + FOLDS.removeprefix(EVENTS_OF_JOBS) + OVER_FOLDS
+    )
     write_files(folder, EVENTS[:200], 2)
     with pytest.MonkeyPatch.context() as failing, pytest.raises(Exception, match="disk is full"):
         stop_at(failing, "matches", batch_id=1)

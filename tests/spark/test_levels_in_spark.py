@@ -94,23 +94,6 @@ def test_rules_over_rules_find_in_a_job_what_the_core_finds_also_where_an_operat
     assert table(spec, "quarantine").num_rows == core.failed.num_rows > 0
 
 
-@pytest.mark.in_parts
-def test_a_job_that_stops_between_batches_and_in_them_finds_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It fails before the matches of one batch are written, and behind those of another."""
-    spec = job(tmp_path, rules=LEVELS, finish=False)
-    feed(tmp_path, 0, 1)
-    run_job(spec)
-    feed(tmp_path, 1, 4)
-    for fails_at, batch_id in (("matches", 1), ("metrics", 2)):
-        with monkeypatch.context() as patch, pytest.raises(Exception, match="the disk is full"):
-            stop_at(patch, fails_at, batch_id=batch_id)
-            run_job(spec)
-    run_job(replace(spec, finish=True))
-    assert matches(spec) == rows(spec)
-
-
 def test_what_is_carried_of_matches_lies_in_files_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from spark_pace.core import local_run
-from spark_pace.core.intake.sift import joined
-from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError, StateError
-from spark_pace.io.event_files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
-from tests.spark.jobs import Event, make_job, matches, random_events, stop_at, table, write_files
+from tests.spark.jobs import Event, make_job, matches, stop_at, table, write_files
 from tests.support.both_places import Kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -117,68 +111,6 @@ def test_a_table_that_has_changed_is_read_between_batches(
     assert "must have one row for each key; got k = u in line 2 and in line 3" in warned[0]
     assert all(text.endswith("The job goes on with what it has read before.") for text in warned)
     assert "owners.csv — must be a table that can be read; got " in warned[-1]
-
-
-PAIRS = """
-  - name: of_one_owner
-    partition_by: [owners.owner]
-    filter: owners is not null
-    pattern: {sequence: [a: kind = 'a', b: kind = 'b']}
-    within: 20 s
-    emit: {first: a.x, second: b.x, owner: b.owners.owner}
-"""
-
-
-@dataclass
-class Change:
-    """Changes a table at random, and notes what each batch must join: what it held when the batch began."""
-
-    folder: Path
-    chance: random.Random
-    files: int = 0
-    done: int = 0
-    by_batch: dict[int, pa.Table] = field(default_factory=dict)
-
-    def __call__(self, batch: BatchReport | None = None) -> None:
-        """Between two batches, and before the first of a run."""
-        if batch is None or self.chance.random() < 0.5:
-            keys = self.chance.sample("uvw", self.chance.randrange(1, 4))
-            self.now = {key: self.chance.choice(["ann", "bob", "eve"]) for key in keys}
-            owners(self.folder, *(f"{key},{owner}" for key, owner in self.now.items()))
-        self.done = self.done if batch is None else batch.batch_id + 1
-        if self.done < self.files and self.done not in self.by_batch:
-            self.by_batch[self.done] = pa.table(
-                {"k": list(self.now), "owners.owner": list(self.now.values())}
-            )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [1, 2])
-def test_random_jobs_that_are_stopped_join_what_the_table_held_when_each_batch_began(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    chance = random.Random(seed)
-    change = Change(tmp_path, chance)
-    spec = job(tmp_path, ", refresh: 1 us", RULES + PAIRS)
-    arriving = random_events(seed, 200)
-    for first in range(0, 200, 50):
-        write_files(tmp_path, arriving[first : first + 50], 2, first=change.files)
-        change.files += 2
-        change()
-        with pytest.raises(SparkPaceError), monkeypatch.context() as patch:
-            stop_at(
-                patch, chance.choice(["matches", "metrics"]), batch_id=change.files - chance.randrange(1, 3)
-            )
-            run_job(spec, on_progress=change)
-    change()
-    run_job(replace(spec, finish=True), on_progress=change)
-    schema = spec.events.schema
-    paths = sorted((tmp_path / "in").glob("*.json"))
-    reads = [read_events(str(path), "json", schema.own, path.name).events for path in paths]
-    batches = [joined(read, schema, {"owners": change.by_batch[n]}) for n, read in enumerate(reads)]
-    core = local_run.run(build_plan(spec.rules, order=spec.events.order), batches)
-    assert matches(spec) == core.matches.to_pylist()
-    assert set(core.matches["rule"].to_pylist()) == {"seen", "of_one_owner"}
 
 
 def test_a_batch_that_was_planned_with_another_lookup_is_done_with_that(

@@ -129,11 +129,11 @@ class Kept:
     def for_job(self, job_file: Path) -> JobSpec:
         """Let a job file, as `make_job` writes it, name this place."""
         if self.store is not None:
-            text = job_file.read_text(encoding="utf-8")
+            text = job_file.read_text()
             for name in ("sink: {kind: delta, path: ", "checkpoint: "):
                 assert text.count(f"\n{name}") == 1
                 text = text.replace(f"\n{name}", f"\n{name}{self.address}/")
-            job_file.write_text(text, encoding="utf-8")
+            job_file.write_text(text)
         return read_job(job_file)
 
     def copied(self, job: Path) -> Kept:

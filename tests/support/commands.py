@@ -54,7 +54,7 @@ def spark_pace(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProc
         code = process.exitcode
         process.close()
         assert code is not None
-        out, err = (path.read_text(encoding="utf-8") for path in said)
+        out, err = (path.read_text() for path in said)
     return subprocess.CompletedProcess(words, code, out, err)
 
 

@@ -22,7 +22,7 @@ from spark_pace.preflight import java_command
 from spark_pace.spark.java.jars import local_jars
 
 ROOT = Path(__file__).parents[2]
-COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 
 # The name space has a network of its own, in which every host is this machine, and empty folders in the place
@@ -154,7 +154,7 @@ class Containers:
 
     def log(self, name: str) -> str:
         """What the processes of that name have said."""
-        return (self.folder / f"{name}.log").read_text(encoding="utf-8")
+        return (self.folder / f"{name}.log").read_text()
 
     def _mapped(self, text: str) -> str:
         for theirs, ours in self._paths.items():

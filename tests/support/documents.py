@@ -29,9 +29,7 @@ class Fence:
 
 
 def fences(document: Path) -> list[Fence]:
-    return [
-        Fence(*found.groups(default="")) for found in FENCE.finditer(document.read_text(encoding="utf-8"))
-    ]
+    return [Fence(*found.groups(default="")) for found in FENCE.finditer(document.read_text())]
 
 
 def commands(fence: Fence) -> Iterator[tuple[str, str]]:

@@ -19,13 +19,18 @@ In `tests/golden/why` a case has in place of the matches
   without that key), texts that stand nowhere in it (`not`), and all its `candidates`.
 - `contexts`: those in which it says so, if these are not the rule's alone.
 
-and in `tests/golden/explain`
+in `tests/golden/explain`
 
 - `explained`: texts that stand in the lines of `explain`, by the first word of these (with ``=`` the text is
   the whole line); `not`: texts that stand nowhere there.
 
-``python -m tests.support.golden_cases DIRECTORY`` writes every case as ``<file>-<number>[-<context>].yaml``
-and ``.jsonl``, for ``spark-pace replay``.
+in `tests/golden/out` and `tests/golden/out_above`
+
+- `out`: for each event that lets matches out, where each is a batch, these or their rules;
+
+and in `tests/golden/meaning`
+
+- `means`: what is read of the rule, part by part, as checkpoints compare it; null for one that it has not.
 """
 
 from __future__ import annotations
@@ -39,7 +44,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import click
 import yaml
 
 from spark_pace.core.plan.rule import Rule
@@ -53,7 +57,7 @@ SOURCE = "events.jsonl"
 EVENT = re.compile(r"(?P<id>(?P<type>[a-z]+)\d+)(@(?P<at>-?[\d.]+))?(=(?P<values>[-\d,]+))?")
 MATCH = re.compile(r"(?:(?P<selection>\d+):)?\((?P<ids>[^)]*)\)")
 BESIDE = ("fields", "opened_at", "matched_at", "seq", "key")
-TOLD = ("asked", "explained", "not")
+TOLD = ("asked", "explained", "not", "means", "out")
 
 
 @dataclass(frozen=True)
@@ -70,20 +74,18 @@ class GoldenCase:
     def write_rules(self, directory: Path) -> Path:
         """The rule as a rule file."""
         path = directory / f"{self.name}.yaml"
-        path.write_text(
-            yaml.safe_dump({"events": SCHEMA, "rules": [self.rule]}, sort_keys=False), encoding="utf-8"
-        )
+        path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [self.rule]}, sort_keys=False))
         return path
 
     def write_events(self, directory: Path) -> Path:
         """The events as a file of JSON lines."""
         path = directory / f"{self.name}.jsonl"
         lines = [json.dumps({**event.row, "time": iso(event.time)}) for event in self.events]
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        path.write_text("".join(line + "\n" for line in lines))
         return path
 
-    def load_rule(self, directory: Path) -> Rule:
-        (rule,) = load_rules(self.write_rules(directory))
+    def load_rule(self) -> Rule:
+        (rule,) = load_rules({"events": SCHEMA, "rules": [self.rule]})
         return rule
 
     def expected(self) -> list[dict[str, Any]]:
@@ -113,6 +115,12 @@ def beside(row: Row, name: str) -> Any:
 
 def iso(time: int) -> str:
     return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def rule_of(keys: str) -> Rule:
+    """A rule over the events of golden cases, by its keys as they stand in a rule file between braces."""
+    (rule,) = load_rules(yaml.safe_dump({"events": SCHEMA}) + f"rules:\n  - {{name: r, {keys}}}\n")
+    return rule
 
 
 def parse_events(text: str) -> tuple[Event, ...]:
@@ -160,7 +168,7 @@ def with_context(rule: dict[str, Any], context: str) -> dict[str, Any]:
 
 def cases_of(directory: Path) -> Iterator[GoldenCase]:
     for path in sorted(directory.glob("*.yaml")):
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(path.read_text())
         for number, case in enumerate(content["cases"], 1):
             name = f"{path.stem}-{number}"
             changed = {"name": path.stem} | content["rule"] | case.get("rule", {})
@@ -181,21 +189,3 @@ def cases_of(directory: Path) -> Iterator[GoldenCase]:
 def golden_cases(directory: Path = DIRECTORY) -> tuple[GoldenCase, ...]:
     """Every case of every file."""
     return tuple(cases_of(directory))
-
-
-def write_all(directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    for case in golden_cases():
-        case.write_rules(directory)
-        case.write_events(directory)
-
-
-@click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
-def main(directory: Path) -> None:
-    """Write every case into DIRECTORY."""
-    write_all(directory)
-
-
-if __name__ == "__main__":
-    main()

@@ -63,7 +63,7 @@ class HdfsServer:
                 self._process.wait(0.1)
             if self._process.returncode is not None or time.monotonic() > until_s:
                 self.kill()
-                raise AssertionError((self._folder / "log").read_text(encoding="utf-8")[-2_000:])
+                raise AssertionError((self._folder / "log").read_text()[-2_000:])
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file, in place of one that is there."""

@@ -163,7 +163,7 @@ class Kubelet:
             content = self._server.objects.get(("configmaps", of.get("name", "")), {}).get("data", {})
             for item in of.get("items", []):
                 key, path = item["key"], item["path"]
-                (place / path).write_text(mapped(content[key]), encoding="utf-8")
+                (place / path).write_text(mapped(content[key]))
         given = {one["name"]: mapped(_value(one, pod)) for one in container.get("env", [])}
         with open(self._folder / f"{name}.log", "wb") as log:
             self.processes[name] = subprocess.Popen(
@@ -177,7 +177,7 @@ class Kubelet:
 
     def log(self, name: str) -> str:
         """What a pod has said."""
-        return (self._folder / f"{name}.log").read_text(encoding="utf-8")
+        return (self._folder / f"{name}.log").read_text()
 
     def close(self) -> None:
         """End what still runs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,20 +25,18 @@ rules:
 Operator = Callable[[Span], Any] | str  # the function, or its name as a rule gives it
 
 
-def rule_of(folder: Path, operator: Operator) -> Rule:
+def rule_of(operator: Operator) -> Rule:
     name = operator if isinstance(operator, str) else f"{operator.__module__}:{operator.__name__}"
-    path = folder / "rules.yaml"
-    path.write_text(RULES.replace("OPERATOR", name), encoding="utf-8")
-    return load_rules(path)[0]
+    return load_rules(RULES.replace("OPERATOR", name))[0]
 
 
-def spans(folder: Path, operator: Operator, values: list[int]) -> Spans:
+def spans(operator: Operator, values: list[int]) -> Spans:
     """A selection for each value."""
     count = len(values)
     times = pa.array(np.arange(count) * 1_000_000).view(pa.timestamp("us"))
     events = pa.table({"time": times, "x": pa.array(values, pa.int64())})
     start = np.arange(count)
-    return Spans(rule_of(folder, operator), events, None, start, start + 1, start + 100, np.full(count, True))
+    return Spans(rule_of(operator), events, None, start, start + 1, start + 100, np.full(count, True))
 
 
 def answer(

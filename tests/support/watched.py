@@ -74,8 +74,8 @@ def watched_job(
     schema = "time TIMESTAMP, type STRING, k STRING, x BIGINT, text STRING"
     declared = {"events": {"schema": schema, "event_time": "time"}, "rules": of_rule}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "rules.yaml").write_text(json.dumps(declared), encoding="utf-8")
-    (folder / "in.json").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    (folder / "rules.yaml").write_text(json.dumps(declared))
+    (folder / "in.json").write_text("".join(json.dumps(event) + "\n" for event in events))
     job = {
         "name": f"watched {HOSTILE}" if rules == 1 else "watched",
         "source": {"kind": "files", "format": "json", "path": "in.json"},
@@ -85,7 +85,7 @@ def watched_job(
         "trigger": "2 s",
         **(keys or {}),
     }
-    (folder / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
+    (folder / "job.yaml").write_text(json.dumps(job))
     spec = read_job(folder / "job.yaml")
     tables = DeltaTables(spec.sink_path, "app")
     tables.prepare(table_schemas(spec.rules))

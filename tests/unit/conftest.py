@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,9 @@ from spark_pace.spark.stages.operator_process import OperatorProcess
 
 
 @pytest.fixture
-def rules(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Rule, ...]:
+def rules(request: pytest.FixtureRequest) -> tuple[Rule, ...]:
     """The rules of the text `RULES` of the test's file."""
-    (tmp_path / "rules.yaml").write_text(request.module.RULES, encoding="utf-8")
-    return tuple(load_rules(tmp_path / "rules.yaml"))
+    return tuple(load_rules(request.module.RULES))
 
 
 @pytest.fixture

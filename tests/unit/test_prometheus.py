@@ -163,12 +163,12 @@ def test_the_dashboard_and_the_alerts_name_metrics_that_there_are() -> None:
     registry = CollectorRegistry()
     registry.register(offered)
     known = {sample.name for family in registry.collect() for sample in family.samples}
-    dashboard = json.loads((GRAFANA / "dashboard.json").read_text(encoding="utf-8"))
+    dashboard = json.loads((GRAFANA / "dashboard.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    alerts = yaml.safe_load((GRAFANA / "alerts.yaml").read_text(encoding="utf-8"))
+    alerts = yaml.safe_load((GRAFANA / "alerts.yaml").read_text())
     asked += [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
     named = {name for expr in asked for name in re.findall(r"\bspark_pace_\w+", expr)}
     assert named <= known
     assert {rule["alert"] for group in alerts["groups"] for rule in group["rules"]}
-    settings = yaml.safe_load((GRAFANA / "prometheus.yaml").read_text(encoding="utf-8"))
+    settings = yaml.safe_load((GRAFANA / "prometheus.yaml").read_text())
     assert settings["rule_files"] == [Path("alerts.yaml").name]

@@ -88,4 +88,4 @@ def _of_everything(summary: dict[str, Any]) -> Iterator[str]:
 def write_report(path: Path, summary: dict[str, Any]) -> None:
     """The facts as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(summary, indent=1) + "\n")

@@ -40,13 +40,13 @@ def main(pairs: int, seed: int, first: int, rules: int, processes: int) -> None:
             tally.add(one)
             for place, differing in enumerate(one.differing):
                 path = OUT / f"{seed}-{number}-{place}.txt"
-                path.write_text(differing + "\n", encoding="utf-8")
+                path.write_text(differing + "\n")
                 print(f"{path}\n{differing}\n", flush=True)
             if time.monotonic() - said > TOLD_SECONDS or number == numbers[-1]:
                 said = time.monotonic()
                 print(f"chunk {number}: {_told(tally)} after {said - began:.0f} s", flush=True)
     text = as_text(tally.taken)
-    (OUT / f"table-{seed}.txt").write_text(text, encoding="utf-8")
+    (OUT / f"table-{seed}.txt").write_text(text)
     print(text)
     empty = empty_cells(tally.taken)
     print(f"seed {seed}: {_told(tally)}, {len(empty)} empty cells: {OUT / f'table-{seed}.txt'}")

@@ -55,7 +55,7 @@ def main(inputs: int, seed: int, names: tuple[str, ...]) -> None:
         "seed": seed,
         "targets": report,
     }
-    (OUT / "report.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    (OUT / "report.json").write_text(json.dumps(summary, indent=1))
     _print(report)
     print(
         f"{counted(summary['inputs'], 'input')} in {seconds:.0f} s, "

@@ -107,7 +107,7 @@ def read_job_file(text: bytes, folder: Path) -> str:
     path = folder / "job.yaml"
     path.write_bytes(text)
     if not (folder / "rules.yaml").exists():
-        (folder / "rules.yaml").write_text(_RULES, encoding="utf-8")
+        (folder / "rules.yaml").write_text(_RULES)
     return _kinds(check_files([path]))
 
 

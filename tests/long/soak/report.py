@@ -1,21 +1,13 @@
-"""The report of a soak: numbers, trends and plots as JSON, HTML and a table of text.
-
-What came from events (a quarantined record may hold anything) is escaped by the template.
-"""
+"""The report of a soak: numbers, trends and curves as JSON, and a table of text."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from spark_pace import read_table
 from spark_pace.errors import counted
-from spark_pace_bench.report import page, svg
 from spark_pace_bench.trend import WARM_UP, Trend, trend_of
 from tests.long.soak.check import Account
 from tests.long.soak.latency import latencies, percentiles
@@ -25,7 +17,6 @@ from tests.long.soak.settings import Settings
 from tests.long.soak.tolerance import Tolerance, grows
 
 Result = dict[str, Any]
-SHOWN_RECORDS = 5
 
 
 def summarize(settings: Settings, account: Account, watched: Watched, tolerance: Tolerance) -> Result:
@@ -52,7 +43,6 @@ def summarize(settings: Settings, account: Account, watched: Watched, tolerance:
             settings, watched.began + judged_from, watched.began + settings.seconds
         ),
         "burst": burst,
-        "quarantined": _quarantined(settings),
         "series": [asdict(curve) for curve in series],
     }
 
@@ -120,43 +110,6 @@ def _latency_by_rule(settings: Settings, begins: float, ends: float) -> dict[str
         rule: {**percentiles(pa.chunked_array([pa.array(latency)])), "matches": len(latency)}
         for rule, latency in sorted(by_rule.items())
     }
-
-
-def _quarantined(settings: Settings) -> list[dict[str, str]]:
-    rows = read_table(settings.tables, "quarantine", ["source", "offset", "reason", "raw"])
-    return [
-        {
-            "position": f"{row['source']}, {row['offset']}",
-            "reason": row["reason"],
-            "record": row["raw"].decode("utf-8", "backslashreplace"),
-        }
-        for row in rows.slice(0, SHOWN_RECORDS).to_pylist()
-    ]
-
-
-def as_html(result: Result) -> str:
-    """The page, with its plots inside."""
-    plots: dict[str, list[dict[str, Any]]] = {}
-    for curve in result["series"]:
-        plots.setdefault(curve["plot"], []).append(curve)
-    drawn = [_svg(title, curves, result["burst"]) for title, curves in plots.items()]
-    return page(Path(__file__).parent / "report.html", result, drawn)
-
-
-def _svg(title: str, curves: list[dict[str, Any]], burst: dict[str, float]) -> Markup:
-    figure = Figure(figsize=(12, 3.2), layout="constrained")
-    axes = figure.subplots()
-    for curve in curves:
-        axes.plot(
-            [second / 60 for second in curve["seconds"]], curve["values"], linewidth=1, label=curve["name"]
-        )
-    if burst:
-        axes.axvspan(burst["begins_second"] / 60, burst["ends_second"] / 60, alpha=0.15)
-    axes.set(title=title, xlabel="minutes", ylabel=curves[0]["unit"])
-    axes.set_ylim(bottom=0)
-    if len(curves) > 1:
-        axes.legend(fontsize="small")
-    return svg(figure)
 
 
 def as_text(result: Result) -> str:

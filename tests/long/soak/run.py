@@ -115,13 +115,12 @@ def _require(process: subprocess.Popen[bytes], code: int) -> None:
 
 
 def soak(settings: Settings, tolerance: Tolerance) -> list[str]:
-    """Run, write `report.html` and `report.json`, and print the table; what is wrong, in sentences."""
+    """Run, write `report.json`, and print the table; what is wrong, in sentences."""
     account, watched = run(settings)
     result = report.summarize(settings, account, watched, tolerance)
-    (settings.out / "report.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    (settings.out / "report.html").write_text(report.as_html(result), encoding="utf-8")
+    (settings.out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
     print(report.as_text(result), flush=True)
-    print(f"written to {settings.out / 'report.html'} and report.json")
+    print(f"written to {settings.out / 'report.json'}")
     return [*account.differences, *result["grows"]]
 
 

@@ -119,7 +119,7 @@ class Settings:
             "metrics": self.ports[1],
         }
         text = JOB.format(servers=servers, rules=HERE / "rules.yaml", spark=json.dumps(MEMORY), **values)
-        self.job_file.write_text(text, encoding="utf-8")
+        self.job_file.write_text(text)
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:

@@ -25,7 +25,7 @@ from spark_pace_bench.targets import Folder
 from tests.unit.bench.test_load_driver import JOB, RULES, RUN, run_of
 
 CONF = Path(__file__).parents[3] / "conf" / "bench"
-RUN_FILES = sorted(path for path in CONF.glob("*.yaml") if "\nphases:" in path.read_text(encoding="utf-8"))
+RUN_FILES = sorted(path for path in CONF.glob("*.yaml") if "\nphases:" in path.read_text())
 EVEN = "{name: even, seconds: 2, rate: 100}"
 WRONG = [
     ("seed: 3", "sede: 3", '11 sede — must be a known key; got "sede". Did you mean "seed"?'),
@@ -222,7 +222,7 @@ def test_a_run_file_of_the_project_has_matches_of_each_rule(path: Path, tmp_path
 
 
 def test_the_documents_have_every_key_and_every_run_file() -> None:
-    text = (CONF.parents[1] / "docs" / "sizing.md").read_text(encoding="utf-8")
+    text = (CONF.parents[1] / "docs" / "sizing.md").read_text()
     assert [key for key in KEYS if f"| `{key}` |" not in text] == ["name"]
     assert [path.name for path in RUN_FILES if f"`conf/bench/{path.name}`" not in text] == []
 

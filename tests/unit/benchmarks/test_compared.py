@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,23 +29,23 @@ from spark_pace.core.plan.plan import build_plan
 from tests.support.golden_cases import GoldenCase, parse_events
 from tests.support.results import from_core, table_of
 
-SECTIONS = sections(PAGE.read_text(encoding="utf-8"))
-MEASURED = json.loads(RESULTS.read_text(encoding="utf-8"))
+SECTIONS = sections(PAGE.read_text())
+MEASURED = json.loads(RESULTS.read_text())
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)
-def test_a_rule_gives_what_the_page_shows(section: Section, tmp_path: Path) -> None:
+def test_a_rule_gives_what_the_page_shows(section: Section) -> None:
     (written,) = yaml.safe_load(section.texts["yaml"])
     cells = {row: cell for row, cell in section.shown.items() if row.startswith("spark_pace")}
     assert "spark_pace" in cells
     for row, cell in cells.items():
         changed = yaml.safe_load(row.removeprefix("spark_pace").strip(", `")) or {}
-        assert matches_of(section, written | changed, tmp_path) == cell
+        assert matches_of(section, written | changed) == cell
 
 
-def matches_of(section: Section, written: dict[str, Any], folder: Path) -> str:
+def matches_of(section: Section, written: dict[str, Any]) -> str:
     case = GoldenCase(section.name, written, parse_events(section.stream), (), {})
-    rule = case.load_rule(folder)
+    rule = case.load_rule()
     result = run(build_plan([rule], order=OrderSpec(3_600_000_000)), [table_of(rule, case.events)])
     ids = ids_of(section.stream)
     matches = [
@@ -88,8 +87,8 @@ def test_the_results_are_those_of_the_page() -> None:
 
 
 def test_the_page_names_the_versions_that_were_run() -> None:
-    pom = (PEERS / "pom.xml").read_text(encoding="utf-8")
-    text = PAGE.read_text(encoding="utf-8")
+    pom = (PEERS / "pom.xml").read_text()
+    text = PAGE.read_text()
     for engine in ("Flink", "Esper"):
         (version,) = re.findall(rf"<{engine.lower()}\.version>(.*)</", pom)
         assert re.findall(rf"{engine} (\d+\.\d+\.\d+)", text) == [version]

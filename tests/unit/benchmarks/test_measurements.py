@@ -42,7 +42,7 @@ def test_a_run_writes_its_rows_and_their_plots(tmp_path: Path):
     assert moved["file"].of(1000, 0, 0) > moved["frames"].of(1000, 0, 0) > 1000
     assert results.machine["cores"] > 0
     assert (tmp_path / "growth_s.png").stat().st_size > 1_000
-    assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "report.html").read_text()
 
 
 def test_batches_whose_matches_differ_have_no_figures():
@@ -141,7 +141,7 @@ def test_a_network_a_store_and_a_scheduler_take_their_time():
 
 
 def test_the_page_shows_the_results_that_are_kept():
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text()
     results = Results.read(kept())
     assert filled(page, results) == page, "run python -m benchmarks.report.document"
     changed = replace(results, rows=[replace(row, value=2 * row.value) for row in results.rows])
@@ -151,7 +151,7 @@ def test_the_page_shows_the_results_that_are_kept():
 
 def test_plots_have_a_bar_for_each_row(tmp_path: Path):
     rows = [Row("m", f"case {number}", float(number), "s", None, "<= 1") for number in range(3)]
-    page = write(Results({"commit": "<x>"}, {}, rows), tmp_path).read_text(encoding="utf-8")
+    page = write(Results({"commit": "<x>"}, {}, rows), tmp_path).read_text()
     assert "&lt;x&gt;" in page
     assert page.count('class="missed"') == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m_s.png", "report.html"]

@@ -49,8 +49,8 @@ EVENTS = """{"t": "2024-01-01T00:00:00Z", "type": "a", "x": 1}
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    (tmp_path / "events.json").write_text(EVENTS, encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(RULES)
+    (tmp_path / "events.json").write_text(EVENTS)
     return tmp_path
 
 
@@ -59,7 +59,7 @@ def test_replay_gives_the_golden_table(case: GoldenCase, tmp_path: Path):
     out = tmp_path / "out.json"
     answer = spark_pace("replay", case.write_rules(tmp_path), case.write_events(tmp_path), "-o", out)
     assert answer.returncode == 0, answer.stderr
-    matches = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    matches = [json.loads(line) for line in out.read_text().splitlines()]
     ids = [event.row["id"] for event in case.events]
     assert [tuple(ids[event["offset"]] for event in match["events"]) for match in matches] == [
         events for _, events in case.matches
@@ -86,7 +86,7 @@ def test_a_short_replay_loads_what_it_needs_and_nothing_else(files: Path):
 
 def test_replay_writes_one_json_object_a_line(files: Path):
     assert spark_pace("replay", "rules.yaml", "events.json", "-o", "out.json", cwd=files).returncode == 0
-    match = json.loads((files / "out.json").read_text(encoding="utf-8"))
+    match = json.loads((files / "out.json").read_text())
     first, second = "2024-01-01T00:00:00Z", "2024-01-01T00:00:02Z"
     assert match == {
         "rule": "a_then_b",
@@ -106,7 +106,7 @@ def test_replay_writes_one_json_object_a_line(files: Path):
 
 def test_replay_writes_csv(files: Path):
     assert spark_pace("replay", "rules.yaml", "events.json", "-o", "out.csv", cwd=files).returncode == 0
-    with (files / "out.csv").open(encoding="utf-8", newline="") as file:
+    with (files / "out.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     shown = [row[name] for name in ("rule", "out_seq", "rise", "matched_at")]
     assert shown == ["a_then_b", "0", "4", "2024-01-01T00:00:02Z"]
@@ -129,7 +129,7 @@ def test_replay_names_attributes_that_no_record_has(files: Path):
 
 
 def test_replay_tells_of_bad_records(files: Path):
-    with (files / "events.json").open("a", encoding="utf-8") as file:
+    with (files / "events.json").open("a") as file:
         file.write("{nonsense\n")
     answer = spark_pace("replay", "rules.yaml", "events.json", cwd=files)
     assert answer.returncode == 0
@@ -140,9 +140,9 @@ def test_replay_reads_a_directory_of_files(files: Path):
     events = files / "events"
     events.mkdir()
     for name, line in zip(("1.json", "2.json"), EVENTS.splitlines(), strict=True):
-        (events / name).write_text(line + "\n", encoding="utf-8")
+        (events / name).write_text(line + "\n")
     assert spark_pace("replay", "rules.yaml", "events", "-o", "out.json", cwd=files).returncode == 0
-    match = json.loads((files / "out.json").read_text(encoding="utf-8"))
+    match = json.loads((files / "out.json").read_text())
     assert [event["source"] for event in match["events"]] == ["1.json", "2.json"]
 
 
@@ -158,9 +158,9 @@ rules:
 
 @pytest.fixture
 def operator_files(files: Path) -> Path:
-    (files / "rules.yaml").write_text(OPERATOR_RULES, encoding="utf-8")
+    (files / "rules.yaml").write_text(OPERATOR_RULES)
     (files / "my_operators.py").write_text(
-        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8"
+        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n"
     )
     return files
 
@@ -169,26 +169,26 @@ def test_replay_runs_an_operator_that_is_allowed(operator_files: Path):
     files = ("rules.yaml", "events.json")
     answer = spark_pace("replay", *files, "--operators", "my_operators", "-o", "out.json", cwd=operator_files)
     assert answer.returncode == 0, answer.stderr
-    assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
+    assert json.loads((operator_files / "out.json").read_text())["fields"] == {"total": 6}
 
 
 SHADOWS = "raise SystemExit('of the working folder')"
 
 
 def test_a_file_of_the_working_folder_is_not_taken_for_a_library(operator_files: Path):
-    (operator_files / "pandas.py").write_text(SHADOWS, encoding="utf-8")
+    (operator_files / "pandas.py").write_text(SHADOWS)
     (operator_files / "my_operators.py").write_text(
-        "def total(span):\n    return [{'total': int(span.to_pandas()['x'].sum())}]\n", encoding="utf-8"
+        "def total(span):\n    return [{'total': int(span.to_pandas()['x'].sum())}]\n"
     )
     asked = ("replay", "rules.yaml", "events.json", "--operators", "my_operators", "-o", "out.json")
     for command in ([SPARK_PACE], [sys.executable, "-c", COMMAND]):
         answer = called(*command, *asked, cwd=operator_files)
         assert (answer.returncode, "failed" in answer.stderr) == (0, False), answer.stderr
-        assert json.loads((operator_files / "out.json").read_text(encoding="utf-8"))["fields"] == {"total": 6}
+        assert json.loads((operator_files / "out.json").read_text())["fields"] == {"total": 6}
 
 
 def test_a_command_that_starts_another_takes_no_library_of_the_working_folder(tmp_path: Path):
-    (tmp_path / "click.py").write_text(SHADOWS, encoding="utf-8")
+    (tmp_path / "click.py").write_text(SHADOWS)
     answer = called(sys.executable, "-c", COMMAND, "--version", cwd=tmp_path)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert __version__ in answer.stdout
@@ -206,14 +206,14 @@ def count(state, event):
 
 
 def test_replay_says_which_function_has_ended_its_process(operator_files: Path):
-    (operator_files / "my_operators.py").write_text(ENDS, encoding="utf-8")
+    (operator_files / "my_operators.py").write_text(ENDS)
     asked = ("replay", "rules.yaml", "events.json", "--operators", "my_operators")
     answer = spark_pace(*asked, cwd=operator_files)
     assert answer.returncode == 0
     assert "failed selection: totals 0 the operator's process ended with exit code 3\n" in answer.stderr
     fold = OPERATOR_RULES.replace("operator: my_operators:total", "fold: my_operators:count")
     rules = fold.replace("    span: {every: 10 s, size: 10 s}\n", "")
-    (operator_files / "rules.yaml").write_text(rules, encoding="utf-8")
+    (operator_files / "rules.yaml").write_text(rules)
     answer = spark_pace(*asked, cwd=operator_files)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr == (
@@ -223,7 +223,7 @@ def test_replay_says_which_function_has_ended_its_process(operator_files: Path):
 
 
 def test_a_module_that_ends_the_process_when_it_is_imported_is_named(operator_files: Path):
-    (operator_files / "my_operators.py").write_text("import sys\nsys.exit(4)\n", encoding="utf-8")
+    (operator_files / "my_operators.py").write_text("import sys\nsys.exit(4)\n")
     answer = spark_pace(
         "replay", "rules.yaml", "events.json", "--operators", "my_operators", cwd=operator_files
     )
@@ -246,7 +246,7 @@ def test_why_takes_the_option_of_replay_for_operators(operator_files: Path):
     answer = spark_pace("why", "rules.yaml", "events.json", *asked, cwd=operator_files)
     assert answer.returncode == 0, answer.stderr
     assert "not told     what the operator makes of a span" in answer.stdout
-    (operator_files / "job.yaml").write_text("source: {kind: files}\n", encoding="utf-8")
+    (operator_files / "job.yaml").write_text("source: {kind: files}\n")
     for command in (
         ("replay", "job.yaml", "events.json", *asked[4:]),
         ("why", "job.yaml", "events.json", *asked),
@@ -299,7 +299,7 @@ def test_check_is_silent_about_good_files():
 
 def test_check_lists_every_problem(files: Path):
     wrong = RULES.replace("10 s", "10 parsecs").replace("b.x - a.x", "b.y")
-    (files / "rules.yaml").write_text(wrong, encoding="utf-8")
+    (files / "rules.yaml").write_text(wrong)
     answer = spark_pace("check", "rules.yaml", cwd=files)
     assert answer.returncode == 2
     assert [line.split(" — ")[0] for line in answer.stderr.splitlines()] == [

@@ -26,7 +26,7 @@ TABLE = pa.table({"sym": [s for s, _ in PRICES], "day": list(range(8)), "price":
 
 
 def write(folder: Path, name: str) -> None:
-    (folder / "q.sql").write_text(QUERY, encoding="utf-8")
+    (folder / "q.sql").write_text(QUERY)
     if name.endswith("csv"):
         pa_csv.write_csv(TABLE, folder / name)
     elif name.endswith("parquet"):
@@ -36,7 +36,7 @@ def write(folder: Path, name: str) -> None:
         )
     else:
         lines = (json.dumps(row) + "\n" for row in TABLE.to_pylist())
-        (folder / name).write_text("".join(lines), encoding="utf-8")
+        (folder / name).write_text("".join(lines))
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "categories.parquet", "t.json", "t.jsonl"])

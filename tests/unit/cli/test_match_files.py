@@ -82,9 +82,7 @@ SCHEMA = pa.schema(
 
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
-    path = tmp_path_factory.mktemp("rules") / "rules.yaml"
-    path.write_text(RULES, encoding="utf-8")
-    return load_rules(path)
+    return load_rules(RULES)
 
 
 def some_matches(count: int, most_events: int = 4) -> pa.Table:

@@ -41,7 +41,7 @@ def test_every_command_works_in_a_folder_of_any_name(
     watched.rows("quarantine", {"kind": "record", "reason": "no JSON", "source": "in.json", "offset": 3})
     refused = Refusal(Alert("id", "rule_0", "{}"), "404", "no")
     RefusedTable(watched.tables.place(REFUSED)).add("pager", [refused])
-    (folder / "q.sql").write_text(QUERY, encoding="utf-8")
+    (folder / "q.sql").write_text(QUERY)
     monkeypatch.chdir(folder)
     assert COMMANDS.keys() == commands.commands.keys() - OF_SPARK
     for name, words in COMMANDS.items():
@@ -51,7 +51,7 @@ def test_every_command_works_in_a_folder_of_any_name(
     assert {path.name for path in folder.glob("* ü#?*")} == {
         *("out ü#?", "found ü#?.csv", "matches ü#?.json", "page ü#?.html", "report ü#?.html"),
     }
-    page = (folder / "report ü#?.html").read_text(encoding="utf-8")
+    page = (folder / "report ü#?.html").read_text()
     told = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
     assert [one["events"] for one in told["late"]["by_source"]] == [1]
     assert [one["reason"] for one in told["reasons"]] == ["no JSON"]

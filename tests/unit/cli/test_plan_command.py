@@ -139,8 +139,8 @@ def test_an_impossible_load_is_refused(wrong: dict[str, float]) -> None:
 def test_a_job_that_has_not_run_is_told_in_one_line(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     rules = ROOT / "conf" / "rules" / "flights.yaml"
-    text = JOB.read_text(encoding="utf-8").replace("../rules/flights.yaml", str(rules))
-    job.write_text(text.replace("../../out", str(tmp_path)), encoding="utf-8")
+    text = JOB.read_text().replace("../rules/flights.yaml", str(rules))
+    job.write_text(text.replace("../../out", str(tmp_path)))
     answer = spark_pace("plan", job, "--rate", "1")
     message = "must have the table metrics of a job that has run; got none."
     do = "Run the job first, or give both --rate and --seconds."

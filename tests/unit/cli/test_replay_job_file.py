@@ -37,11 +37,11 @@ JOB_EVENTS = """{"t": "2024-01-01T00:00:00Z", "type": "a", "x": 1}
 @pytest.fixture
 def job_file(tmp_path: Path) -> Path:
     (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "job_rules.yaml").write_text(JOB_RULES, encoding="utf-8")
-    (tmp_path / "job.yaml").write_text(JOB, encoding="utf-8")
-    (tmp_path / "events.json").write_text(JOB_EVENTS, encoding="utf-8")
+    (tmp_path / "rules" / "job_rules.yaml").write_text(JOB_RULES)
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "events.json").write_text(JOB_EVENTS)
     (tmp_path / "totals.py").write_text(
-        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n", encoding="utf-8"
+        "def total(span):\n    yield {'total': sum(span.events['x'].to_pylist())}\n"
     )
     return tmp_path
 
@@ -53,7 +53,7 @@ def test_replay_takes_a_job_file_with_its_schema_operators_heartbeats_and_repeat
         "4 records; matches: next_to_a 1, totals 1 (1 of them because the input ends); "
         "1 selection closed by the end of the input\n",
     )
-    rows = [json.loads(line) for line in (job_file / "out.json").read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in (job_file / "out.json").read_text().splitlines()]
     assert [(row["rule"], row["fields"]) for row in rows] == [
         ("next_to_a", {"type": "b"}),
         ("totals", {"total": 6}),
@@ -61,7 +61,7 @@ def test_replay_takes_a_job_file_with_its_schema_operators_heartbeats_and_repeat
 
 
 def test_replay_refuses_a_job_file_that_is_wrong(job_file: Path):
-    (job_file / "job.yaml").write_text(JOB.replace("[totals]", "[others]"), encoding="utf-8")
+    (job_file / "job.yaml").write_text(JOB.replace("[totals]", "[others]"))
     answer = spark_pace("replay", "job.yaml", "events.json", cwd=job_file)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.startswith(
@@ -93,7 +93,7 @@ def test_load_rules_takes_a_job_file(job_file: Path):
     events = pa.table({"t": pa.array([0, 1_000_000], pa.timestamp("us")), "type": ["a", "b"], "x": [1, 2]})
     assert package.replay(rules[:1], events).matches["type"].to_pylist() == ["b"]
     with pytest.raises(ConfigError, match="must have the key"):
-        (job_file / "job.yaml").write_text(JOB.replace("name: job", ""), encoding="utf-8")
+        (job_file / "job.yaml").write_text(JOB.replace("name: job", ""))
         package.load_rules(str(job_file / "job.yaml"))
 
 
@@ -110,7 +110,7 @@ def late_job(job_file: Path) -> Path:
     for name, events in LATE_FILES.items():
         rows = (event.split() for event in events)
         lines = [json.dumps({"t": time, "type": kind, "x": int(x)}) for time, kind, x in rows]
-        (job_file / "files" / name).write_text("\n".join(lines), encoding="utf-8")
+        (job_file / "files" / name).write_text("\n".join(lines))
     return job_file
 
 
@@ -121,7 +121,7 @@ def test_replay_tells_the_events_that_are_late_in_the_job(late_job: Path):
 
 
 def test_why_tells_that_an_event_is_late_and_calls_no_operator(late_job: Path):
-    (late_job / "totals.py").write_text("raise SystemExit('it was called')\n", encoding="utf-8")
+    (late_job / "totals.py").write_text("raise SystemExit('it was called')\n")
     for rule in ("next_to_a", "totals"):
         answer = spark_pace("why", "job.yaml", "files", "--rule", rule, "--at", "b.json:L1", cwd=late_job)
         assert (answer.returncode, answer.stderr) == (0, "")
@@ -131,9 +131,9 @@ def test_why_tells_that_an_event_is_late_and_calls_no_operator(late_job: Path):
 
 def without_operator(folder: Path, before: str = "", after: str = "") -> Path:
     """The job without its rule of a Python operator, with a piece of its text replaced."""
-    (folder / "rules" / "job_rules.yaml").write_text(JOB_RULES.rsplit("  - ", 1)[0], encoding="utf-8")
+    (folder / "rules" / "job_rules.yaml").write_text(JOB_RULES.rsplit("  - ", 1)[0])
     text = JOB.replace("operators: [totals]\n", "").replace(before, after)
-    (folder / "job.yaml").write_text(text, encoding="utf-8")
+    (folder / "job.yaml").write_text(text)
     return folder / "job.yaml"
 
 
@@ -151,8 +151,8 @@ def test_replay_and_why_of_python_take_the_settings_of_a_job_file_as_the_command
 @pytest.mark.parametrize("ordering", ["watermark", "sources, idle_after: 1 min, source_column: type"])
 def test_of_a_table_a_job_file_drops_repeats_and_heartbeats_and_no_row_is_late(job_file: Path, ordering: str):
     job = without_operator(job_file, "delay: 10 s", f"delay: 10 s, ordering: {ordering}")
-    text = job.read_text(encoding="utf-8").replace("kind: files, format: json, path: elsewhere", KAFKA)
-    job.write_text(text, encoding="utf-8")
+    text = job.read_text().replace("kind: files, format: json, path: elsewhere", KAFKA)
+    job.write_text(text)
     events = [json.loads(line) for line in JOB_EVENTS.splitlines()]
     late = {"t": "2023-12-31T00:00:00Z", "type": "b", "x": 7}
     for table in ([*events, late], pa.Table.from_pylist([*events, late]).to_pandas().astype({"x": "Int64"})):

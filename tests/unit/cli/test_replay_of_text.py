@@ -100,8 +100,7 @@ def test_an_input_without_lines_of_text_is_not_told_to_have_unfit_lines(tmp_path
     folder.mkdir()
     (folder / "a.json").write_text("oops")
     (folder / "b.log.gz").write_bytes(b"oops")  # a damaged archive
-    (tmp_path / "rules.yaml").write_text(LINES)
-    replayed = replay_files(load_rules(tmp_path / "rules.yaml")[:1], folder)
+    replayed = replay_files(load_rules(LINES)[:1], folder)
     assert (replayed.bad_rows, replayed.unfit) == (2, None)
 
 
@@ -110,7 +109,6 @@ def test_a_bad_row_of_parquet_is_told_by_its_offset() -> None:
 
 
 def test_replay_and_why_read_files_of_other_names_as_text(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(LINES)
     folder = tmp_path / "logs"
     folder.mkdir()
     events = random_events(6)
@@ -118,7 +116,7 @@ def test_replay_and_why_read_files_of_other_names_as_text(tmp_path: Path) -> Non
     with gzip.open(folder / "auth.log.gz", "wt") as packed:
         packed.write("\n".join(map(line_of, events[120:])))
     (folder / "later.json").write_text('{"t": "01.01.2024 01:00:00", "k": "u"}')
-    rules = [rule for rule in load_rules(tmp_path / "rules.yaml") if rule.name != "sums"]
+    rules = [rule for rule in load_rules(LINES) if rule.name != "sums"]
     replayed = replay_files(rules, folder)
     assert (replayed.read_rows, replayed.bad_rows) == (201, 0)
     assert {"pairs", "keyed"} == set(replayed.result.matches["rule"].to_pylist())
@@ -161,9 +159,8 @@ def test_replay_tells_which_matches_only_the_end_of_the_input_decides(
 
 
 def test_matches_of_an_input_that_goes_on_are_not_due_to_its_end(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(SILENT)
     (tmp_path / "a.log").write_text("2013-01-01T00:00:00 a\n")
-    rules = load_rules(tmp_path / "rules.yaml")
+    rules = load_rules(SILENT)
     ticks = [Tick(1_356_998_400_000_000 + 3_600_000_000)]
     assert replay_files(rules, tmp_path, as_read=["a.log", *ticks]).by_end == {}
     assert replay_files(rules, tmp_path, as_read=["a.log"]).by_end == {"silent": 1}
@@ -202,13 +199,12 @@ SPLIT = "A file must lie in the year before its last change: split it, or set th
 def test_replay_tells_once_that_a_log_without_years_goes_over_new_year(
     tmp_path: Path, year: str, lines: list[str], changed: int, matches: int, told: str | None
 ) -> None:
-    (tmp_path / "rules.yaml").write_text(DATED.format(year=year))
     (tmp_path / "logs").mkdir()
     day = datetime(changed, 1 if changed == 2025 else 12, 2 if changed == 2025 else 31, tzinfo=timezone.utc)
     for name in ("a.log", "b.log"):
         (tmp_path / "logs" / name).write_text("\n".join(lines))
         os.utime(tmp_path / "logs" / name, (day.timestamp(), day.timestamp()))
-    found = replay_files(load_rules(tmp_path / "rules.yaml"), tmp_path / "logs")
+    found = replay_files(load_rules(DATED.format(year=year)), tmp_path / "logs")
     assert len(found) == 2 * matches
     days = {LEAVE: ("2024-12-31 23:59:00", "2024-01-01 00:00:00")}
     before, after = days.get(told or "", ("2024-12-30 23:59:00", "2024-01-03 00:00:00"))

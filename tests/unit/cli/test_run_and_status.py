@@ -214,13 +214,13 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
     answer = spark_pace("status", tmp_path)
     rule = {"name": "r", "pattern": {"sequence": [{"a": "true"}]}}
     events = {"schema": "time TIMESTAMP", "event_time": "time"}
-    (tmp_path / "rules.yaml").write_text(json.dumps({"events": events, "rules": [rule]}), encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(json.dumps({"events": events, "rules": [rule]}))
     job = {"name": "job", "rules": ["rules.yaml"], "checkpoint": "checkpoint"}
     job |= {
         "source": {"kind": "files", "format": "json", "path": "."},
         "sink": {"kind": "delta", "path": "."},
     }
-    (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
     of_job = spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
     assert of_job[:2] == [
         "stopped: does not run on this machine",
@@ -228,7 +228,7 @@ def test_status_of_a_job_file_says_whether_the_job_runs(tmp_path: Path):
     ]
     unknown, *of_tables = answer.stdout.splitlines()
     assert unknown.startswith("unknown: the job file tells whether a job runs") and of_job[2:] == of_tables
-    (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text("events: [")
     wrong = spark_pace("status", tmp_path / "job.yaml")
     assert wrong.stdout.splitlines() == of_job
     assert wrong.returncode == 2 and "rules.yaml:1:" in wrong.stderr

@@ -27,7 +27,7 @@ def test_warnings_of_all_modules_and_an_error_are_lines_of_the_log_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
 ):
     job = tmp_path / "job.yaml"
-    job.write_text("checkpoint: there\n", encoding="utf-8")
+    job.write_text("checkpoint: there\n")
     errors = io.StringIO()
     monkeypatch.setattr(errors, "isatty", lambda: terminal, raising=False)
     monkeypatch.setattr(sys, "stderr", errors)

@@ -20,7 +20,7 @@ UNIT = UNITS / "spark-pace@.service"
 
 def test_a_wrong_file_is_not_started_again_and_a_stop_is_no_failure(tmp_path: Path) -> None:
     unit = RawConfigParser()
-    unit.read(UNIT, encoding="utf-8")
+    unit.read(UNIT)
     service = unit["Service"]
     assert service["restart"] == "on-failure"
     assert int(service["successexitstatus"]) == 128 + SIGTERM
@@ -36,7 +36,7 @@ def test_a_wrong_file_is_not_started_again_and_a_stop_is_no_failure(tmp_path: Pa
 
 def test_a_job_is_restarted_only_if_it_hangs_or_does_not_answer(tmp_path: Path) -> None:
     unit = RawConfigParser()
-    unit.read(UNITS / "spark-pace-health@.service", encoding="utf-8")
+    unit.read(UNITS / "spark-pace-health@.service")
     line = unit["Service"]["execstart"].replace("$$", "$").replace("%i", "cards")
     words = shlex.split(line.replace("--max-time 10", "--max-time 1"))
     (tmp_path / "systemctl").write_text('#!/bin/sh\necho "restarted: $*"\n')

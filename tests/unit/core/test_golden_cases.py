@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -23,8 +21,8 @@ MOST_MATCHES = {case.name for case in KINDS.values()}  # of a file and context
 
 
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
-def test_the_core_and_the_oracle_give_the_golden_matches(case: GoldenCase, tmp_path: Path) -> None:
-    rule = case.load_rule(tmp_path)
+def test_the_core_and_the_oracle_give_the_golden_matches(case: GoldenCase) -> None:
+    rule = case.load_rule()
     result = run(build_plan([rule], order=OrderSpec(3_600_000_000)), [table_of(rule, case.events)])
     assert case.said_of(from_core(rule, result.matches)) == case.expected()
     assert case.said_of(from_oracle(rule, evaluate(rule, case.events))) == case.expected()
@@ -37,8 +35,8 @@ def test_the_core_and_the_oracle_give_the_golden_matches(case: GoldenCase, tmp_p
         for case in golden_cases()
     ],
 )
-def test_the_core_gives_the_golden_matches_event_by_event(case: GoldenCase, tmp_path: Path) -> None:
-    rule = case.load_rule(tmp_path)
+def test_the_core_gives_the_golden_matches_event_by_event(case: GoldenCase) -> None:
+    rule = case.load_rule()
     assert case.said_of(from_core(rule, found_event_by_event(case, rule))) == case.expected()
 
 

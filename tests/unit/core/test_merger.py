@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +22,8 @@ rules:
 TYPES = ["a", "b"] * 8_000 + ["a", "c"] * 3_000
 
 
-def test_a_batch_has_the_lanes_of_all_rules_one_behind_the_other(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    rules = load_rules(tmp_path / "rules.yaml")
+def test_a_batch_has_the_lanes_of_all_rules_one_behind_the_other() -> None:
+    rules = load_rules(RULES)
     count = len(TYPES)
     time = pa.array(np.arange(count) * 1_000)
     events = pa.table({

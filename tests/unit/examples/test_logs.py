@@ -20,7 +20,7 @@ COOKBOOK = ROOT / "examples" / "cookbook"
 
 @pytest.mark.parametrize(("name", "lines"), [("auth", auth_lines()), ("access", access_lines())])
 def test_the_logs_are_those_that_the_program_writes(name: str, lines: list[str]) -> None:
-    with gzip.open(LOGS / f"{name}.log.gz", "rt", encoding="utf-8") as log:
+    with gzip.open(LOGS / f"{name}.log.gz", "rt") as log:
         assert log.read().splitlines() == lines
     assert len(lines) == 2_000
 
@@ -49,8 +49,8 @@ def test_attacks_are_found_in_the_log_of_sshd_and_the_firewall() -> None:
 
 def test_attacks_are_found_in_the_log_of_ones_own_machine(tmp_path: Path) -> None:
     """Its times may be those of ISO 8601, and newer programs of sshd have another name."""
-    rules = (LOGS / "auth.yaml").read_text(encoding="utf-8").replace("  year: 2024\n", "")
-    (tmp_path / "rules.yaml").write_text(rules, encoding="utf-8")
+    rules = (LOGS / "auth.yaml").read_text().replace("  year: 2024\n", "")
+    (tmp_path / "rules.yaml").write_text(rules)
     newer = [
         f"{datetime.strptime(line[:15], '%b %d %H:%M:%S').replace(year=2024):%Y-%m-%dT%H:%M:%S.000001+02:00}"
         f"{line[15:].replace('sshd[', 'sshd-session[')}"
@@ -58,7 +58,7 @@ def test_attacks_are_found_in_the_log_of_ones_own_machine(tmp_path: Path) -> Non
     ]
     told = []
     for name, lines in (("auth.log", auth_lines()), ("auth.log.1", newer)):
-        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+        (tmp_path / name).write_text("\n".join(lines))
         told.append(replayed(tmp_path / "rules.yaml", tmp_path / name)[1])
     assert told[0] == told[1] == replayed("auth.yaml", LOGS / "auth.log.gz")[1]
 

@@ -53,7 +53,7 @@ def test_the_first_bad_records_are_told_and_the_others_summed_up(
 ) -> None:
     monkeypatch.setattr(lines, "CHUNK_BYTES", chunk_bytes)
     path = tmp_path / "events.json"
-    path.write_text("\n".join(mixed(20)), encoding="utf-8")
+    path.write_text("\n".join(mixed(20)))
     rows = [row for row, line in enumerate(mixed(20)) if line in BAD]
     read = read_events(str(path), "json", SCHEMA, "events", most)
     assert (read.events.num_rows, read.bad_rows, read.read_rows) == (40, 120, 160)
@@ -76,7 +76,7 @@ def test_bad_records_are_kept_up_to_a_number_of_bytes(
 ) -> None:
     monkeypatch.setattr(bad_records, "MOST_BAD_BYTES", 1_000)
     path = tmp_path / "events.json"
-    path.write_text("\n".join(["x" * 400] * 4 + ["x"]), encoding="utf-8")
+    path.write_text("\n".join(["x" * 400] * 4 + ["x"]))
     read = read_events(str(path), "json", SCHEMA, "events")
     assert read.bad["offset"].to_pylist() == [0, 1, 2]
     assert (

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timezone
@@ -38,11 +37,6 @@ def read(
     return read_events(str(path), format, schema, "events", most_bad)
 
 
-def one(tmp_path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    result = read(tmp_path, json.dumps({"t": T, **record}) + "\n")
-    return (result.events.to_pylist() or result.bad.to_pylist())[0]
-
-
 def test_a_json_file_becomes_typed_columns_with_time_source_and_row_number(tmp_path: Path) -> None:
     result = read(tmp_path, f'{{"t":"{T}","n":1,"x":2,"s":"é","b":true,"d":"2020-02-29"}}\n{{"t":"{T}"}}')
     place = {"@time": pa.int64(), "@source": pa.dictionary(pa.int32(), pa.string()), "@offset": pa.int64()}
@@ -53,84 +47,6 @@ def test_a_json_file_becomes_typed_columns_with_time_source_and_row_number(tmp_p
     assert list(first.values()) == [T_US, "events", 0, *values]
     assert list(second.values())[2:] == [1, datetime(2013, 1, 1), None, None, None, None, None]
     assert result.read_rows == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "shift_us"),
-    [
-        ("2013-01-01T00:00:00", 0),
-        ("2013-01-01 00:00:00", 0),
-        ("2013-01-01T00:00:00Z", 0),
-        ("2013-01-01 00:00:00.25Z", 250_000),
-        ("2013-01-01T00:00:00.123456", 123_456),
-        ("2013-01-01T00:00:00.123456789Z", 123_456),
-        ("2013-01-01T02:00:00+02:00", 0),
-        ("2013-01-01T02:00:00.5+0200", 500_000),
-        ("2012-12-31", -86_400_000_000),
-    ],
-)
-@pytest.mark.parametrize("format", ["json", "csv"])
-def test_iso_times_with_or_without_a_zone_are_utc(
-    tmp_path: Path, format: str, text: str, shift_us: int
-) -> None:
-    both = json.dumps({"t": text}) + "\n" + json.dumps({"t": T}) if format == "json" else f"t\n{text}\n{T}\n"
-    result = read(tmp_path, both, format)
-    assert result.bad.to_pylist() == []
-    assert result.events["@time"].to_pylist() == [T_US + shift_us, T_US]
-
-
-SEVERAL = "the record — must fit the schema; got: a line must hold one record; it holds several"
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("null", "the record — must be a JSON object"),
-        ("17", "the record — must be a JSON object"),
-        ("not json", "the record — must be a JSON object"),
-        ("{'t':1}", "the record — must be JSON; got: Missing a name for object member."),
-        (f'{{"t":"{T}"}} {{"t":"{T}"}}', SEVERAL),
-        (f'{{"t":"{T}"}} null {{"t":"{T}"}}', SEVERAL),
-        ("{}", "t — must be an event time from 1900 to 2199; got nothing"),
-        ('{"t":null}', "t — must be an event time from 1900 to 2199; got nothing"),
-        ('{"t":"9999-01-01"}', "t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00"),
-        (
-            '{"t":"soon"}',
-            "t — must be TIMESTAMP; got: 'soon'",
-        ),
-        (
-            f'{{"t":"{T}","n":1.5}}',
-            "n — must be BIGINT; got: 1.5",
-        ),
-        (
-            f'{{"t":"{T}","n":"1"}}',
-            "n — must be BIGINT; got: a JSON string",
-        ),
-        (
-            f'{{"t":"{T}","x":"1"}}',
-            "x — must be DOUBLE; got: a JSON string",
-        ),
-        (
-            f'{{"t":"{T}","s":{{"k":1}}}}',
-            "s — must be STRING; got: a JSON object",
-        ),
-        (
-            f'{{"t":"{T}","s":1}}',
-            "s — must be STRING; got: a JSON number",
-        ),
-        (f'{{"t":"{T}","d":"2020-02-30"}}', "d — must be DATE; got: "),
-        (f'{{"t":"{T}","s":"a\x00b"}}', "the record — must be JSON; got: "),
-    ],
-)
-def test_a_bad_json_record_keeps_its_neighbours(tmp_path: Path, line: str, reason: str) -> None:
-    good = f'{{"t":"{T}","n":7}}'
-    result = read(tmp_path, f"{good}\n{line}\n\n{good}\n")
-    assert result.events["@offset"].to_pylist() == [0, 3]
-    assert result.events["n"].to_pylist() == [7, 7]
-    (bad,) = result.bad.to_pylist()
-    assert (bad["source"], bad["offset"], bad["raw"]) == ("events", 1, line.encode())
-    assert bad["reason"].startswith(reason)
-    assert result.read_rows == 3
 
 
 @pytest.mark.parametrize(
@@ -184,12 +100,6 @@ def test_bytes_that_are_not_utf8_are_a_bad_record(tmp_path: Path) -> None:
     result = read(tmp_path, b'{"t":"%s","s":"\xff\xfe"}\n{"t":"%s"}\n' % (T.encode(), T.encode()))
     assert result.events["@offset"].to_pylist() == [1]
     assert result.bad["reason"].to_pylist()[0].startswith("the record — must be JSON; got: not UTF-8: ")
-
-
-def test_unexpected_members_are_ignored_and_missing_ones_are_null(tmp_path: Path) -> None:
-    event = one(tmp_path, {"other": {"deep": [1, None]}, "n": None})
-    assert event["n"] is None
-    assert "other" not in event
 
 
 def test_windows_line_ends_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
@@ -261,31 +171,6 @@ def test_replay_reads_the_archives_of_a_folder(tmp_path: Path, codec: str, endin
     (tmp_path / "1.json").write_bytes(LINES)
     assert read_all(tmp_path, SCHEMA).events.num_rows == 4000
     assert read_all(tmp_path / f"2.json.{ending}", SCHEMA).events.num_rows == 2000
-
-
-def test_an_integer_event_time_counts_its_unit(tmp_path: Path) -> None:
-    schema = EventSchema((Field("t", "BIGINT"),), "t", time_unit="ms")
-    text = '{"t":1356998400000}\n{"t":9223372036854775807}\n{"t":-9223372036854775808}\n'
-    result = read(tmp_path, text, schema=schema)
-    assert result.events["@time"].to_pylist() == [T_US]
-    assert result.bad["offset"].to_pylist() == [1, 2]
-
-
-def test_a_csv_row_counts_from_the_first_after_the_header(tmp_path: Path) -> None:
-    text = f'n,t,s,other\n1,{T},a,x\n\nmany,{T},b,x\n3,{T},"",y\n4,{T},,y\n5,{T}\n6,,a,x\n'
-    result = read(tmp_path, text, "csv")
-    assert result.events["@offset"].to_pylist() == [0, 3, 4]
-    assert result.events["n"].to_pylist() == [1, 3, 4]
-    assert result.events["s"].to_pylist() == ["a", "", None]
-    assert result.events["x"].null_count == 3
-    assert [(bad["offset"], bad["raw"]) for bad in result.bad.to_pylist()] == [
-        (2, f"many,{T},b,x".encode()),
-        (5, f"5,{T}".encode()),
-        (6, b"6,,a,x"),
-    ]
-    reasons = result.bad["reason"].to_pylist()
-    assert reasons[0].startswith("n — must be BIGINT; got: ")
-    assert reasons[1].startswith("the record — must have the columns n, t, s, other; got: ")
 
 
 def parquet(columns: dict[str, Any]) -> bytes:

@@ -53,8 +53,8 @@ BATCH = {"batch_id": 0, "matches_by_rule": COUNTS, "finished": True, "seconds": 
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
     rules, events = folder / "rules.yaml", folder / "events.json"
-    rules.write_text(RULES, encoding="utf-8")
-    events.write_text(EVENTS, encoding="utf-8")
+    rules.write_text(RULES)
+    events.write_text(EVENTS)
     write_tables(folder / "out", rules, events, quarantine=[BAD], metrics=[BATCH])
     return folder / "out"
 
@@ -322,7 +322,7 @@ def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "metrics", METRICS_SCHEMA.empty_table())
     log = tmp_path / "metrics" / "_delta_log" / "00000000000000000000.json"
-    log.write_text("{nonsense", encoding="utf-8")
+    log.write_text("{nonsense")
     message = r"metrics — must be a Delta table with a whole log; got: .*\. Restore the table\.$"
     with pytest.raises(StateError, match=message):
         read_table(tmp_path, "metrics")

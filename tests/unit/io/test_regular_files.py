@@ -136,7 +136,7 @@ def test_a_file_is_read_whatever_takes_its_place(tmp_path: Path) -> None:
     with RegularFile(str(path), str(tmp_path)) as file:
         path.unlink()
         path.write_text("second")
-        with open(file.content, encoding="utf-8") as again:
+        with open(file.content) as again:
             assert (again.read(), file.readall()) == ("first", b"first")
     with pytest.raises(IsADirectoryError):
         RegularFile(str(tmp_path))

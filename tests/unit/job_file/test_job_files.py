@@ -48,8 +48,8 @@ rules:
 def read(tmp_path: Path, more: str = "", rules: str = RULES, job: str = JOB) -> JobSpec:
     (tmp_path / "jobs").mkdir()
     (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "rules.yaml").write_text(rules, encoding="utf-8")
-    (tmp_path / "jobs" / "job.yaml").write_text(job + more, encoding="utf-8")
+    (tmp_path / "rules" / "rules.yaml").write_text(rules)
+    (tmp_path / "jobs" / "job.yaml").write_text(job + more)
     return read_job(tmp_path / "jobs" / "job.yaml")
 
 

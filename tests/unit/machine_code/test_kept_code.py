@@ -54,7 +54,7 @@ FOUND = "[[0, 1], [2, 3]]"
 
 def replayed(tmp_path: Path, rule: str, *more: str, package: Path, **environment: str) -> tuple[str, ...]:
     rules = tmp_path / "rules.yaml"
-    rules.write_text(rule, encoding="utf-8")
+    rules.write_text(rule)
     answer = subprocess.run(
         [sys.executable, "-c", REPLAY, rules, *more],
         cwd=tmp_path,

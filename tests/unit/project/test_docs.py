@@ -36,7 +36,7 @@ def table_rows(document: Path, first_header: str) -> list[dict[str, str]]:
     """The rows of every table whose first header is that, as header to cell."""
     rows: list[dict[str, str]] = []
     header: list[str] = []
-    for line in document.read_text(encoding="utf-8").splitlines():
+    for line in document.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         if not header:
             header = cells if cells[:1] == [first_header] else []
@@ -54,7 +54,7 @@ def test_the_snippets_of_the_readme_run(tmp_path: Path):
     commands = 0
     for fence in fences(ROOT / "README.md"):
         if fence.file:
-            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+            (tmp_path / fence.file).write_text(fence.text)
         elif fence.language == "console":
             command, _, output = fence.text.partition("\n")
             assert run(command.removeprefix("$ "), tmp_path) == output
@@ -69,7 +69,7 @@ def test_the_sessions_of_the_rules_run(tmp_path: Path):
     """With the files of the README."""
     for fence in fences(ROOT / "README.md"):
         if fence.file:
-            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+            (tmp_path / fence.file).write_text(fence.text)
     shown = [fence for fence in fences(ROOT / "docs" / "rules" / "explain.md") if fence.language == "console"]
     assert len(shown) == 2
     for fence in shown:
@@ -81,7 +81,7 @@ def test_the_session_of_the_row_patterns_runs(tmp_path: Path):
     shown = fences(ROOT / "docs" / "match_recognize.md")
     for fence in shown:
         if fence.file:
-            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+            (tmp_path / fence.file).write_text(fence.text)
     (session,) = (fence for fence in shown if fence.language == "console")
     command, _, output = session.text.partition("\n")
     assert run(command.removeprefix("$ "), tmp_path) == output
@@ -90,7 +90,7 @@ def test_the_session_of_the_row_patterns_runs(tmp_path: Path):
 def test_the_job_of_the_readme_is_right(tmp_path: Path):
     for fence in fences(ROOT / "README.md"):
         if fence.file:
-            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+            (tmp_path / fence.file).write_text(fence.text)
     assert run("spark-pace check job.yaml", tmp_path) == "1 file: no problems\n"
 
 
@@ -98,7 +98,7 @@ def test_the_tables_of_the_operations_are_read_as_they_say(tmp_path: Path):
     """They are those that a job with the README's rules writes of its events."""
     for fence in fences(ROOT / "README.md"):
         if fence.file:
-            (tmp_path / fence.file).write_text(fence.text, encoding="utf-8")
+            (tmp_path / fence.file).write_text(fence.text)
     write_tables(tmp_path / "out" / "cards", tmp_path / "rules.yaml", tmp_path / "events.json")
     shown = [
         fence for fence in fences(ROOT / "docs" / "operations.md") if fence.language in ("console", "python")
@@ -187,14 +187,14 @@ def test_the_keys_and_words_of_explain_are_all_told():
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_a_document_names_only_what_exists(document: Path):
-    text = document.read_text(encoding="utf-8")
+    text = document.read_text()
     missing = [link for link in LINK.findall(text) if not (document.parent / link).exists()]
     missing += [name for name in NAMED.findall(text) if "*" not in name and not (ROOT / name).exists()]
     assert missing == []
 
 
 def test_the_architecture_says_what_to_open_first_for_at_least_twelve_changes():
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "architecture.md").read_text()
     table = text.split("| to change | open first | then |")[1].split("\n\n")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
     first = [re.findall(r"`((?:spark_pace|spark_pace_bench|benchmarks)/[\w/.]+)`", row[1]) for row in rows]
@@ -219,7 +219,7 @@ def test_where_over_a_group_chooses_among_candidates_as_the_rules_say():
 
 
 def test_a_table_of_the_rules_has_every_key_of_a_job():
-    text = "\n".join(page.read_text(encoding="utf-8") for page in RULE_PAGES)
+    text = "\n".join(page.read_text() for page in RULE_PAGES)
     keys = {
         *JOB_KEYS,
         *OF_JOBS,

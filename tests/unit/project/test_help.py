@@ -50,7 +50,7 @@ def modules_that_start() -> list[str]:
     found = [
         path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__main__")
         for path in paths
-        if '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8")
+        if '\nif __name__ == "__main__":' in path.read_text()
     ]
     return [module for module in found if module not in NOT_FOR_PEOPLE]
 

@@ -42,7 +42,7 @@ def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     return [
         (f"{name_of(path)}:{node.lineno} {node.name}", node)
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
 
@@ -53,7 +53,7 @@ def name_of(path: Path) -> str:
 
 def test_every_file_is_short():
     assert len(SOURCES) > 700
-    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in SOURCES}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
@@ -75,7 +75,7 @@ def test_no_file_has_leftovers():
     lines = {
         f"{name_of(path)}:{number}": line
         for path in SOURCES
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
     }
     assert {place: line for place, line in lines.items() if FORBIDDEN.search(line)} == {}
 
@@ -112,18 +112,18 @@ def run(module: str, *arguments: str) -> None:
 
 
 def pins() -> dict[str, str]:
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
     found = (re.match(r"([\w.-]+)==([\w.]+)", line) for line in lines)
     return {match[1]: match[2] for match in found if match}
 
 
 def test_every_direct_dependency_is_pinned_and_has_its_reason():
-    setup = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    setup = ast.parse((ROOT / "setup.py").read_text())
     lists = [
         node.value for node in setup.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
     ]
     names = {re.split(r"[<>=!]", element)[0] for value in lists for element in ast.literal_eval(value)}
-    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
     assert len(names) > 10
     assert {name for name in names if name.lower() not in pins()} == set()
     assert {
@@ -134,7 +134,7 @@ def test_every_direct_dependency_is_pinned_and_has_its_reason():
 
 
 def test_docker_compose_uses_the_pinned_versions():
-    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     services = compose["services"]
     assert set(services) == {"kafka", "spark-master", "spark-worker", "data", "producer", "job"}
     for name in sorted(set(services) - {"kafka"}):
@@ -149,7 +149,7 @@ def test_docker_compose_uses_the_pinned_versions():
 
 
 def test_docker_compose_runs_files_that_exist():
-    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     named = re.findall(r"\b(?:jobs|conf)/[\w/.-]+", compose["services"]["job"]["command"])
     assert len(named) == 3
     image = compose["x-spark"]["build"]["dockerfile_inline"]
@@ -171,7 +171,7 @@ def test_docker_compose_runs_files_that_exist():
 def test_docker_compose_has_the_broker_of_the_tests():
     from examples.servers import KAFKA_VERSION
 
-    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
 
 
@@ -182,7 +182,7 @@ def scala_of_the_jars() -> str:
 
 
 def test_the_license_is_apache_2():
-    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    text = (ROOT / "LICENSE").read_text()
     assert (
         "Apache License" in text
         and "Version 2.0, January 2004" in text

@@ -21,16 +21,16 @@ from tests.unit.project.test_house import pins
 
 ROOT = Path(__file__).parents[3]
 PLACE = ROOT / "conf" / "kubernetes"
-DOCKERFILE = (PLACE / "Dockerfile").read_text(encoding="utf-8")
-ENTRYPOINT = (PLACE / "entrypoint.sh").read_text(encoding="utf-8")
-PAGE = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+DOCKERFILE = (PLACE / "Dockerfile").read_text()
+ENTRYPOINT = (PLACE / "entrypoint.sh").read_text()
+PAGE = (ROOT / "docs" / "cluster.md").read_text()
 IMAGE = f"REGISTRY/spark-pace:{spark_pace.__version__}"
 
 Manifest = dict[str, Any]
 
 
 def manifests(name: str) -> list[Manifest]:
-    return list(yaml.safe_load_all((PLACE / name).read_text(encoding="utf-8")))
+    return list(yaml.safe_load_all((PLACE / name).read_text()))
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -50,7 +50,7 @@ def given(name: str) -> list[str]:
 RESOURCES = {one["kind"]: one for one in manifests("resources.yaml")}
 SETTINGS = dict(
     line.split(None, 1)
-    for line in (PLACE / "spark-submit.conf").read_text(encoding="utf-8").splitlines()
+    for line in (PLACE / "spark-submit.conf").read_text().splitlines()
     if not line.startswith("#")
 )
 JOB = read_job(PLACE / "job" / "job.yaml")
@@ -69,7 +69,7 @@ def test_the_image_has_pinned_versions_that_the_package_takes():
     java = re.search(r"\bopenjdk-(\d+)-jre-headless\b", DOCKERFILE)
     assert java and int(java[1]) in JAVA_VERSIONS
     assert '--constraint /tmp/requirements.txt "$wheel[html,kafka]"' in DOCKERFILE
-    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    setup = (ROOT / "setup.py").read_text()
     assert all(f'"{extra}": ' in setup for extra in ("html", "kafka"))
     assert APPLICATION["spec"]["sparkVersion"] == pins()["pyspark"]
     assert {APPLICATION["spec"]["image"], SETTINGS["spark.kubernetes.container.image"]} == {IMAGE}
@@ -81,7 +81,7 @@ def test_the_dockerfile_copies_what_is_there_and_runs_modules_that_exist():
     sources = [source for line in copied for source in line[:-1] if not source.startswith("--")]
     assert len(sources) == 8
     assert [source for source in sources if not (ROOT / source).exists()] == []
-    ignored = (PLACE / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    ignored = (PLACE / "Dockerfile.dockerignore").read_text().splitlines()
     assert {line[1:] for line in ignored if line.startswith("!")} == set(sources)
     modules = re.findall(r"python -m ([\w.]+)", DOCKERFILE)
     assert modules == ["spark_pace.spark.java.jars", "spark_pace.cli.kernels"]
@@ -137,7 +137,7 @@ def test_the_driver_finds_its_job_its_secrets_and_its_ports():
     main = APPLICATION["spec"]["mainApplicationFile"].removeprefix("local:///opt/spark-pace/")
     assert main == "jobs/run.py" and (ROOT / main).is_file()
     assert "jobs /opt/spark-pace/jobs" in given("COPY")
-    text = (PLACE / "job" / "job.yaml").read_text(encoding="utf-8")
+    text = (PLACE / "job" / "job.yaml").read_text()
     assert {one["name"] for one in container(DRIVER)["env"]} == set(re.findall(r"\$\{env:(\w+)\}", text))
     assert JOB.page and JOB.metrics
     ports = {port["name"]: port["containerPort"] for port in container(DRIVER)["ports"]}
@@ -189,7 +189,7 @@ def test_the_role_is_bound_to_the_account_of_the_driver():
 def test_the_page_makes_what_the_pods_ask_for():
     """Secrets and the ConfigMap, which are in no file, and the files that its commands name."""
     asked = {
-        *re.findall(r"secretRef: \{name: ([\w-]+)", (PLACE / "driver.yaml").read_text(encoding="utf-8")),
+        *re.findall(r"secretRef: \{name: ([\w-]+)", (PLACE / "driver.yaml").read_text()),
         *(one["valueFrom"]["secretKeyRef"]["name"] for one in container(DRIVER)["env"]),
     }
     made = set(re.findall(r"^kubectl create secret generic ([\w-]+) ", PAGE, re.MULTILINE))

@@ -157,7 +157,7 @@ def part_of(name: str) -> str:
 
 def imported(path: Path) -> Iterator[str]:
     """What is imported with this module: at its top, not in functions, not for type checking only."""
-    waiting: list[ast.AST] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    waiting: list[ast.AST] = list(ast.parse(path.read_text()).body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
@@ -173,7 +173,7 @@ def imported(path: Path) -> Iterator[str]:
 
 def imported_anywhere(path: Path) -> Iterator[str]:
     """What is imported with this module or by it: in functions and for type checking too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -246,7 +246,7 @@ def circles(graph: dict[str, set[str]]) -> dict[str, set[str]]:
 
 def private_touches(path: Path) -> list[str]:
     """Where a module names what is Spark's own, or takes what may be Spark's and has an underscore."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     named = [f"{path}:{number}" for number, line in enumerate(text.splitlines(), 1) if PRIVATE.search(line)]
     if "pyspark" not in text and "spark" not in path.relative_to(ROOT).parts:
         return named
@@ -282,10 +282,8 @@ def test_every_module_imports_only_what_its_part_may():
 
 def test_the_engine_imports_the_load_driver_where_the_command_begins_and_nowhere_else():
     engine = [path for path in modules() if covers(ENGINE, module_name(path))]
-    assert [module_name(path) for path in engine if DRIVER in path.read_text(encoding="utf-8")] == [
-        "spark_pace.cli.main"
-    ]
-    main = ast.parse((ROOT / "spark_pace" / "cli" / "main.py").read_text(encoding="utf-8"))
+    assert [module_name(path) for path in engine if DRIVER in path.read_text()] == ["spark_pace.cli.main"]
+    main = ast.parse((ROOT / "spark_pace" / "cli" / "main.py").read_text())
     (bench,) = (node for node in main.body if isinstance(node, ast.FunctionDef) and node.name == "bench")
     assert f"from {DRIVER}.command import bench_command" in map(ast.unparse, bench.body)
 
@@ -296,9 +294,7 @@ def test_the_core_has_no_clock_no_log_and_no_chance():
     for path in core:
         assert {name.split(".")[0] for name in imported(path)} & FORBIDDEN_IN_CORE == set(), path
         attributes = {
-            node.attr
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Attribute)
+            node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
         }
         assert attributes & {"now", "utcnow", "today"} == set(), path
 

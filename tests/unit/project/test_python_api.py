@@ -55,7 +55,7 @@ def as_table() -> pa.Table:
 
 def as_file(folder: Path) -> Path:
     path = folder / "events.json"
-    path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS), encoding="utf-8")
+    path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
     return path
 
 
@@ -94,7 +94,7 @@ def test_events_of_every_kind_have_the_same_matches(kind: str, tmp_path: Path) -
 
 def test_rules_are_a_path_a_text_a_dict_or_what_was_loaded(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
-    path.write_text(TEXT, encoding="utf-8")
+    path.write_text(TEXT)
     loaded = spark_pace.load_rules(path)
     for rules in (path, str(path), TEXT, yaml.safe_load(TEXT), loaded):
         assert spark_pace.replay(rules, EVENTS).matches.num_rows == 2
@@ -183,7 +183,7 @@ def test_failed_selections_are_told_beside_the_matches(first: int, counts: str, 
 
 def test_the_first_bad_record_is_told_beside_its_number(tmp_path: Path) -> None:
     path = as_file(tmp_path)
-    path.write_text(path.read_text(encoding="utf-8").replace("9.0", '"nine"'), encoding="utf-8")
+    path.write_text(path.read_text().replace("9.0", '"nine"'))
     assert repr(spark_pace.replay(TEXT, path)) == (
         "4 records, 1 bad (events.json:L2 x — must be DOUBLE; got: a JSON string); matches: rise 2"
     )
@@ -192,7 +192,7 @@ def test_the_first_bad_record_is_told_beside_its_number(tmp_path: Path) -> None:
     assert repr(spark_pace.replay(TEXT, stored)) == (
         "1 record, 1 bad (stored.parquet:0 x — must be DOUBLE; got: a column of string); matches: none"
     )
-    (tmp_path / "long.json").write_text("!" * 500, encoding="utf-8")
+    (tmp_path / "long.json").write_text("!" * 500)
     counts = repr(spark_pace.replay(TEXT, tmp_path / "long.json"))
     assert len(counts) < 210
     assert "\n" not in counts
@@ -246,7 +246,7 @@ def test_matches_show_themselves_and_are_what_arrow_takes() -> None:
 
 
 def test_an_answer_prints_as_the_command_does(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(TEXT)
     events = as_file(tmp_path)
     asked = ("why", "rules.yaml", events.name, "--rule", "rise", "--at", "events.json:1")
     answer = spark_pace.why(TEXT, events, rule="rise", at="events.json:1")
@@ -260,8 +260,8 @@ def test_polars_are_imported_by_nothing() -> None:
 
 @pytest.mark.parametrize("told", ["check", "explain"])
 def test_rules_are_told_of_as_the_commands_do(told: str, tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(TEXT, encoding="utf-8")
-    (tmp_path / "wrong.yaml").write_text(TEXT.replace("x > 5", "y > '<b>'"), encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(TEXT)
+    (tmp_path / "wrong.yaml").write_text(TEXT.replace("x > 5", "y > '<b>'"))
     path = tmp_path / ("wrong.yaml" if told == "check" else "rules.yaml")
     answer = spark_pace_command(told, path.name, cwd=tmp_path)
     shown = getattr(spark_pace, told)(path)

@@ -56,10 +56,8 @@ while True:
 
 
 def problems(tmp_path: Path, text: str) -> list[str]:
-    path = tmp_path / "r.yaml"
-    path.write_text(text, encoding="utf-8")
     with pytest.raises(RuleError) as caught:
-        load_rules(path)
+        load_rules(text)
     return [str(problem).removeprefix(f"{tmp_path}/") for problem in caught.value.problems]
 
 
@@ -135,7 +133,7 @@ WIDE = HEAD.replace("s STRING", "s STRING, " + ", ".join(f"attribute_{i} BIGINT"
 )
 def test_a_check_ends_after_fifty_problems(tmp_path: Path, text: str) -> None:
     path = tmp_path / "r.yaml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text)
     found = check_files([path])
     assert len(found) == 51
     assert (
@@ -150,10 +148,9 @@ def test_a_check_ends_after_fifty_problems(tmp_path: Path, text: str) -> None:
 def test_that_there_are_more_problems_is_said_last(tmp_path: Path) -> None:
     """The fifty-first may come after those of another file: here the job's, after those of its rule file."""
     job, rules = tmp_path / "job.yaml", tmp_path / "r.yaml"
-    rules.write_text(HEAD + RULE + "  - [x]\n" * 48, encoding="utf-8")
+    rules.write_text(HEAD + RULE + "  - [x]\n" * 48)
     job.write_text(
         "name: j\nnosuch: 1\nrules: [r.yaml]\nsink: {kind: delta, path: o}\ncheckpoint: c\nalerts: x\n",
-        encoding="utf-8",
     )
     found = [str(problem) for problem in check_files([job])]
     assert len(found) == 51
@@ -241,10 +238,10 @@ def test_a_csv_header_without_end_refuses_its_records(tmp_path: Path) -> None:
 
 
 def test_a_link_out_of_the_source_is_a_bad_record(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("password", encoding="utf-8")
+    (tmp_path / "secret").write_text("password")
     source = tmp_path / "in"
     source.mkdir()
-    (source / "a.json").write_text('{"t":"2024-05-01"}\n', encoding="utf-8")
+    (source / "a.json").write_text('{"t":"2024-05-01"}\n')
     (source / "b.json").symlink_to("../secret")
     (source / "c.json").symlink_to("a.json")
     os.mkfifo(source / "d.json")
@@ -259,7 +256,7 @@ def test_a_link_out_of_the_source_is_a_bad_record(tmp_path: Path) -> None:
 
 def test_a_link_that_comes_and_goes_is_read_or_refused_as_it_is_opened(tmp_path: Path) -> None:
     """Another process puts a link to a file outside in place of one inside, and that back again, for ever."""
-    (tmp_path / "secret").write_text('{"t":"2024-05-01","s":"password"}\n', encoding="utf-8")
+    (tmp_path / "secret").write_text('{"t":"2024-05-01","s":"password"}\n')
     source = tmp_path / "in"
     source.mkdir()
     swaps = subprocess.Popen([sys.executable, "-c", SWAPS, str(tmp_path)])
@@ -295,14 +292,14 @@ def test_a_link_to_a_folder_that_comes_and_goes_is_not_followed(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["a'b\"c\nd.json", "..json", "é`.json"])
 def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text('{"t":"2024-05-01"}\n{}\n', encoding="utf-8")
+    (tmp_path / name).write_text('{"t":"2024-05-01"}\n{}\n')
     read = read_source_file(tmp_path, name, "json", EVENTS)
     assert (read.events["@source"].to_pylist(), read.bad["source"].to_pylist()) == ([name], [name])
 
 
 def test_a_file_whose_name_is_no_text_is_a_bad_record(tmp_path: Path) -> None:
     name = os.fsdecode(b"\xff.json")
-    (tmp_path / name).write_text('{"t":"2024-05-01"}\n', encoding="utf-8")
+    (tmp_path / name).write_text('{"t":"2024-05-01"}\n')
     read = read_source_file(tmp_path, name, "json", EVENTS)
     assert read.bad.select(["source", "reason"]).to_pylist() == [
         {"source": "\\udcff.json", "reason": "the file — must have a name in UTF-8; got other bytes"}
@@ -317,10 +314,8 @@ def test_a_rule_has_a_name_that_is_safe_anywhere(tmp_path: Path, name: str) -> N
     assert "must be a letter, then letters, digits and _ (64 at most)" in problem
 
 
-def test_the_path_of_a_view_cannot_end_its_quotation(tmp_path: Path) -> None:
-    path = tmp_path / "r.yaml"
-    path.write_text(HEAD + RULE, encoding="utf-8")
-    (rule,) = load_rules(path)
+def test_the_path_of_a_view_cannot_end_its_quotation() -> None:
+    (rule,) = load_rules(HEAD + RULE)
     assert "FROM delta.`a``b/matches` WHERE rule = 'r'" in view_sql(rule, "a`b")
 
 
@@ -336,11 +331,9 @@ def test_what_a_module_imports_is_not_its_operator() -> None:
 
 
 def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = tmp_path / "r.yaml"
-    path.write_text((HEAD + RULE).replace("s = 'x'", "s is not null"), encoding="utf-8")
-    rules = load_rules(path)
+    rules = load_rules((HEAD + RULE).replace("s = 'x'", "s is not null"))
     events = pa.table({"t": pa.array([0, 1], pa.timestamp("us")), "s": ["[/bold] [red]", "\x1b[2J"]})
     show(replay_table(rules, events).matches, rules)
     shown = capsys.readouterr().out
@@ -351,9 +344,7 @@ def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(
 
 def test_an_open_quotation_swallows_no_other_record(tmp_path: Path) -> None:
     path = tmp_path / "open.csv"
-    path.write_text(
-        't,s\n2024-05-01,"a\n2024-05-01,5" pipe\n2024-05-01,"b ""c"""\n2024-05-01,"d', encoding="utf-8"
-    )
+    path.write_text('t,s\n2024-05-01,"a\n2024-05-01,5" pipe\n2024-05-01,"b ""c"""\n2024-05-01,"d')
     read = read_events(str(path), "csv", EVENTS, "open")
     assert read.events.select(["@offset", "s"]).to_pylist() == [
         {"@offset": 1, "s": '5" pipe'},

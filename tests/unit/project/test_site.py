@@ -21,16 +21,16 @@ def build(root: Path, into: Path) -> subprocess.CompletedProcess[str]:
 def test_the_site_is_whole_and_loads_nothing_from_the_network(tmp_path: Path):
     answer = build(ROOT, tmp_path)
     assert answer.returncode == 0, answer.stderr
-    pages = {path: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
+    pages = {path: path.read_text() for path in tmp_path.rglob("*.html")}
     assert len(pages) > 25
     assert [(path.name, url) for path, text in pages.items() for url in LOADED.findall(text)] == []
     assert '<span class="filename">rules.yaml</span>' in pages[tmp_path / "index.html"]
     # the search of pages that are opened as files: `make browser` tries it
-    assert (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = {")
+    assert (tmp_path / "search" / "search_index.js").read_text().startswith("var __index = {")
     assert '<script src="docs/iframe-worker.js"></script>' in pages[tmp_path / "index.html"]
     assert (tmp_path / "docs" / "iframe-worker.js").is_file()
     assert [path.name for path, text in pages.items() if "```" in text] == []
-    styles = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.css")]
+    styles = [path.read_text() for path in tmp_path.rglob("*.css")]
     assert styles and [url for text in styles for url in OF_A_STYLE.findall(text)] == []
 
 
@@ -42,8 +42,8 @@ def test_what_is_missing_fails_the_site(tmp_path: Path):
         shutil.copy(path, root)
     links = ("gone.md", "../spark_pace/gone.py", "rules.md#lost", "../README.md#lost")
     text = "\n".join(f"- [lost]({link})" for link in links)
-    (root / "docs" / "new.md").write_text(f"# New\n\n{text}\n", encoding="utf-8")
-    with (root / "README.md").open("a", encoding="utf-8") as document:
+    (root / "docs" / "new.md").write_text(f"# New\n\n{text}\n")
+    with (root / "README.md").open("a") as document:
         document.write("\n[lost](docs/python.md#lost)\n")
     answer = build(root, tmp_path / "site")
     assert answer.returncode != 0

@@ -10,7 +10,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 
 
 def test_the_tutorial_says_that_a_job_needs_java_before_it_starts_one():
-    text = TUTORIAL.read_text(encoding="utf-8")
+    text = TUTORIAL.read_text()
     assert 0 < text.index("**A job needs Java**") < text.index("spark-pace run")
 
 

@@ -102,12 +102,11 @@ def test_a_column_that_one_file_lacks_is_told_of_the_first(tmp_path: Path) -> No
     events.mkdir()
     for name, header, row in (("a", "t,n,amount", "1,2"), ("b", "t,x", "1"), ("c", "t,n,y", "1,2")):
         (events / f"{name}.csv").write_text(f"{header}\n{T},{row}\n")
-    (tmp_path / "rules.yaml").write_text(RULES)
     told = (
         "b.csv — must have the column {} in its header; got: t, x, so it is null in its events. "
         "Correct the schema or the header."
     )
-    lacking = replay(load_rules(tmp_path / "rules.yaml"), events).lacking
+    lacking = replay(load_rules(RULES), events).lacking
     assert lacking == {name: told.format(name) for name in ("n", "amount")}
 
 
@@ -119,9 +118,8 @@ def test_a_column_that_one_file_lacks_is_told_of_the_first(tmp_path: Path) -> No
     ],
 )
 def test_why_takes_the_line_of_a_file(tmp_path: Path, name: str, text: str, line: int) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES)
     (tmp_path / name).write_text(text)
-    rules = load_rules(tmp_path / "rules.yaml")
+    rules = load_rules(RULES)
     answer = why(rules, tmp_path / name, rule="r", at=f"{name}:L{line}")
     assert (answer.source, answer.offset, answer.attributes["amount"]) == (name, 1, 5.0)
     with pytest.raises(ConfigError, match=f'--at — must be the position of a record; got "?{name}:L9"?'):

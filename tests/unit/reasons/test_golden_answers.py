@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,8 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("case", "asked", "told"), QUESTIONS)
-def test_it_says_what_the_golden_case_says(case: GoldenCase, asked: str, told: Any, tmp_path: Path) -> None:
-    rule = case.load_rule(tmp_path)
+def test_it_says_what_the_golden_case_says(case: GoldenCase, asked: str, told: Any) -> None:
+    rule = case.load_rule()
     events = table_of(rule, case.events).select([field.name for field in rule.schema.fields])
     place = [event.row["id"] for event in case.events].index(asked)
     answer = why([rule], events, rule=rule.name, at=f"table:{place}")

@@ -27,12 +27,12 @@ rules:
 def written(directory: Path, events: str, rest: str) -> tuple[Path, Path]:
     """Files of a rule, and of events such as ``a=1``, one every second, of the key ``u``."""
     rules, lines = directory / "rules.yaml", []
-    rules.write_text(RULES.format(rest=rest), encoding="utf-8")
+    rules.write_text(RULES.format(rest=rest))
     for second, told in enumerate(events.split()):
         kind, _, x = told.partition("=")
         time = f"2024-01-01T00:00:{second:02}Z"
         lines.append(json.dumps({"time": time, "type": kind, "x": int(x or 0), "k": "u"}))
-    (directory / "events.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (directory / "events.json").write_text("\n".join(lines) + "\n")
     return rules, directory / "events.json"
 
 
@@ -46,7 +46,7 @@ AB = "pattern: {sequence: [a: type = 'a', b: type = 'b']}"
 
 def test_it_says_why_a_record_is_no_event(tmp_path: Path) -> None:
     rules, file = written(tmp_path, "a b", AB)
-    with file.open("a", encoding="utf-8") as more:
+    with file.open("a") as more:
         more.write("{nonsense\n")
     reason = why(load_rules(rules), file, rule="r", at="events.json:2").not_in_stream
     assert reason is not None and reason.startswith("it is a bad record: ")
@@ -57,7 +57,6 @@ def test_a_heartbeat_and_a_repeat_are_named(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(
         "{name: j, source: {kind: files, format: json, path: in}, rules: [rules.yaml], sink: {kind: delta, "
         "path: out}, checkpoint: out/c, events: {heartbeat: type = 'd', deduplicate_on: [x], delay: 9 s}}",
-        encoding="utf-8",
     )
     job = read_job(tmp_path / "job.yaml")
     shown = [

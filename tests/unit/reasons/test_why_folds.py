@@ -38,9 +38,8 @@ EVENTS = """\
 
 
 def answered(folder: Path, rule: str, at: int, key: str | None) -> Why:
-    (folder / "rules.yaml").write_text(FOLDS.replace("3 h", "1 s"), encoding="utf-8")
-    (folder / "events.json").write_text(EVENTS, encoding="utf-8")
-    return why(load_rules(folder / "rules.yaml"), folder / "events.json", rule=rule, at=at, key=key)
+    (folder / "events.json").write_text(EVENTS)
+    return why(load_rules(FOLDS.replace("3 h", "1 s")), folder / "events.json", rule=rule, at=at, key=key)
 
 
 def test_why_tells_the_state_and_each_move_that_leaves_it(tmp_path: Path) -> None:
@@ -87,9 +86,8 @@ rules:
 
 
 def test_why_goes_down_from_folds_over_folds_and_calls_no_function_on_the_way(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(OVER_RULES, encoding="utf-8")
-    (tmp_path / "events.json").write_text(EVENTS, encoding="utf-8")
-    rules, events = load_rules(tmp_path / "rules.yaml"), tmp_path / "events.json"
+    (tmp_path / "events.json").write_text(EVENTS)
+    rules, events = load_rules(OVER_RULES), tmp_path / "events.json"
     answer = why(rules, events, rule="over_door", at="door:1")
     assert answer.fold == FoldStep("calm", None, "alarmed", 1)
     assert len(answer.matches) == 1

@@ -36,7 +36,6 @@ STREAM = "a=1 b=1 a=2 b=2 c a=9 b=9 d"
 
 
 def told(directory: Path, rule: str, at: str, order: OrderSpec | None = None, stream: str = STREAM) -> Why:
-    (directory / "rules.yaml").write_text(RULES, encoding="utf-8")
     lines = []
     for number, one in enumerate(stream.split()):
         kind, _, x = one.partition("=")
@@ -44,8 +43,8 @@ def told(directory: Path, rule: str, at: str, order: OrderSpec | None = None, st
         lines.append(
             json.dumps({"time": f"2024-01-01T00:00:{second:02}Z", "type": kind[0], "x": int(x or 0)})
         )
-    (directory / "e.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return why(load_rules(directory / "rules.yaml"), directory / "e.json", rule=rule, at=at, order=order)
+    (directory / "e.json").write_text("\n".join(lines) + "\n")
+    return why(load_rules(RULES), directory / "e.json", rule=rule, at=at, order=order)
 
 
 def test_a_match_of_a_lower_rule_is_told_as_an_event_with_what_it_is_made_of(tmp_path: Path) -> None:
@@ -109,8 +108,8 @@ def test_late_events_and_bad_records_are_told_by_the_rules_below(tmp_path: Path)
         tmp_path, "mid", "e.json:2", OrderSpec(by_source=True, before="records"), "a1=1 b9=1 b2=1"
     ).lower
     assert (late.not_in_stream or "").startswith("it is late: ")
-    (tmp_path / "e.json").write_text('{"time": 1\n', encoding="utf-8")
-    bad = why(load_rules(tmp_path / "rules.yaml"), tmp_path / "e.json", rule="mid", at="e.json:0")
+    (tmp_path / "e.json").write_text('{"time": 1\n')
+    bad = why(load_rules(RULES), tmp_path / "e.json", rule="mid", at="e.json:0")
     assert (bad.not_in_stream or "").startswith("it is a bad record: ")
 
 

@@ -51,21 +51,19 @@ def test_a_line_that_is_no_record_is_told(
     is_in_folder: bool,
 ) -> None:
     written = "\n".join([*lines, ""]).encode()
-    (tmp_path / "rules.yaml").write_text(RULES.format(text=text))
     (tmp_path / "files").mkdir()
     file = tmp_path / "files" / name
     file.write_bytes(gzip.compress(written) if name.endswith(".gz") else written)
-    rules = load_rules(tmp_path / "rules.yaml")
+    rules = load_rules(RULES.format(text=text))
     answer = why(rules, file.parent if is_in_folder else file, rule=rule, at=at)
     assert (answer.not_in_stream, answer.attributes, answer.event_time) == (reason, {}, None)
     assert reason in str(answer)
 
 
 def test_what_is_beyond_the_file_is_refused_and_a_path_is_told_the_name(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES.format(text=REGEX))
     file = tmp_path / "a.log"
     file.write_text(f"{T} a\noops\n")
-    rules = load_rules(tmp_path / "rules.yaml")
+    rules = load_rules(RULES.format(text=REGEX))
     with pytest.raises(ConfigError, match=r"got a.log:L3. There is 1 record in a.log.$"):
         why(rules, file, rule="low", at="a.log:L3")
     told = (

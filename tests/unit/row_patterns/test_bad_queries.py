@@ -26,5 +26,5 @@ ROWS = pa.schema(
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_bad_query_is_refused_with_its_message(path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
-        file_query(read_query(path.read_text(encoding="utf-8"), path.name, "spark")).answer(ROWS, 1)
-    assert f"{refused.value}\n" == path.with_suffix(".txt").read_text(encoding="utf-8")
+        file_query(read_query(path.read_text(), path.name, "spark")).answer(ROWS, 1)
+    assert f"{refused.value}\n" == path.with_suffix(".txt").read_text()

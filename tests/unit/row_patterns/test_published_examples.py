@@ -7,10 +7,9 @@ import pytest
 from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import read_query
 from tests.support.row_pattern_examples import EXAMPLES, Example
-from tests.support.snowflake_examples import SNOWFLAKE
 
 
-@pytest.mark.parametrize("example", [*EXAMPLES, *SNOWFLAKE], ids=lambda example: example.name)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_the_rows_are_those_of_the_document(example: Example) -> None:
     query = file_query(read_query(example.query, "query", example.dialect))
     found = query.answer(example.table, 1_000_000).to_pylist()

@@ -25,9 +25,7 @@ rules:
 def test_a_bad_file_is_refused_with_its_message(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     problems = check_files([path.name])
-    assert "".join(f"{problem}\n" for problem in problems) == path.with_suffix(".txt").read_text(
-        encoding="utf-8"
-    )
+    assert "".join(f"{problem}\n" for problem in problems) == path.with_suffix(".txt").read_text()
     assert problems
 
 
@@ -51,7 +49,7 @@ def test_every_file_has_a_number_of_its_own() -> None:
 
 def test_a_file_of_10_mb_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("big.yaml").write_text(VALID_RULES + "# long\n" * 1_500_000, encoding="utf-8")
+    Path("big.yaml").write_text(VALID_RULES + "# long\n" * 1_500_000)
     assert os.path.getsize("big.yaml") > 10_000_000
     assert [str(problem) for problem in check_files(["big.yaml"])] == [
         "big.yaml — must be at most 1 MiB; got a larger file. Split it into several files.",

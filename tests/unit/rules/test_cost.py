@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spark_pace.core.match.contexts import CONTEXTS
+from spark_pace.core.plan.rule import Rule
 from spark_pace.io.replay import replay_files
 from spark_pace.rules import explain, explain_as_json, load_rules
 from spark_pace.rules.cost import METHODS
@@ -35,14 +36,12 @@ SEQUENCES = {
 }
 
 
-def rule_file(directory: Path, sequence: str, rest: str) -> Path:
-    path = directory / "rules.yaml"
-    path.write_text(
+def rule_of(components: str, rest: str, order: str = "sequence") -> Rule:
+    (rule,) = load_rules(
         'events: {schema: "time TIMESTAMP, type STRING, x BIGINT", event_time: time}\n'
-        f"rules: [{{name: r, pattern: {{sequence: [{sequence}]}}, {rest}}}]\n",
-        encoding="utf-8",
+        f"rules: [{{name: r, pattern: {{{order}: [{components}]}}, {rest}}}]\n"
     )
-    return path
+    return rule
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def events(tmp_path: Path) -> Path:
         json.dumps({"time": f"2024-01-01T00:00:{second:02}Z", "type": "abc"[second % 3], "x": second % 4})
         for second in range(24)
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -89,11 +88,11 @@ def expected(context: str, form: str, told: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("context", sorted({str(one.value) for one in CONTEXTS.values()}))
-def test_a_run_searches_as_it_says(context: str, tmp_path: Path, events: Path) -> None:
+def test_a_run_searches_as_it_says(context: str, events: Path) -> None:
     told, seen = {}, {}
     for form, (sequence, where) in SEQUENCES.items():
         rest = f"context: '{context}', within: 8 s" + (f", where: {where}" if where else "")
-        (rule,) = load_rules(rule_file(tmp_path, sequence, rest))
+        rule = rule_of(sequence, rest)
         told[form] = expected(context, form, explain_as_json(rule)["cost"]["search"])
         seen[form] = called_in(rule, events)
     assert seen == told
@@ -108,9 +107,9 @@ def test_a_run_searches_as_it_says(context: str, tmp_path: Path, events: Path) -
     ],
 )
 def test_lists_of_production_sets_are_taken_where_they_are_exact(
-    tmp_path: Path, events: Path, components: str, within: str, method: str
+    events: Path, components: str, within: str, method: str
 ) -> None:
-    (rule,) = load_rules(rule_file(tmp_path, components, f"context: 'earliest, selected'{within}"))
+    rule = rule_of(components, f"context: 'earliest, selected'{within}")
     assert explain_as_json(rule)["cost"]["search"]["method"] == method
     of_lists = called_in(rule, events, {"production_sets", "in_order"})
     assert of_lists == {{"in order": "in_order"}.get(method, method)}
@@ -124,12 +123,10 @@ CONJUNCTIONS = {
 
 
 @pytest.mark.parametrize("method", CONJUNCTIONS)
-def test_a_run_searches_conjunctions_as_it_says(method: str, tmp_path: Path, events: Path) -> None:
+def test_a_run_searches_conjunctions_as_it_says(method: str, events: Path) -> None:
     components, where = CONJUNCTIONS[method]
     rest = "context: 'latest, zero', within: 8 s" + (f", where: {where}" if where else "")
-    path = rule_file(tmp_path, components, rest)
-    path.write_text(path.read_text(encoding="utf-8").replace("sequence:", "conjunction:"), encoding="utf-8")
-    (rule,) = load_rules(path)
+    rule = rule_of(components, rest, "conjunction")
     cost = explain_as_json(rule)["cost"]
     assert (cost["search"]["method"], cost["search"]["each"]) == (method, "terminator")
     assert cost["search"]["compiled"] == (method != "all candidates")
@@ -149,19 +146,17 @@ def test_a_run_searches_conjunctions_as_it_says(method: str, tmp_path: Path, eve
     [("", "in order", "events"), (", where: a.x < b.x", "in turn", "candidates")],
 )
 def test_conjunctions_that_use_events_up_cost_what_their_conditions_do(
-    tmp_path: Path, where: str, method: str, dominant: str
+    where: str, method: str, dominant: str
 ) -> None:
-    path = rule_file(tmp_path, SEQUENCES["plain"][0], f"context: 'earliest, selected', within: 8 s{where}")
-    path.write_text(path.read_text(encoding="utf-8").replace("sequence:", "conjunction:"), encoding="utf-8")
-    (rule,) = load_rules(path)
+    rest = f"context: 'earliest, selected', within: 8 s{where}"
+    rule = rule_of(SEQUENCES["plain"][0], rest, "conjunction")
     cost = explain_as_json(rule)["cost"]
     assert (cost["search"]["method"], cost["dominant"]) == (method, dominant)
 
 
-def test_text_and_json_say_the_same(tmp_path: Path) -> None:
+def test_text_and_json_say_the_same() -> None:
     """Every text of the facts stands in a line."""
-    path = rule_file(tmp_path, SEQUENCES["group"][0], "within: 5 s, where: a.x = c.x, partition_by: [x]")
-    (rule,) = load_rules(path)
+    rule = rule_of(SEQUENCES["group"][0], "within: 5 s, where: a.x = c.x, partition_by: [x]")
     shown, facts = "\n".join(explain(rule)), explain_as_json(rule)
     texts = [facts["splitter"], facts["parallel"]["why"], facts["carried"]["bound"], facts["cost"]["growth"]]
     texts += [facts["carried"]["events"], facts["carried"]["keys"], facts["cost"]["carried"]]

@@ -33,11 +33,11 @@ def test_a_job_file_is_explained_by_its_rules() -> None:
 
 
 def test_a_job_without_json_is_told_of_no_reader_of_json(tmp_path: Path) -> None:
-    job = Path("conf/jobs/flights.yaml").read_text(encoding="utf-8")
+    job = Path("conf/jobs/flights.yaml").read_text()
     for source_format in ("json", "csv", "parquet"):
         path = tmp_path / f"{source_format}.yaml"
         text = job.replace("format: json", f"format: {source_format}")
-        path.write_text(text.replace("../rules", f"{Path('conf/rules').resolve()}"), encoding="utf-8")
+        path.write_text(text.replace("../rules", f"{Path('conf/rules').resolve()}"))
         for one in rules_in([path]):
             told = any(line.startswith("  json ") for line in explain(*one))
             assert told == (source_format == "json")

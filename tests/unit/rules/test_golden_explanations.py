@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from spark_pace.rules import explain
@@ -11,8 +9,8 @@ from tests.support.golden_cases import DIRECTORY, GoldenCase, golden_cases, list
 
 
 @pytest.mark.parametrize("case", golden_cases(DIRECTORY / "explain"), ids=lambda case: case.name)
-def test_it_says_what_the_golden_case_says(case: GoldenCase, tmp_path: Path) -> None:
-    lines, label = explain(case.load_rule(tmp_path)), ""
+def test_it_says_what_the_golden_case_says(case: GoldenCase) -> None:
+    lines, label = explain(case.load_rule()), ""
     told = dict[str, list[str]]()
     for line in lines[1:]:
         label = line[2:14].strip() or label

@@ -79,6 +79,6 @@ def test_a_job_takes_no_nonsense_under_any_key(tmp_path: Path) -> None:
 
 def refused_in_a_file(job: dict[str, Any], directory: Path) -> int:
     rule = {"name": "r", **KINDS["sequence"]}
-    (directory / "rules.yaml").write_text(json.dumps({"events": EVENTS, "rules": [rule]}), encoding="utf-8")
-    (directory / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
+    (directory / "rules.yaml").write_text(json.dumps({"events": EVENTS, "rules": [rule]}))
+    (directory / "job.yaml").write_text(json.dumps(job))
     return len(check(directory / "job.yaml").problems)

@@ -47,12 +47,12 @@ def test_some_rule_must_run() -> None:
 
 def test_who_asks_about_a_paused_rule_or_resets_one_is_told_that_it_is_paused(tmp_path: Path) -> None:
     rules = {"events": EVENTS, "rules": [rule("one"), rule("two", enabled=False)]}
-    (tmp_path / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
-    (tmp_path / "in.json").write_text('{"t": "2024-05-01T12:00:00Z", "x": 2}\n', encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(json.dumps(rules))
+    (tmp_path / "in.json").write_text('{"t": "2024-05-01T12:00:00Z", "x": 2}\n')
     source = {"kind": "files", "format": "json", "path": "in.json"}
     job = {"name": "job", "source": source, "rules": ["rules.yaml"], "checkpoint": "checkpoint"}
     job |= {"sink": {"kind": "delta", "path": "out"}}
-    (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
     must = "must name a rule that runs; got two, which is paused."
     for file in ("rules.yaml", "job.yaml"):
         asked = ["why", file, "in.json", "--at", "in.json:0", "--rule"]

@@ -1,7 +1,6 @@
 """Sums and averages of DECIMALs: their types, and what they come to."""
 
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -22,7 +21,7 @@ rules:
 """
 
 
-def test_averages_of_decimals_have_four_digits_more(tmp_path: Path) -> None:
+def test_averages_of_decimals_have_four_digits_more() -> None:
     values = [("a", "0.10"), ("a", None), ("a", "0.20"), ("a", "0.15"), ("b", "0.16")]
     events = [
         {"t": f"2024-01-01T00:00:0{second}Z", "kind": kind, "d": None if d is None else Decimal(d)}
@@ -79,18 +78,18 @@ def test_sums_have_at_most_38_digits_and_are_null_above(large: str, total: str |
     )
 
 
-def test_a_span_adds_up_decimals(tmp_path: Path) -> None:
-    path = tmp_path / "rules.yaml"
-    path.write_text(
-        'events: {schema: "t TIMESTAMP, d DECIMAL(10,2)", event_time: t}\n'
-        "rules: [{name: r, span: {every: 2 events, size: 3 events},\n"
-        "  emit: {total: sum(d), least: min(d), most: max(d), n: count(d)}}]\n",
-        encoding="utf-8",
-    )
+def test_a_span_adds_up_decimals() -> None:
     values = [Decimal("0.10"), Decimal("0.20"), None, Decimal("99999999.99"), Decimal("0.01")]
     times = pa.array(range(5), pa.timestamp("s"))
     events = pa.table({"t": times, "d": pa.array(values, pa.decimal128(10, 2))})
-    rows = replay(load_rules(path), events).matches
+    rows = replay(
+        load_rules(
+            'events: {schema: "t TIMESTAMP, d DECIMAL(10,2)", event_time: t}\n'
+            "rules: [{name: r, span: {every: 2 events, size: 3 events},\n"
+            "  emit: {total: sum(d), least: min(d), most: max(d), n: count(d)}}]\n"
+        ),
+        events,
+    ).matches
     found = rows.select(["total", "least", "most", "n"]).to_pylist()
     assert found == [
         {"total": Decimal("0.30"), "least": Decimal("0.10"), "most": Decimal("0.20"), "n": 2},

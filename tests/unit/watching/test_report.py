@@ -50,7 +50,7 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
     watched.rows("quarantine", {**bad, "offset": 3}, {**bad, "offset": 4})
     done = spark_pace("report", tmp_path / "job.yaml", "-o", tmp_path / "page.html")
     assert (done.returncode, done.stdout) == (0, f"{tmp_path}/page.html: written\n"), done.stderr
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text()
     told = told_in(page)
     assert told["name"] == "watched" and told["state"]["word"] == "stopped"
     assert told["rules"]["names"][:3] == ["rule_3", "rule_0", "rule_1"] and len(told["rules"]["names"]) == 10
@@ -79,7 +79,7 @@ def test_the_report_of_ten_rules_tells_all_there_is(tmp_path: Path) -> None:
 def test_no_text_of_events_or_rules_leaves_the_data_of_the_page(tmp_path: Path) -> None:
     watched_job(tmp_path, 1, pairs_of_events(8)).batch({"rule_0": 4})
     assert spark_pace("report", tmp_path / "job.yaml", "-o", tmp_path / "page.html").returncode == 0
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text()
     assert HOSTILE not in page and "<img src=x" not in page and "<script>document" not in page
     assert "<title>watched &lt;/script&gt;" in page
     told = told_in(page)
@@ -244,10 +244,10 @@ def job_with_alerts_and_sources(folder: Path) -> Watched:
 def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path: Path) -> None:
     watched = job_with_alerts_and_sources(tmp_path)
     job_file = str(tmp_path / "job.yaml")
-    right = (tmp_path / "rules.yaml").read_text(encoding="utf-8")
+    right = (tmp_path / "rules.yaml").read_text()
     one_is_wrong = right.replace("x >= 0", "x >= nothing")
     for wrong, rules in (("events: [", ["rule_0"]), (one_is_wrong, ["rule_0", "rule_1"])):
-        (tmp_path / "rules.yaml").write_text(wrong, encoding="utf-8")
+        (tmp_path / "rules.yaml").write_text(wrong)
         told = facts(subject_of(job_file), Seen(watched.spec.sink_path), SOON)
         assert "rules.yaml:1:" in told["wrong"] and told["name"] == "watched"
         assert told["rules"]["names"] == rules and told["rules"]["matches"][0] == 4
@@ -259,7 +259,7 @@ def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path:
         assert f"alerts.pager: {said}" in done.stdout and "! 1 source not waited for" in done.stdout
         assert done.returncode == 2 and "rules.yaml:1:" in done.stderr
     sink = f"name: x\nsink: {{kind: delta, path: {watched.spec.sink_path}}}"
-    (tmp_path / "job.yaml").write_text(sink, encoding="utf-8")
+    (tmp_path / "job.yaml").write_text(sink)
     told = facts(subject_of(job_file), Seen(watched.spec.sink_path), SOON)
     assert told["alerts"] == [] and "must have the key" in told["wrong"]
     (tmp_path / "job.yaml").write_text("name: x", encoding="utf-8")

@@ -35,7 +35,7 @@ def test_the_status_is_one_object_with_the_keys_that_the_documents_name(tmp_path
     with checkpoint_lock(Checkpoint(watched.spec.checkpoint_folder)):
         told = json.loads(spark_pace("status", tmp_path / "job.yaml", "--json").stdout)
     assert list(told) == KEYS
-    documents = (Path(__file__).parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
+    documents = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
     assert [key for key in KEYS if f"`{key}`" not in documents] == []
     assert (told["job"], told["state"], told["process"]) == ("watched", "runs", str(os.getpid()))
     assert told["last_batch"] == {
@@ -55,9 +55,9 @@ def test_the_status_is_one_object_with_the_keys_that_the_documents_name(tmp_path
 
 def test_rules_that_are_paused_or_have_no_match_yet_are_named_in_short(tmp_path: Path) -> None:
     watched = watched_job(tmp_path, 14, pairs_of_events(8))
-    rules = json.loads((tmp_path / "rules.yaml").read_text(encoding="utf-8"))
+    rules = json.loads((tmp_path / "rules.yaml").read_text())
     rules["rules"][13]["enabled"] = False
-    (tmp_path / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(json.dumps(rules))
     quiet = ["paused: 1 rule: rule_13"]
     assert quiet[0] in spark_pace("status", tmp_path / "job.yaml").stdout.splitlines()
     watched.batch({"rule_0": 4})
@@ -72,7 +72,7 @@ def test_rules_that_are_paused_or_have_no_match_yet_are_named_in_short(tmp_path:
 
 def test_the_status_of_wrong_rules_tells_what_is_wrong_behind_the_object(tmp_path: Path) -> None:
     watched_job(tmp_path, 1)
-    (tmp_path / "rules.yaml").write_text("events: [", encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text("events: [")
     done = spark_pace("status", tmp_path / "job.yaml", "--json")
     assert json.loads(done.stdout)["last_batch"] is None
     assert done.returncode == 2 and "rules.yaml:1:" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 from spark_pace.core.plan.rule import RecordForm
 from spark_pace.rules import explain, load_rules
 from tests.unit.io.test_event_files import SCHEMA, T, read
-from tests.unit.rules.test_execution import explained
+from tests.unit.rules.test_execution import RULES
 
 FORMATS = RecordForm(time_formats=("%d.%m.%Y %H:%M", "%d.%m.%Y"), zone="Europe/Berlin")
 
@@ -58,12 +58,8 @@ def test_a_decimal_comma_is_no_number(tmp_path: Path) -> None:
     ("keys", "why"),
     [("timestamp_format: '%d.%m.%Y'", "timestamp_format"), ("empty: null", "empty: null")],
 )
-def test_it_says_why_compiled_code_does_not_read_json(tmp_path: Path, keys: str, why: str) -> None:
-    explained(tmp_path, "context: each, zero")
-    path = tmp_path / "rules.yaml"
-    text = path.read_text(encoding="utf-8").replace("event_time: time", f"event_time: time, {keys}", 1)
-    path.write_text(text, encoding="utf-8")
-    (rule,) = load_rules(path)
+def test_it_says_why_compiled_code_does_not_read_json(keys: str, why: str) -> None:
+    (rule,) = load_rules(RULES.replace("event_time: time", f"event_time: time, {keys}"))
     assert f"  json         read by pyarrow: compiled code does not know {why}" in explain(rule)
 
 
@@ -71,12 +67,7 @@ def test_it_says_why_compiled_code_does_not_read_json(tmp_path: Path, keys: str,
     ("text", "is_told"),
     [("preset: combined", False), ("regex: '(?P<time>.*)'", False), ("preset: json_in_text", True)],
 )
-def test_it_says_nothing_of_json_for_lines_of_text_without_any(
-    tmp_path: Path, text: str, is_told: bool
-) -> None:
-    explained(tmp_path, "context: each, zero")
-    path = tmp_path / "rules.yaml"
+def test_it_says_nothing_of_json_for_lines_of_text_without_any(text: str, is_told: bool) -> None:
     form = f"event_time: time, text: {{{text}}}, timestamp_format: '%d.%m.%Y'"
-    path.write_text(path.read_text(encoding="utf-8").replace("event_time: time", form, 1), encoding="utf-8")
-    (rule,) = load_rules(path)
+    (rule,) = load_rules(RULES.replace("event_time: time", form))
     assert any(line.startswith("  json  ") for line in explain(rule)) == is_told

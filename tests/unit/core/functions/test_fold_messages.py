@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,17 @@ rules:
 Event = dict[str, Any]
 
 
-def runs(folder: Path, function: str) -> Runs:
+def runs(function: str) -> Runs:
     """A run of two events, 0 and 1."""
-    path = folder / "rules.yaml"
-    path.write_text(RULES.replace("FUNCTION", f"{HERE}:{function}"), encoding="utf-8")
     events = pa.table({"time": pa.array([0, 1], pa.timestamp("us")), "x": [0, 1]})
-    return Runs(load_rules(path)[0], events, np.arange(2) + 100, np.array([0, 2]), None, [None])
+    return Runs(
+        load_rules(RULES.replace("FUNCTION", f"{HERE}:{function}"))[0],
+        events,
+        np.arange(2) + 100,
+        np.array([0, 2]),
+        None,
+        [None],
+    )
 
 
 def misspelt(state: Any, event: Event) -> tuple[Any, list[Event]]:
@@ -46,11 +50,11 @@ misspelt_of_table.takes_table = True  # type: ignore[attr-defined]
 
 @pytest.mark.parametrize(("function", "seq"), [("misspelt", 101), ("misspelt_of_table", 100)])
 def test_a_misspelt_field_of_a_fold_is_refused_with_the_one_that_may_be_meant(
-    tmp_path: Path, function: str, seq: int
+    function: str, seq: int
 ) -> None:
     got = 'TypeError: a row must have the fields of emit; got "lable" (did you mean "label"?). No state'
     with pytest.raises(OperatorError) as caught:
-        fold_here(runs(tmp_path, function))
+        fold_here(runs(function))
     assert f"seq {seq} — its fold {HERE}:{function} must return; got {got}" in str(caught.value)
 
 
@@ -58,9 +62,9 @@ def raises_below(state: Any, event: Event) -> None:
     json.loads("{")
 
 
-def test_a_fold_that_raises_is_told_with_the_line_of_its_own_file(tmp_path: Path) -> None:
+def test_a_fold_that_raises_is_told_with_the_line_of_its_own_file() -> None:
     line = raises_below.__code__.co_firstlineno + 1
     with pytest.raises(OperatorError) as caught:
-        fold_here(runs(tmp_path, "raises_below"))
+        fold_here(runs("raises_below"))
     assert "JSONDecodeError: Expecting property name" in str(caught.value)
     assert f" ({__file__}, line {line}). No state has changed" in str(caught.value)

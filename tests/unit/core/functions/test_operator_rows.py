@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import enum
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -42,22 +41,20 @@ def given(span: Span) -> Rows:
     return returned[-1]
 
 
-def found(folder: Path, rules: str, rows: Rows) -> LocalResult:
+def found(rules: str, rows: Rows) -> LocalResult:
     """What comes of one event on which the operator returns the rows."""
-    path = folder / "rules.yaml"
-    path.write_text(rules, encoding="utf-8")
     times = pa.array([1_000_000], pa.int64())
     events = pa.table({
         "@time": times, "@source": pa.array(["s"]).dictionary_encode(), "@offset": pa.array([0], pa.int64()),
         "time": times.view(pa.timestamp("us")), "x": pa.array([1], pa.int64()),
     })  # fmt: skip
     returned.append(rows)
-    return run(build_plan(load_rules(path), order=OrderSpec()), [events])
+    return run(build_plan(load_rules(rules), order=OrderSpec()), [events])
 
 
-def outcome(folder: Path, declared: str, rows: Rows) -> Any:
+def outcome(declared: str, rows: Rows) -> Any:
     """The values of `v` in the matches, or the last line of the reason for having none."""
-    result = found(folder, RULES.replace("TYPE", declared), rows)
+    result = found(RULES.replace("TYPE", declared), rows)
     if result.failed.num_rows:
         assert result.matches.num_rows == 0
         return result.failed["reason"][0].as_py().strip().splitlines()[-1]
@@ -97,8 +94,8 @@ def outcome(folder: Path, declared: str, rows: Rows) -> Any:
         ),
     ],
 )
-def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, value: Any, kept: Any) -> None:
-    assert outcome(tmp_path, declared, [{"v": value}, {}]) == [kept, None]
+def test_a_value_of_the_declared_type_is_kept(declared: str, value: Any, kept: Any) -> None:
+    assert outcome(declared, [{"v": value}, {}]) == [kept, None]
 
 
 @pytest.mark.parametrize(
@@ -182,10 +179,8 @@ def test_a_value_of_the_declared_type_is_kept(tmp_path: Path, declared: str, val
         ),
     ],
 )
-def test_any_other_value_is_the_operators_failure(
-    tmp_path: Path, declared: str, value: Any, reason: str
-) -> None:
-    assert outcome(tmp_path, declared, [{"v": value}]).startswith(reason)
+def test_any_other_value_is_the_operators_failure(declared: str, value: Any, reason: str) -> None:
+    assert outcome(declared, [{"v": value}]).startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -214,33 +209,31 @@ def test_any_other_value_is_the_operators_failure(
         ("DATE", [DAY, NOON], "TypeError: emit v — must be dates or times; got both"),
     ],
 )
-def test_one_value_of_another_type_among_many_is_found(
-    tmp_path: Path, declared: str, values: list[Any], reason: str
-) -> None:
-    assert outcome(tmp_path, declared, [{"v": value} for value in values]).startswith(reason)
+def test_one_value_of_another_type_among_many_is_found(declared: str, values: list[Any], reason: str) -> None:
+    assert outcome(declared, [{"v": value} for value in values]).startswith(reason)
 
 
-def test_dates_stand_among_times(tmp_path: Path) -> None:
+def test_dates_stand_among_times() -> None:
     midnight = NOON_UTC - dt.timedelta(hours=12)
-    assert outcome(tmp_path, "TIMESTAMP", [{"v": DAY}, {"v": NOON}, {}]) == [midnight, NOON_UTC, None]
-    assert outcome(tmp_path, "TIMESTAMP", [{"v": NOON.replace(tzinfo=BERLIN)}, {"v": DAY}]) == [
+    assert outcome("TIMESTAMP", [{"v": DAY}, {"v": NOON}, {}]) == [midnight, NOON_UTC, None]
+    assert outcome("TIMESTAMP", [{"v": NOON.replace(tzinfo=BERLIN)}, {"v": DAY}]) == [
         NOON_UTC - dt.timedelta(hours=2),
         midnight,
     ]
 
 
 @pytest.mark.parametrize("rows", [[{}, {"x": 1}], pa.table({"x": [1, 2]})])
-def test_rows_of_a_rule_without_emit_are_matches(tmp_path: Path, rows: Rows) -> None:
-    matches = found(tmp_path, RULES.replace(", emit: {v: TYPE}", ""), rows).matches
+def test_rows_of_a_rule_without_emit_are_matches(rows: Rows) -> None:
+    matches = found(RULES.replace(", emit: {v: TYPE}", ""), rows).matches
     assert matches["selection_id"].to_pylist() == [0, 0]
     assert "v" not in matches.column_names
 
 
-def test_times_with_and_without_a_zone_mean_the_same_in_any_order(tmp_path: Path) -> None:
+def test_times_with_and_without_a_zone_mean_the_same_in_any_order() -> None:
     values = [NOON.replace(tzinfo=BERLIN), NOON]
     expected = [NOON_UTC - dt.timedelta(hours=2), NOON_UTC]
-    assert outcome(tmp_path, "TIMESTAMP", [{"v": value} for value in values]) == expected
-    assert outcome(tmp_path, "TIMESTAMP", [{"v": value} for value in reversed(values)]) == expected[::-1]
+    assert outcome("TIMESTAMP", [{"v": value} for value in values]) == expected
+    assert outcome("TIMESTAMP", [{"v": value} for value in reversed(values)]) == expected[::-1]
 
 
 @pytest.mark.parametrize(
@@ -266,8 +259,8 @@ def test_times_with_and_without_a_zone_mean_the_same_in_any_order(tmp_path: Path
         ),
     ],
 )
-def test_a_table_is_held_to_the_same(tmp_path: Path, declared: str, column: pa.Array, expected: Any) -> None:
-    got = outcome(tmp_path, declared, pa.table({"v": column}))
+def test_a_table_is_held_to_the_same(declared: str, column: pa.Array, expected: Any) -> None:
+    got = outcome(declared, pa.table({"v": column}))
     assert got == expected or got[: len(expected)] == expected
 
 
@@ -285,13 +278,13 @@ def test_a_table_is_held_to_the_same(tmp_path: Path, declared: str, column: pa.A
         pa.record_batch({"v": [1]}),
     ],
 )
-def test_what_is_neither_rows_nor_a_table_is_the_operators_failure(tmp_path: Path, odd: Any) -> None:
-    assert "Error: " in outcome(tmp_path, "BIGINT", odd)
+def test_what_is_neither_rows_nor_a_table_is_the_operators_failure(odd: Any) -> None:
+    assert "Error: " in outcome("BIGINT", odd)
 
 
-def test_rows_that_are_too_much_together_are_the_operators_failure(tmp_path: Path) -> None:
+def test_rows_that_are_too_much_together_are_the_operators_failure() -> None:
     rows = [{"v": "x" * (8 << 20)}] * 33
     assert (
-        outcome(tmp_path, "STRING", rows)
+        outcome("STRING", rows)
         == "ValueError: the rows that are returned at once must be at most 256 MiB; got 264 MiB"
     )

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,15 +48,20 @@ def process() -> Iterator[OperatorProcess]:
     process.stop()
 
 
-def runs(folder: Path, function: str, values: list[int], states: tuple[str | None, ...] = (None,)) -> Runs:
+def runs(function: str, values: list[int], states: tuple[str | None, ...] = (None,)) -> Runs:
     """Runs of equal length, one for each state, of the keys a, b, and so on."""
-    path = folder / "rules.yaml"
-    path.write_text(RULES.replace("FUNCTION", f"{HERE}:{function}"), encoding="utf-8")
     keys = [f'{{"k":"{"abcdef"[number]}"}}' for number in range(len(states))]
     bounds = np.arange(len(states) + 1) * (len(values) // len(states))
     times = pa.array(np.arange(len(values)) * 1_000_000).view(pa.timestamp("us"))
     events = pa.table({"time": times, "k": ["a"] * len(values), "x": pa.array(values, pa.int64())})
-    return Runs(load_rules(path)[0], events, np.arange(len(values)) + 100, bounds, keys, states)
+    return Runs(
+        load_rules(RULES.replace("FUNCTION", f"{HERE}:{function}"))[0],
+        events,
+        np.arange(len(values)) + 100,
+        bounds,
+        keys,
+        states,
+    )
 
 
 def added(state: Any, event: Event) -> tuple[Any, list[Event]]:
@@ -76,10 +80,8 @@ added_of_table.takes_table = True  # type: ignore[attr-defined]
 
 @pytest.mark.parametrize("function", ["added", "added_of_table"])
 @pytest.mark.parametrize("here", [True, False], ids=["here", "in a process"])
-def test_a_run_goes_on_from_its_state(
-    tmp_path: Path, process: OperatorProcess, function: str, *, here: bool
-) -> None:
-    asked = runs(tmp_path, function, [1, 1, 4, 2, 1, 1], ("1", None))
+def test_a_run_goes_on_from_its_state(process: OperatorProcess, function: str, *, here: bool) -> None:
+    asked = runs(function, [1, 1, 4, 2, 1, 1], ("1", None))
     folded = fold_here(asked) if here else process.fold(asked, TIMEOUT_US)
     assert folded.rows.tolist() == [0, 3, 5]
     assert folded.fields.to_pylist() == [{"n": n, "label": "even"} for n in (2, 2, 4)]
@@ -130,15 +132,15 @@ REFUSED = {
 }
 
 
-def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
-    (text,) = fold_here(runs(tmp_path, "kept", [0])).states
+def test_a_state_comes_back_as_it_was() -> None:
+    (text,) = fold_here(runs("kept", [0])).states
     assert text == '{"a":[1,2.5,null,true,"ü",{"b":[]}],"":-0.0,"big":1180591620717411303424}'
 
 
 @pytest.mark.parametrize("number", REFUSED)
-def test_a_state_that_would_not_come_back_is_refused(tmp_path: Path, number: int) -> None:
+def test_a_state_that_would_not_come_back_is_refused(number: int) -> None:
     with pytest.raises(OperatorError) as caught:
-        fold_here(runs(tmp_path, "kept", [0, number]))
+        fold_here(runs("kept", [0, number]))
     message = str(caught.value)
     assert message.startswith(f'rule folds key {{"k":"a"}} seq 101 — its fold {HERE}:kept must return; got ')
     assert REFUSED[number] in message
@@ -180,15 +182,15 @@ REASONS = {
 
 @pytest.mark.parametrize("number", REASONS)
 def test_a_failure_is_told_with_its_event_and_the_next_batch_has_a_process_again(
-    tmp_path: Path, process: OperatorProcess, number: int
+    process: OperatorProcess, number: int
 ) -> None:
     with pytest.raises(OperatorError) as caught:
-        process.fold(runs(tmp_path, "poisoned", [0, 20, 0, number], (None, None)), TIMEOUT_US)
+        process.fold(runs("poisoned", [0, 20, 0, number], (None, None)), TIMEOUT_US)
     message = str(caught.value)
     must = f"its fold {HERE}:poisoned must return; got "
     assert message.startswith(f'rule folds key {{"k":"b"}} seq 103 — {must}')
     assert REASONS[number] in message and "\n" not in message
-    assert process.fold(runs(tmp_path, "poisoned", [0]), TIMEOUT_US).rows.tolist() == [0]
+    assert process.fold(runs("poisoned", [0]), TIMEOUT_US).rows.tolist() == [0]
 
 
 def spoils(state: Any, event: Event) -> tuple[Any, list[Event]]:
@@ -200,11 +202,9 @@ def spoils(state: Any, event: Event) -> tuple[Any, list[Event]]:
     return None, [{"n": event["x"]}]
 
 
-def test_what_an_earlier_batch_has_left_behind_does_not_fail_the_next(
-    tmp_path: Path, process: OperatorProcess
-) -> None:
-    assert process.fold(runs(tmp_path, "spoils", [1]), TIMEOUT_US).states == ["null"]
-    assert process.fold(runs(tmp_path, "spoils", [2]), TIMEOUT_US).fields["n"].to_pylist() == [2]
+def test_what_an_earlier_batch_has_left_behind_does_not_fail_the_next(process: OperatorProcess) -> None:
+    assert process.fold(runs("spoils", [1]), TIMEOUT_US).states == ["null"]
+    assert process.fold(runs("spoils", [2]), TIMEOUT_US).fields["n"].to_pylist() == [2]
 
 
 class Bomb:
@@ -231,10 +231,10 @@ def answers_itself(state: Any, event: Event) -> tuple[Any, list[Event]]:
 
 @pytest.mark.parametrize("number", range(len(IN_PLACE_OF_ANSWERS)), ids=IN_PLACE_OF_ANSWERS)
 def test_what_a_function_sends_in_place_of_an_answer_is_not_run_or_taken(
-    tmp_path: Path, process: OperatorProcess, number: int
+    process: OperatorProcess, number: int
 ) -> None:
     with pytest.raises(OperatorError, match=r"must return; got .*: its process has lost its connection"):
-        process.fold(runs(tmp_path, "answers_itself", [number]), 60 * TIMEOUT_US)  # nothing is to time out
+        process.fold(runs("answers_itself", [number]), 60 * TIMEOUT_US)  # nothing is to time out
 
 
 def tables(state: Any, events: pa.Table) -> tuple[Any, Any]:
@@ -267,27 +267,27 @@ OF_TABLES = {
 
 
 @pytest.mark.parametrize("number", OF_TABLES)
-def test_a_table_says_which_event_causes_each_row(tmp_path: Path, number: int) -> None:
+def test_a_table_says_which_event_causes_each_row(number: int) -> None:
     with pytest.raises(OperatorError) as caught:
-        fold_here(runs(tmp_path, "tables", [9, 0, number, 0], (None, None)))  # 9: no rows, so no types
+        fold_here(runs("tables", [9, 0, number, 0], (None, None)))  # 9: no rows, so no types
     assert f"seq 102 — its fold {HERE}:tables must return; got {OF_TABLES[number]}. " in str(caught.value)
 
 
-def test_a_function_that_is_not_there_is_told(tmp_path: Path, process: OperatorProcess) -> None:
+def test_a_function_that_is_not_there_is_told(process: OperatorProcess) -> None:
     for call in (fold_here, lambda asked: process.fold(asked, TIMEOUT_US)):
         fold: FoldRuns = call
         with pytest.raises(OperatorError, match=f"operator {HERE}:missing — must be importable"):
-            fold(runs(tmp_path, "missing", [0]))
+            fold(runs("missing", [0]))
 
 
-def test_replay_folds_in_its_own_process_and_stops_at_a_failure(tmp_path: Path) -> None:
-    asked = runs(tmp_path, "poisoned", [0, 20, 30])
+def test_replay_folds_in_its_own_process_and_stops_at_a_failure() -> None:
+    asked = runs("poisoned", [0, 20, 30])
     found = replay([asked.rule], asked.events).matches
     assert found["n"].to_pylist() == [0, 20, 30]
     assert found["selection_id"].to_pylist() == [0, 1, 2]
     assert [row[0]["component"] for row in found["events"].to_pylist()] == ["event"] * 3
     with pytest.raises(OperatorError, match=r'key {"k":"a"} seq 1 — .* ZeroDivisionError'):
-        replay([asked.rule], runs(tmp_path, "poisoned", [0, 1]).events)
+        replay([asked.rule], runs("poisoned", [0, 1]).events)
 
 
 @pytest.mark.parametrize("cut", [1, 3, 6])
@@ -327,18 +327,18 @@ def mixed(state: Any, event: Event) -> tuple[Any, list[Event]]:
 
 @pytest.mark.parametrize("function", ["long_text", "long_text_of_table"])
 def test_which_events_stand_in_a_batch_does_not_decide_whether_rows_are_too_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+    monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     monkeypatch.setattr(python_functions, "MOST_ROWS_BYTES", 1_000)
-    folded = fold_here(runs(tmp_path, function, list(range(200)), (None, None)))
+    folded = fold_here(runs(function, list(range(200)), (None, None)))
     assert folded.fields["n"].to_pylist() == list(range(200))
     monkeypatch.setattr(python_functions, "MOST_ROWS_BYTES", 50)
     with pytest.raises(OperatorError, match=r"seq 100 — .* must be at most 0 MiB"):
-        fold_here(runs(tmp_path, function, list(range(200)), (None, None)))
+        fold_here(runs(function, list(range(200)), (None, None)))
 
 
-def test_rows_of_several_events_need_not_go_together(tmp_path: Path) -> None:
-    folded = fold_here(runs(tmp_path, "mixed", [1, 2, 3, 4]))
+def test_rows_of_several_events_need_not_go_together() -> None:
+    folded = fold_here(runs("mixed", [1, 2, 3, 4]))
     assert folded.fields["n"].to_pylist() == [1, 2**63 - 1, 3, 2**63 - 1]
 
 
@@ -360,25 +360,24 @@ def half(state: Any, event: Event) -> tuple[Any, list[Event]]:
     [("tuple_while_open", "tuple"), ("alias", "one in two"), ("half", "surrogates not allowed")],
 )
 def test_a_state_is_refused_at_its_event_though_a_later_one_in_the_batch_is_right(
-    tmp_path: Path, function: str, got: str
+    function: str, got: str
 ) -> None:
     with pytest.raises(OperatorError, match=got):
-        fold_here(runs(tmp_path, function, [1, 2, 3]))
+        fold_here(runs(function, [1, 2, 3]))
 
 
 def names(state: Any, event: Event) -> tuple[Any, list[Event]]:
     return state, [{"n": len(event), "label": " ".join(sorted(event))}]
 
 
-def test_a_function_sees_the_attributes_of_matches_and_nothing_else(tmp_path: Path) -> None:
+def test_a_function_sees_the_attributes_of_matches_and_nothing_else() -> None:
     rules = """
 events: {schema: "time TIMESTAMP, x BIGINT", event_time: time}
 rules:
   - {name: low, pattern: {sequence: [a: x > 0]}, emit: {y: a.x}}
   - {name: up, from: [low, events], fold: FUNCTION, emit: {n: BIGINT, label: STRING}}
 """
-    (tmp_path / "rules.yaml").write_text(rules.replace("FUNCTION", f"{HERE}:names"), encoding="utf-8")
     events = pa.table({"time": pa.array([0], pa.timestamp("us")), "x": [1]})
-    found = replay(load_rules(tmp_path / "rules.yaml"), events).matches.to_pylist()
+    found = replay(load_rules(rules.replace("FUNCTION", f"{HERE}:names")), events).matches.to_pylist()
     labels = {row["label"] for row in found if row["rule"] == "up"}
     assert labels == {"matched_at opened_at rule time x y"}

@@ -39,17 +39,16 @@ def day(number: int) -> date:
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan() -> Plan:
     """Rules that differ in their constants; some have a filter."""
-    path, texts = tmp_path_factory.mktemp("rules") / "rules.yaml", []
+    texts = []
     for number in range(CONSTANTS * len(CONDITIONS)):
         constant, kind = divmod(number, len(CONDITIONS))
         condition = CONDITIONS[kind].format(n=1 + constant, day=day(constant))
         pattern = f'pattern: {{sequence: [a: "{condition}", b: "name = \'n{number}\'"]}}, within: 1 s'
         rest = "context: 'next, selected'" + ", filter: size >= 4.0" * (number % 2)
         texts.append(f"  - {{name: r{number}, {pattern}, {rest}}}\n")
-    path.write_text(f"{EVENTS}\nrules:\n{''.join(texts)}", encoding="utf-8")
-    return build_plan(load_rules(path), order=OrderSpec(), slots=2)
+    return build_plan(load_rules(f"{EVENTS}\nrules:\n{''.join(texts)}"), order=OrderSpec(), slots=2)
 
 
 def events(count: int, most: int = VALUES) -> pa.Table:

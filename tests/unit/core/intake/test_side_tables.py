@@ -237,11 +237,10 @@ def test_rules_over_rules_see_what_events_are_joined_with(tmp_path: Path) -> Non
     assert (found["tier"], found["owner"], found["other"]) == (None, "ann", "bob")
 
 
-def test_detect_joins_no_tables(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES)
+def test_detect_joins_no_tables() -> None:
     words = "must be given rules whose events join no tables; got rules with events.lookup. Join the tables"
     with pytest.raises(SparkPaceError, match=words):
-        detect._plan(load_rules(tmp_path / "rules.yaml"), 0, (), 1, 1)
+        detect._plan(load_rules(RULES), 0, (), 1, 1)
 
 
 JOB = """

@@ -3,162 +3,79 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal as Choice
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.expr import Aggregate, Call, Column, Expr, Literal
 from spark_pace.core.match.contexts.earliest_selected import earliest_selected, in_turn, in_turn_by_columns
 from spark_pace.core.match.search.any_order import search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.stream import Found, Stream
-from spark_pace.core.plan.rule import Component, Conjunct, Context, Contiguity, Pattern, Times, Within
+from spark_pace.core.plan.rule import Pattern, Within
 from spark_pace.core.tables import MASK, SEQ, SPENT, SPENT_BITS, TIME, UNUSED, USED, Ints
+from tests.support.loaded_rules import loaded
 
-Function: TypeAlias = Choice["count", "sum", "avg", "min", "max", "first", "last"]
-TRUE = Literal(True, "BOOLEAN")
 STREAMS = [(10, 2), pytest.param(24, 10, marks=pytest.mark.long)]  # and matches, at the least
+# the components: a letter stands for one event, n and m are negated, others are groups; then the conditions
+PATTERNS = """
+a !n b
+a !n b | a.x < b.x and n.x > a.x and n.x <= b.x
+a b !n | a.x = n.x
+a !n
+a g:1..3 b | a.x < b.x
+a !n g:0..2 !m b
+g:2+ a h:1..2
+g:2..3
+a g:0+ b c | a.x < b.x
+a g:1..4 b | a.x < b.x | strict
+a !n b | a.x + b.x < 4 and n.z - b.z < a.z
+a !n g:1..4 b | n.x > max(g.x)
+a g:1..3 b !n | n.z < avg(g.z)
+a g:0..4 b | first(g.x) <= b.x + 1
+a g:0..4 b | first(g.z) <= b.z + 0.5
+a g:0..4 b | last(g.x) <= b.x + 1
+a g:0..4 b | last(g.z) <= b.z + 0.5
+a g:0..4 b | sum(g.x) <= b.x + 1
+a g:0..4 b | sum(g.z) <= b.z + 0.5
+a g:0..4 b | min(g.x) <= b.x + 1
+a g:0..4 b | min(g.z) <= b.z + 0.5
+a g:0..4 b | max(g.x) <= b.x + 1
+a g:0..4 b | max(g.z) <= b.z + 0.5
+g:1..3 b | avg(g.x) < b.x
+a g:1+ | avg(g.z) > a.z
+a g:0+ b | count(g) <= b.x
+a g:1..4 b | sum(g.x) < 5 | strict
+a g:1+:x>=last(g.x) b
+a g:1..3:x<>first(g.x):strict b
+a g:0..4:x>last(g.x) b || strict
+g:1+:x<=max(g.x) !n b
+a !n g:1..3:z>=avg(g.z)
+a g:1+:5>sum(g.x) !n b
+g:2..4:count(g)<3
+g:0..2 a b | a.x <= b.x
+g:0..1 a b || strict
+g:0+ !n b
+a b c | a.x <> b.x | strict
+"""
 
 
-def number(value: int) -> Literal:
-    return Literal(value, "BIGINT")
+def pattern_of(told: str, order: str = "sequence", context: str = "earliest, selected") -> Pattern:
+    """The pattern of a line of `PATTERNS`, without a window."""
+    components, where, contiguity = (one.strip() for one in (told + "||").split("|")[:3])
+    text = f"pattern: {{{order}: [{', '.join(map(component_of, components.split()))}]}}\n"
+    text += f"context: {context}\nwithin: 9 events\n"
+    text += f"where: {where}\n" * bool(where) + f"contiguity: {contiguity}" * bool(contiguity)
+    pattern = loaded(text).pattern
+    assert pattern is not None
+    return pattern
 
 
-def one(name: str) -> Component:
-    return Component(name, TRUE)
-
-
-def group(name: str, least: int, most: int | None) -> Component:
-    return Component(name, TRUE, times=Times(least, most))
-
-
-def no(name: str) -> Component:
-    return Component(name, TRUE, negated=True)
-
-
-def compared(operator: str, left: tuple[int, str], right: tuple[int, str]) -> Conjunct:
-    sides: list[Expr] = [Column(component=name, attribute="x", type="BIGINT") for _, name in (left, right)]
-    return Conjunct(Call(operator, tuple(sides), "BOOLEAN"), (left[0], right[0]))
-
-
-def attribute(name: str, of: str = "x") -> Column:
-    return Column(name, of, {"x": "BIGINT", "v": "DOUBLE"}[of])
-
-
-def over(function: Function, of: str = "x") -> Aggregate:
-    """An aggregate over the group `g`."""
-    kind = "DOUBLE" if of == "v" or function == "avg" else "BIGINT"
-    return Aggregate(function, "g", None if function == "count" else of, kind)
-
-
-def said(operator: str, left: Expr, right: Expr, components: tuple[int, ...]) -> Conjunct:
-    return Conjunct(Call(operator, (left, right), "BOOLEAN"), components)
-
-
-def own(of: str = "x") -> Column:
-    return attribute("g", of)
-
-
-def asks(operator: str, left: Expr, right: Expr) -> Expr:
-    return Call(operator, (left, right), "BOOLEAN")
-
-
-A, B, C = one("a"), one("b"), one("c")
-RISES_BEHIND = (compared("<=", (1, "a"), (2, "b")),)
-RISES = (compared("<", (0, "a"), (2, "b")),)
-PATTERNS: dict[str, tuple[tuple[Component, ...], tuple[Conjunct, ...], Contiguity]] = {
-    "negation": ((A, no("n"), B), (), "relaxed"),
-    "negation with conditions": (
-        (A, no("n"), B),
-        (*RISES, compared(">", (1, "n"), (0, "a")), compared("<=", (1, "n"), (2, "b"))),
-        "relaxed",
-    ),
-    "negation behind": ((A, B, no("n")), (compared("=", (0, "a"), (2, "n")),), "relaxed"),
-    "one event and none behind": ((A, no("n")), (), "relaxed"),
-    "group": ((A, group("g", 1, 3), B), RISES, "relaxed"),
-    "optional group between negations": ((A, no("n"), group("g", 0, 2), no("m"), B), (), "relaxed"),
-    "groups at both ends": ((group("g", 2, None), A, group("h", 1, 2)), (), "relaxed"),
-    "one group": ((group("g", 2, 3),), (), "relaxed"),
-    "group before one of four": ((A, group("g", 0, None), B, C), RISES, "relaxed"),
-    "strict": ((A, group("g", 1, 4), B), RISES, "strict"),
-    "arithmetic beside a negation": (
-        (A, no("n"), B),
-        (
-            said("<", Call("+", (attribute("a"), attribute("b")), "BIGINT"), number(4), (0, 2)),
-            said(
-                "<",
-                Call("-", (attribute("n", "v"), attribute("b", "v")), "DOUBLE"),
-                attribute("a", "v"),
-                (0, 1, 2),
-            ),
-        ),
-        "relaxed",
-    ),
-    "a negation before a group that its condition reads": (
-        (A, no("n"), group("g", 1, 4), B),
-        (said(">", attribute("n"), over("max"), (1, 2)),),
-        "relaxed",
-    ),
-    "a negation behind all that reads a group": (
-        (A, group("g", 1, 3), B, no("n")),
-        (said("<", attribute("n", "v"), over("avg", "v"), (1, 3)),),
-        "relaxed",
-    ),
-    **{
-        f"{function} of {of}": (
-            (A, group("g", 0, 4), B),
-            (said("<=", over(function, of), Call("+", (attribute("b", of), literal), kind), (1, 2)),),
-            "relaxed",
-        )
-        for function in ("first", "last", "sum", "min", "max")
-        for of, kind, literal in (("x", "BIGINT", number(1)), ("v", "DOUBLE", Literal(0.5, "DOUBLE")))
-    },
-    "a mean": (
-        (group("g", 1, 3), B),
-        (said("<", over("avg"), Call("cast", (attribute("b"),), "DOUBLE"), (0, 1)),),
-        "relaxed",
-    ),
-    "a mean of doubles": (
-        (A, group("g", 1, None)),
-        (said(">", over("avg", "v"), attribute("a", "v"), (0, 1)),),
-        "relaxed",
-    ),
-    "how many": (
-        (A, group("g", 0, None), B),
-        (said("<=", over("count"), attribute("b"), (1, 2)),),
-        "relaxed",
-    ),
-    "strict, with a sum": ((A, group("g", 1, 4), B), (said("<", over("sum"), number(5), (1,)),), "strict"),
-    **{
-        f"a group so far: {name}": (
-            (*before, replace(group("g", least, most), follows=follows, further=further), *behind),
-            (),
-            contiguity,
-        )
-        for name, before, (least, most, follows, contiguity), further, behind in (
-            ("rises", (A,), (1, None, "relaxed", "relaxed"), asks(">=", own(), over("last")), (B,)),
-            ("run", (A,), (1, 3, "strict", "relaxed"), asks("<>", own(), over("first")), (B,)),
-            ("strict", (A,), (0, 4, "relaxed", "strict"), asks(">", own(), over("last")), (B,)),
-            ("before", (), (1, None, "relaxed", "relaxed"), asks("<=", own(), over("max")), (no("n"), B)),
-            (
-                "behind",
-                (A, no("n")),
-                (1, 3, "relaxed", "relaxed"),
-                asks(">=", own("v"), over("avg", "v")),
-                (),
-            ),
-            ("mean", (A,), (1, None, "relaxed", "relaxed"), asks(">", number(5), over("sum")), (no("n"), B)),
-            ("alone", (), (2, 4, "relaxed", "relaxed"), asks("<", over("count"), number(3)), ()),
-        )
-    },
-    "optional in first place": ((group("g", 0, 2), A, B), RISES_BEHIND, "relaxed"),
-    "optional in first place, strict": ((group("g", 0, 1), A, B), (), "strict"),
-    "optional in first place, and none between": ((group("g", 0, None), no("n"), B), (), "relaxed"),
-    "strict, without a group": ((A, B, C), (compared("<>", (0, "a"), (1, "b")),), "strict"),
-}
+def component_of(told: str) -> str:
+    name, times, when, follows = (told.lstrip("!") + ":::").split(":")[:4]
+    component = f'{{name: {name}, when: "{when or "true"}"'
+    component += ", not: true" * told.startswith("!") + f", times: {times}" * bool(times)
+    return component + f", follows: {follows}" * bool(follows) + "}"
 
 
 def stream_of(seed: int, components: int, *, overlapping: bool) -> Stream:
@@ -175,9 +92,9 @@ def stream_of(seed: int, components: int, *, overlapping: bool) -> Stream:
     spent[earlier] = USED | (np.minimum(seq[earlier] + 3, seq.max()) << SPENT_BITS)
     columns = {TIME: np.cumsum(generator.integers(0, 3, rows)), SEQ: seq, MASK: mask, SPENT: spent}
     x = pa.array(generator.integers(0, 4, rows), mask=generator.random(rows) < 0.05)
-    v = generator.choice([0.25, 0.5, 1.5, -0.0, 0.0, np.nan, np.inf], rows)
-    v = pa.array(v, mask=generator.random(rows) < 0.05)
-    return Stream(pa.table({**columns, "x": x, "v": v}), starts)
+    z = generator.choice([0.25, 0.5, 1.5, -0.0, 0.0, np.nan, np.inf], rows)
+    z = pa.array(z, mask=generator.random(rows) < 0.05)
+    return Stream(pa.table({**columns, "x": x, "z": z}), starts)
 
 
 def told(found: Found) -> list[list[int] | None]:
@@ -188,16 +105,13 @@ def told(found: Found) -> list[list[int] | None]:
 
 @pytest.mark.parametrize(("streams", "least"), STREAMS)
 @pytest.mark.parametrize("overlapping", [False, True])
-@pytest.mark.parametrize("name", PATTERNS)
-def test_compiled_turns_equal_steps(name: str, overlapping: bool, streams: int, least: int) -> None:
-    components, where, contiguity = PATTERNS[name]
-    matches = 0
+@pytest.mark.parametrize("told_pattern", PATTERNS.strip().splitlines())
+def test_compiled_turns_equal_steps(told_pattern: str, overlapping: bool, streams: int, least: int) -> None:
+    pattern, matches = pattern_of(told_pattern), 0
     for seed in range(streams):
         within = Within(events=4 + seed % 9) if seed % 2 else Within(time_us=3 + seed % 9)
-        context = Context("earliest", "selected")
-        pattern = Pattern(components, where, within, context, contiguity=contiguity)
-        stream = stream_of(seed, len(components), overlapping=overlapping)
-        search = Search(stream, pattern)
+        stream = stream_of(seed, len(pattern.components), overlapping=overlapping)
+        search = Search(stream, replace(pattern, within=within))
         assert search.techniques.unused.compiled
         expected = in_turn_by_columns(search, search.initiators)
         assert told(in_turn(search, search.initiators)) == told(expected), seed
@@ -207,19 +121,16 @@ def test_compiled_turns_equal_steps(name: str, overlapping: bool, streams: int, 
 
 @pytest.mark.parametrize(("streams", "least"), STREAMS)
 @pytest.mark.parametrize("overlapping", [False, True])
-@pytest.mark.parametrize(
-    "where", [(), (compared("<>", (0, "a"), (1, "b")),)], ids=["plain", "with a condition"]
-)
-@pytest.mark.parametrize("components", [2, 3, 4])
+@pytest.mark.parametrize("where", ["", "| a.x <> b.x"], ids=["plain", "with a condition"])
+@pytest.mark.parametrize("components", ["a b", "a b c", "a b c d"])
 def test_conjunctions_equal_steps(
-    components: int, where: tuple[Conjunct, ...], overlapping: bool, streams: int, least: int
+    components: str, where: str, overlapping: bool, streams: int, least: int
 ) -> None:
     matches = 0
     for seed in range(streams):
         within = Within(events=6 + seed % 9) if seed % 2 else Within(time_us=6 + seed % 9)
-        context = Context("earliest", "selected")
-        pattern = Pattern((A, B, C, one("d"))[:components], where, within, context, order="conjunction")
-        drawn = stream_of(seed, components, overlapping=overlapping)
+        pattern = replace(pattern_of(f"{components} {where}", "conjunction"), within=within)
+        drawn = stream_of(seed, len(pattern.components), overlapping=overlapping)
         stream = Stream(drawn.events.drop_columns([SPENT]), drawn.starts)
         search = search_of(stream, pattern)
         assert search.techniques.unused.compiled

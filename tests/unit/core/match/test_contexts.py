@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from spark_pace.core.local_run import run
 from spark_pace.core.match.contexts import CONTEXTS, by_name
@@ -31,25 +30,23 @@ STREAM = (
 WHERE = {"where": "a.x = b.x", "within": "10 s"}
 
 
-def load(directory: Path, context: str, more: dict[str, str]) -> Rule:
+def load(context: str, more: dict[str, str]) -> Rule:
     components = [{name: f"type = '{name}'"} for name in "abc"]
     rule = {"name": "r", "pattern": {"sequence": components}, "context": context, **more}
-    path = directory / "rules.yaml"
-    path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [rule]}), encoding="utf-8")
-    (loaded,) = load_rules(path)
+    (loaded,) = load_rules({"events": SCHEMA, "rules": [rule]})
     return loaded
 
 
 @pytest.mark.parametrize("more", [{"within": "10 s"}, WHERE, {**WHERE, "merge": "detection"}], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_copy_of_a_context_under_another_name_gives_the_same_matches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, more: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, name: str, more: dict[str, str]
 ) -> None:
     copy = replace(CONTEXTS[name], value=Context("copied", "policy"), snoop_name=None)
     monkeypatch.setitem(CONTEXTS, "copied, policy", copy)
     results = []
     for context in (name, "copied, policy"):
-        rule = load(tmp_path, context, more)
+        rule = load(context, more)
         events = table_of(rule, parse_events(STREAM))
         plan = build_plan([rule], order=OrderSpec(), lanes=3, least_lane_rows=1)
         for rows in (events.num_rows, 1):
@@ -58,12 +55,10 @@ def test_a_copy_of_a_context_under_another_name_gives_the_same_matches(
     assert results[0] and results == [results[0]] * 4
 
 
-def test_a_copy_may_close_by_its_window_if_the_context_may(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_may_close_by_its_window_if_the_context_may(monkeypatch: pytest.MonkeyPatch) -> None:
     copy = replace(EACH_ZERO, value=Context("copied", "policy"))
     monkeypatch.setitem(CONTEXTS, "copied, policy", copy)
-    pattern = load(tmp_path, "copied, policy", {"within": "10 s", "close": "window"}).pattern
+    pattern = load("copied, policy", {"within": "10 s", "close": "window"}).pattern
     assert pattern is not None and pattern.close == "window"
 
 
@@ -121,7 +116,7 @@ def test_only_the_contexts_know_their_names() -> None:
         if PACKAGE / "core" / "match" / "contexts" not in path.parents
     ]
     found = {
-        str(path.relative_to(PACKAGE)): POLICIES & set(compared(ast.parse(path.read_text(encoding="utf-8"))))
+        str(path.relative_to(PACKAGE)): POLICIES & set(compared(ast.parse(path.read_text())))
         for path in others
     }
     assert len(others) > 100

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from spark_pace.core.local_run import run
 from spark_pace.core.order import OrderSpec
@@ -31,11 +29,9 @@ SPANS: list[dict[str, Any]] = [
 ]
 
 
-def rule_of(folder: Path, **more: Any) -> Rule:
+def rule_of(**more: Any) -> Rule:
     rule = {"name": "r", "pattern": GROUP, "emit": FIELDS, **more}
-    path = folder / "rules.yaml"
-    path.write_text(yaml.safe_dump({"events": EVENTS, "rules": [rule]}), encoding="utf-8")
-    (loaded,) = load_rules(path)
+    (loaded,) = load_rules({"events": EVENTS, "rules": [rule]})
     return loaded
 
 
@@ -56,21 +52,21 @@ def fields(rule: Rule, events: list[Event]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
-def test_it_is_the_greatest_of_a_group(tmp_path: Path, context: str) -> None:
-    rule = rule_of(tmp_path, context=str(context), within="9 s", where="max(b.z) >= 3")
+def test_it_is_the_greatest_of_a_group(context: str) -> None:
+    rule = rule_of(context=str(context), within="9 s", where="max(b.z) >= 3")
     assert fields(rule, stream(0.0, NAN))[:1] in ([[0.0, "NaN"]], [["NaN", "NaN"]])
     assert fields(rule, stream(0.0, 1.0)) == []
     assert fields(rule, stream(None)) == []
 
 
 @pytest.mark.parametrize("span", SPANS, ids=["opened", "by time", "by number"])
-def test_it_is_the_greatest_of_a_group_in_a_span(tmp_path: Path, span: dict[str, Any]) -> None:
-    rule = rule_of(tmp_path, span=span, where="max(b.z) >= 3")
+def test_it_is_the_greatest_of_a_group_in_a_span(span: dict[str, Any]) -> None:
+    rule = rule_of(span=span, where="max(b.z) >= 3")
     assert [0.0, "NaN"] in fields(rule, stream(0.0, NAN))
 
 
-def test_the_least_is_nan_only_where_all_are_and_zero_has_no_sign(tmp_path: Path) -> None:
-    rule = rule_of(tmp_path, context="next, selected", within="9 s", where="count(b) >= 2")
+def test_the_least_is_nan_only_where_all_are_and_zero_has_no_sign() -> None:
+    rule = rule_of(context="next, selected", within="9 s", where="count(b) >= 2")
     assert fields(rule, stream(NAN, None)) == [["NaN", "NaN"]]
     assert fields(rule, stream(NAN, -1.0)) == [[-1.0, "NaN"]]
     assert list(map(str, fields(rule, stream(-0.0, -0.0))[0])) == ["0.0", "0.0"]

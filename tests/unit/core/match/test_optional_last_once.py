@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import FrameType
 
 import pytest
@@ -12,27 +13,26 @@ from spark_pace.core.match.contexts import CONTEXTS
 from spark_pace.core.match.contexts.contexts import match_bounded, takes_optional_last
 from spark_pace.core.match.search import limits
 from spark_pace.core.match.stream import Horizon, Stream
-from spark_pace.core.plan.rule import Conjunct, Pattern, Within
+from spark_pace.core.plan.rule import Within
 from spark_pace.core.tables import SPENT
-from tests.unit.core.match.test_compiled_following import FIRST, plus
-from tests.unit.core.match.test_compiled_turns import A, B, attribute, group, said, stream_of
+from tests.unit.core.match.test_compiled_turns import pattern_of, stream_of
 
 THAT_TAKE_IT = [name for name, context in CONTEXTS.items() if takes_optional_last(context.way)]
-BY_COLUMNS = said("=", FIRST, attribute("b"), (1, 2))
-COMPILED = said("<", plus(FIRST, attribute("a")), attribute("b"), (0, 1, 2))
+BY_COLUMNS = "first(l.x) = b.x"
+COMPILED = "first(l.x) + a.x < b.x"
 
 
-@pytest.mark.parametrize("taking", [(), (BY_COLUMNS,), (COMPILED,)], ids=["none", "looked up", "compiled"])
+@pytest.mark.parametrize("taking", ["", BY_COLUMNS, COMPILED], ids=["none", "looked up", "compiled"])
 @pytest.mark.parametrize("name", THAT_TAKE_IT)
 def test_what_follows_a_candidate_is_sought_once(
-    name: str, taking: tuple[Conjunct, ...], monkeypatch: pytest.MonkeyPatch
+    name: str, taking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ways, "FIRST_OPENINGS", 1)  # of one open selection, so that it goes on by blocks
     context, matches = CONTEXTS[name], 0
     for seed in range(20):
-        components = (A, B, group("l", 0, 1 if taking else 1 + seed % 3))
-        pattern = Pattern(components, (), Within(time_us=3 + seed % 9), context.value, taking=taking)
-        drawn = stream_of(seed, len(components), overlapping=False)
+        told = f"a b l:0..{1 if taking else 1 + seed % 3} | {taking}"
+        pattern = replace(pattern_of(told, context=name), within=Within(time_us=3 + seed % 9))
+        drawn = stream_of(seed, len(pattern.components), overlapping=False)
         stream, sought = Stream(drawn.events.drop_columns([SPENT]), drawn.starts), list[tuple[int, ...]]()
 
         def note(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
@@ -22,7 +20,7 @@ A, B, C = ({"name": kind, "when": f"type = '{kind}'"} for kind in "abc")
 
 
 @pytest.mark.parametrize("merge", ["selection", "detection"])
-def test_a_turn_that_is_over_is_not_taken_otherwise(tmp_path: Path, merge: str) -> None:
+def test_a_turn_that_is_over_is_not_taken_otherwise(merge: str) -> None:
     """With b1 and b2 the group is too large at c1. When c2 has used b2 up it is not: c1 is past."""
     rule = {
         "name": "r",
@@ -32,9 +30,7 @@ def test_a_turn_that_is_over_is_not_taken_otherwise(tmp_path: Path, merge: str) 
         "context": "earliest, selected",
         "merge": merge,
     }
-    path = tmp_path / "rules.yaml"
-    path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [rule]}), encoding="utf-8")
-    (loaded,) = load_rules(path)
+    (loaded,) = load_rules({"events": SCHEMA, "rules": [rule]})
     events = parse_events("a1=1 b1 a2=2 b2 c1=1 c2=2 z1 c3=1")
     found = from_oracle(loaded, evaluate(loaded, events))
     names = [event.row["id"] for event in events]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,9 +14,7 @@ from spark_pace.machine_code import kernel
 from spark_pace.rules import load_rules
 
 
-def test_few_events_with_many_candidates_are_worth_machine_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_events_with_many_candidates_are_worth_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 210 events in one window each search may try thousands of candidates; of 9 it cannot."""
     asked: list[tuple[int, float]] = []
 
@@ -29,12 +26,10 @@ def test_few_events_with_many_candidates_are_worth_machine_code(
     monkeypatch.setattr(kernel, "kept_code", lambda name: None)
     for one in KERNELS:
         monkeypatch.setattr(one, "_runs", {})
-    path = tmp_path / "rules.yaml"
     pattern = "pattern: {sequence: [{a: type = 'a'}, {b: type = 'b'}, {c: type = 'c'}]}"
-    path.write_text(
+    rules = load_rules(
         'events: {schema: "time TIMESTAMP, type STRING, x DOUBLE", event_time: time}\n'
-        f"rules: [{{name: r, {pattern}, where: a.x + b.x < c.x, within: 1 d, context: 'latest, zero'}}]\n",
-        encoding="utf-8",
+        f"rules: [{{name: r, {pattern}, where: a.x + b.x < c.x, within: 1 d, context: 'latest, zero'}}]\n"
     )
     most = {}
     for count in (9, 210):
@@ -42,7 +37,7 @@ def test_few_events_with_many_candidates_are_worth_machine_code(
         types = ["abc"[number % 3] for number in range(count)]
         x = [5.0] * (count - 1) + [11.0]  # a match at the last event
         asked.clear()
-        replay_table(load_rules(path), pa.table({"time": times, "type": types, "x": x}))
+        replay_table(rules, pa.table({"time": times, "type": types, "x": x}))
         assert max(numbers for numbers, _ in asked) < ways.FEW_NUMBERS
         most[count] = max(steps for _, steps in asked)
     assert most[9] < ways.FEW_STEPS < most[210]

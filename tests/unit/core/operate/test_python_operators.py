@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -55,11 +54,7 @@ def misspelt(span: Span) -> list[dict[str, object]]:
     return [{"n": 1, "lable": "fine"}]
 
 
-def result(
-    directory: Path, operator: str, on_error: Literal["quarantine", "fail"] = "quarantine"
-) -> LocalResult:
-    path = directory / "rules.yaml"
-    path.write_text(RULES.replace("OPERATOR", operator), encoding="utf-8")
+def result(operator: str, on_error: Literal["quarantine", "fail"] = "quarantine") -> LocalResult:
     times = pa.array([second * 1_000_000 for second in (1, 11, 21)], pa.int64())
     events = pa.table({
         "@time": times,
@@ -68,24 +63,29 @@ def result(
         "time": times.view(pa.timestamp("us")),
         "x": pa.array([1, 2, 3], pa.int64()),
     })  # fmt: skip
-    return run(build_plan(load_rules(path), order=OrderSpec(), on_operator_error=on_error), [events])
+    return run(
+        build_plan(
+            load_rules(RULES.replace("OPERATOR", operator)), order=OrderSpec(), on_operator_error=on_error
+        ),
+        [events],
+    )
 
 
 def fields(matches: pa.Table) -> list[tuple[object, ...]]:
     return [(row["selection_id"], row["n"], row["label"]) for row in matches.to_pylist()]
 
 
-def test_an_operator_may_give_a_table_and_emit_picks_its_fields(tmp_path: Path) -> None:
-    assert fields(result(tmp_path, "counted").matches) == [(0, 1, None), (1, 1, None), (2, 1, None)]
+def test_an_operator_may_give_a_table_and_emit_picks_its_fields() -> None:
+    assert fields(result("counted").matches) == [(0, 1, None), (1, 1, None), (2, 1, None)]
 
 
-def test_an_operator_sees_the_selection_with_its_name_number_and_ends(tmp_path: Path) -> None:
-    assert fields(result(tmp_path, "frame").matches)[1] == (1, 2, "windows 1 None None")
+def test_an_operator_sees_the_selection_with_its_name_number_and_ends() -> None:
+    assert fields(result("frame").matches)[1] == (1, 2, "windows 1 None None")
 
 
-def test_a_poison_selection_is_retried_then_set_aside_and_its_neighbours_stay_exact(tmp_path: Path) -> None:
+def test_a_poison_selection_is_retried_then_set_aside_and_its_neighbours_stay_exact() -> None:
     attempts.clear()
-    out = result(tmp_path, "poisoned_by_two")
+    out = result("poisoned_by_two")
     assert fields(out.matches) == [(0, 1, "fine"), (2, 3, "fine")]
     assert out.matches["out_seq"].to_pylist() == [0, 1]
     assert attempts == [0, 1, 1, 2]
@@ -95,17 +95,17 @@ def test_a_poison_selection_is_retried_then_set_aside_and_its_neighbours_stay_ex
     assert "ValueError: two is poison" in failed["reason"]
 
 
-def test_rows_of_another_type_than_declared_are_the_operators_failure(tmp_path: Path) -> None:
-    assert result(tmp_path, "wrong_type").failed.num_rows == 3
+def test_rows_of_another_type_than_declared_are_the_operators_failure() -> None:
+    assert result("wrong_type").failed.num_rows == 3
 
 
-def test_a_misspelt_field_is_the_operators_failure_too(tmp_path: Path) -> None:
-    (reason,) = set(result(tmp_path, "misspelt").failed["reason"].to_pylist())
+def test_a_misspelt_field_is_the_operators_failure_too() -> None:
+    (reason,) = set(result("misspelt").failed["reason"].to_pylist())
     got = 'a row must have the fields of emit; got "lable" (did you mean "label"?)'
     assert reason.endswith(f"TypeError: {got}\n")
 
 
-def test_a_failing_operator_stops_the_run_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_failing_operator_stops_the_run_where_that_is_asked_for() -> None:
     with pytest.raises(
         OperatorError,
         match=(
@@ -113,16 +113,16 @@ def test_a_failing_operator_stops_the_run_where_that_is_asked_for(tmp_path: Path
             r"got ValueError: two is poison\. Mend"
         ),
     ):
-        result(tmp_path, "poisoned_by_two", "fail")
+        result("poisoned_by_two", "fail")
 
 
-def test_an_operator_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_an_operator_that_does_not_exist_is_named() -> None:
     with pytest.raises(
         OperatorError,
         match=r"operator tests\.unit\.core\.operate\.test_python_operators:absent — must be importable",
     ):
-        result(tmp_path, "absent")
+        result("absent")
 
 
-def test_windows_that_only_the_end_of_the_input_ended_count_as_open(tmp_path: Path) -> None:
-    assert result(tmp_path, "counted").stats["open"] == 1
+def test_windows_that_only_the_end_of_the_input_ended_count_as_open() -> None:
+    assert result("counted").stats["open"] == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.order import Advance, Order, OrderSpec, Progress, first_ones, stream_order
+from spark_pace.core.order import Order, OrderSpec, Progress, first_ones, stream_order
 from spark_pace.core.tables import NO_FRONTIER, OFFSET, SOURCE, TIME, UNKNOWN_TIME, numbers
 
 TIES = (SOURCE, OFFSET)
@@ -38,44 +38,12 @@ def test_given_tie_columns_come_before_source_and_offset() -> None:
     assert stream_order(table, ("rank", *TIES)).tolist() == [1, 2, 0]
 
 
-def test_arrival_order_does_not_matter() -> None:
-    generator = np.random.default_rng(3)
-    rows = [(int(t), str(s), o) for o, (t, s) in enumerate(generator.integers(0, 4, (60, 2)))]
-    expected = events(*rows).take(stream_order(events(*rows), TIES))
-    for _ in range(5):
-        shuffled = events(*[rows[i] for i in generator.permutation(60)])
-        ordered = shuffled.take(stream_order(shuffled, TIES))
-        assert ordered.to_pylist() == expected.to_pylist()
-
-
-def test_events_below_the_frontier_are_released_and_the_others_wait() -> None:
-    order = Order()
-    first = order.advance([events((1, "s", 0), (7, "s", 1), (5, "s", 2))], Progress(7), TWO, TIES)
-    assert (times(first.released), first.late, order.frontier_us) == ([1], None, 5)
-    second = order.advance([], Progress(8), TWO, TIES)
-    assert times(second.released) == [5]
-    assert [times(run.waiting()) for run in order.pending.runs] == [[7]]
-
-
 def test_late_is_what_lies_below_the_frontier_that_held_when_the_batch_began() -> None:
     order = Order()
     order.advance([events((10, "s", 0))], Progress(10), TWO, TIES)
     second = order.advance([events((7, "s", 1), (8, "s", 2), (50, "s", 3))], Progress(50), TWO, TIES)
     assert times(second.late) == [7]
     assert times(second.released) == [8, 10]
-
-
-def test_the_frontier_never_moves_back() -> None:
-    order = Order()
-    order.advance([events((100, "s", 0))], Progress(100), OrderSpec(10), TIES)
-    order.advance([events((95, "s", 1))], Progress(95), OrderSpec(10), TIES)
-    assert order.frontier_us == 90
-
-
-def test_no_event_means_no_frontier() -> None:
-    order = Order()
-    assert order.advance([], Progress(None), OrderSpec(), TIES) == Advance(None, None)
-    assert order.frontier_us == NO_FRONTIER
 
 
 @pytest.mark.parametrize("delay", [0, 10**9])
@@ -133,13 +101,6 @@ def test_a_source_that_lags_more_than_is_allowed_is_left_out_until_it_has_caught
     assert order.standing(spec).slowest_idle(5) == ["b"] and order.standing(spec).slowest_idle(0) == []
 
 
-def test_the_end_of_the_input_waits_for_no_source() -> None:
-    assert (
-        frontiers(by_source(expected_sources=("a", "b")), at(a=100), Progress(finish=True))[-1]
-        == UNKNOWN_TIME
-    )
-
-
 def test_the_sources_that_hold_the_stream_are_named_slowest_first() -> None:
     spec = by_source()
     order = Order()
@@ -177,27 +138,3 @@ def test_a_repeat_is_told_by_what_was_kept_before(
     codes: list[int], when: list[int], delay: int, kept: list[bool]
 ) -> None:
     assert first_ones(np.array(codes, np.int64), np.array(when, np.int64), delay).tolist() == kept
-
-
-def test_many_repeats_are_told_as_one_after_another() -> None:
-    generator = np.random.default_rng(5)
-    codes, when = generator.integers(0, 30, 5_000), np.sort(generator.integers(0, 20_000, 5_000))
-    last: dict[int, int] = {}
-    expected = []
-    for code, time in zip(codes.tolist(), when.tolist(), strict=True):
-        keeps = code not in last or time - last[code] > 40
-        expected.append(keeps)
-        if keeps:
-            last[code] = time
-    assert first_ones(codes, when, 40).tolist() == expected
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_order_of_frames_does_not_matter(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    rows = [(int(t), str(s), o) for o, (t, s) in enumerate(generator.integers(0, 9, (40, 2)))]
-    frames = [events(*rows[start : start + 8]) for start in range(0, 40, 8)] + [events(*rows)[:0]]
-    expected = Order().advance([events(*rows)], Progress(8, finish=True), OrderSpec(), TIES).released
-    shuffled = [frames[place] for place in generator.permutation(len(frames))]
-    released = Order().advance(shuffled, Progress(8, finish=True), OrderSpec(), TIES).released
-    assert released.to_pylist() == expected.to_pylist()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
@@ -157,21 +155,20 @@ RULES = {
 }
 
 
-def plan_of(folder: Path, events: str, *rules: str) -> Plan:
+def plan_of(events: str, *rules: str) -> Plan:
     listed = "".join(f"  - {{name: r{number}, {rule}}}\n" for number, rule in enumerate(rules))
-    (folder / "rules.yaml").write_text(f"events: {{{events}}}\nrules:\n{listed}", encoding="utf-8")
-    return build_plan(load_rules(folder / "rules.yaml"), order=OrderSpec())
+    return build_plan(load_rules(f"events: {{{events}}}\nrules:\n{listed}"), order=OrderSpec())
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_rule_has_the_fingerprint_that_checkpoints_keep(tmp_path: Path, name: str) -> None:
+def test_a_rule_has_the_fingerprint_that_checkpoints_keep(name: str) -> None:
     events, rule, kept = RULES[name]
-    (planned,) = plan_of(tmp_path, events, rule).rules
+    (planned,) = plan_of(events, rule).rules
     assert planned.fingerprint == kept
 
 
-def test_bits_have_the_names_that_states_keep(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, EVENTS, f"{PAIR}, filter: x > 0", f"{SPAN}, {OPERATOR}")
+def test_bits_have_the_names_that_states_keep() -> None:
+    plan = plan_of(EVENTS, f"{PAIR}, filter: x > 0", f"{SPAN}, {OPERATOR}")
     assert plan.bit_names == ("kind = 'a'", "kind = 'b'", "x > 0", "rule r0 since 0", "rule r1 since 0")
 
 

@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-import yaml
 
 from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
-from spark_pace.rules import explain, load_rules
+from spark_pace.rules import explain
 from tests.oracle.contexts import Event
-from tests.support.golden_cases import SCHEMA
+from tests.support.golden_cases import rule_of
 from tests.support.results import from_core, table_of
 from tests.support.streams import SECOND
 
 STEPS = 40
+PAIR = "pattern: {sequence: [p0: type = 'a', b: type = 'b']}, "
+WINDOW = "within: 1 h, merge: detection, close: window"
+LATEST = "within: 1 h, merge: detection, context: 'latest, zero'"
 KEPT = {
-    "groups": {
-        "pattern": [{"p0": "type = 'a'"}, {"name": "g", "when": "type = 'c'", "times": "0+"}, "b"],
-        "context": "latest, zero",
-        "close": "completion",
-    },
-    "a negation": {"pattern": [{"p0": "type = 'a'"}, {"name": "n", "when": "x = 9", "not": True}, "b"]},
-    "matches that wait": {"merge": "selection"},
-    "a window of events": {"within": "500 events"},
-    "selections that are closed": {"close": "completion", "where": "b.x > p0.x"},
+    "groups": PAIR.replace("b:", "{name: g, when: type = 'c', times: 0+}, b:") + LATEST,
+    "a negation": PAIR.replace("b:", "{name: n, when: x = 9, not: true}, b:") + WINDOW,
+    "matches that wait": f"{PAIR}within: 1 h, merge: selection, close: window",
+    "a window of events": f"{PAIR}within: 500 events, merge: detection, close: window",
+    "selections that are closed": f"{PAIR}within: 1 h, merge: detection, where: b.x > p0.x",
 }
-
-
-def rule_of(directory: Path, **changed: Any) -> Rule:
-    pattern = changed.pop("pattern", [{"p0": "type = 'a'"}, "b"])
-    sequence = [{"b": "type = 'b'"} if component == "b" else component for component in pattern]
-    rule = {
-        "name": "r",
-        "pattern": {"sequence": sequence},
-        "within": "1 h",
-        "close": "window",
-        "merge": "detection",
-        **changed,
-    }
-    path = directory / "rules.yaml"
-    path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [rule]}), encoding="utf-8")
-    (loaded,) = load_rules(path)
-    return loaded
 
 
 def batches() -> list[list[Event]]:
@@ -77,18 +55,16 @@ def carried(rule: Rule) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize("more", [{}, {"partition_by": ["y"]}, {"where": "b.x > p0.x"}], ids=str)
-@pytest.mark.parametrize(
-    "context", [{}, {"context": "latest, zero", "close": "completion"}], ids=["each", "latest"]
-)
-def test_ends_are_not_carried(tmp_path: Path, context: dict[str, Any], more: dict[str, Any]) -> None:
-    rule = rule_of(tmp_path, **context, **more)
+@pytest.mark.parametrize("more", ["", ", partition_by: ['y']", ", where: b.x > p0.x"])
+@pytest.mark.parametrize("keys", [WINDOW, LATEST], ids=["each", "latest"])
+def test_ends_are_not_carried(keys: str, more: str) -> None:
+    rule = rule_of(PAIR + keys + more)
     assert carried(rule)[1:] == [1] * STEPS
     assert "but those that can only end a match" in "".join(explain(rule))
 
 
 @pytest.mark.parametrize("reason", KEPT)
-def test_ends_are_carried_where_a_later_batch_may_need_them(tmp_path: Path, reason: str) -> None:
-    rule = rule_of(tmp_path, **KEPT[reason])
+def test_ends_are_carried_where_a_later_batch_may_need_them(reason: str) -> None:
+    rule = rule_of(KEPT[reason])
     assert carried(rule)[-1] > STEPS
     assert "but those that can only end a match" not in "".join(explain(rule))

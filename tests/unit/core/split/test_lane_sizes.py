@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -86,9 +85,8 @@ def test_lanes_that_were_measured_whole_give_a_price_for_each_event() -> None:
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    rules = load_rules(tmp_path / "rules.yaml")
+def plan() -> Plan:
+    rules = load_rules(RULES)
     return build_plan(rules, order=OrderSpec(), lanes=4, latency_bound_us=2_000_000)
 
 

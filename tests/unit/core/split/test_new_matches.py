@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from itertools import count
-from pathlib import Path
 
 import pyarrow as pa
-import yaml
 
 from spark_pace.core.local_run import run
 from spark_pace.core.order import OrderSpec
@@ -49,10 +47,8 @@ def found(rule: Rule, batches: list[list[Event]]) -> list[tuple[str, ...]]:
     ]
 
 
-def test_a_match_in_any_order_is_found_however_much_was_carried_before_it(tmp_path: Path) -> None:
-    path = tmp_path / "rules.yaml"
-    path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [ANY_ORDER]}), encoding="utf-8")
-    (rule,) = load_rules(path)
+def test_a_match_in_any_order_is_found_however_much_was_carried_before_it() -> None:
+    (rule,) = load_rules({"events": SCHEMA, "rules": [ANY_ORDER]})
     batches = batches_of([("b", 0)] * MANY + [("c", 1)], [("z", 0)], [("a", 0), ("b", 2), ("z", 0)])
     in_one = [event for batch in batches for event in batch]
     expected = [("p2@9000", "p0@9002", "p1@9003")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -11,7 +9,6 @@ from spark_pace.core.frames import encode_parcel
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, RulePlace, build_plan
-from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split import snapshot
 from spark_pace.core.split.carry.carry import Carry
 from spark_pace.core.split.slot_splitter import SlotSplitter
@@ -28,20 +25,12 @@ rules:
     within: 10 s
 """
 
-
-def rules_of(directory: Path, *names: str, within: str = "10 s") -> list[Rule]:
-    rules = []
-    for name in names:
-        path = directory / f"{name}.yaml"
-        path.write_text(RULES.replace("NAME", name).replace("10 s", within), encoding="utf-8")
-        rules += load_rules(path)
-    return rules
+NO_DELAY = OrderSpec()
 
 
-def plan_of(directory: Path, *names: str, within: str = "10 s", slots: int = 1) -> Plan:
-    return build_plan(
-        rules_of(directory, *(names or ("pair",)), within=within), order=OrderSpec(), slots=slots
-    )
+def plan_of(*names: str, within: str = "10 s", slots: int = 1, order: OrderSpec = NO_DELAY) -> Plan:
+    texts = [RULES.replace("NAME", name).replace("10 s", within) for name in names or ("pair",)]
+    return build_plan(load_rules(texts), order=order, slots=slots)
 
 
 def batch(seconds: range, kind: str) -> pa.Table:
@@ -66,18 +55,16 @@ def keys_of(carry: Carry) -> list[str]:
     return sorted({key for chunk in carry.chunks for key in chunk.keys["key"].to_pylist()})
 
 
-def test_a_snapshot_of_a_new_splitter_is_one_of_no_events(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path)
+def test_a_snapshot_of_a_new_splitter_is_one_of_no_events() -> None:
+    plan = plan_of()
     saved = SlotSplitter(plan, 0).snapshot()
     assert SlotSplitter(plan, 0, saved).snapshot() == saved
 
 
 @pytest.mark.parametrize("repeats_dropped", [(), ("type", "user")])
-def test_an_event_that_waits_in_several_slots_is_counted_once(
-    tmp_path: Path, repeats_dropped: tuple[str, ...]
-) -> None:
-    rules = rules_of(tmp_path, "pair", "other", "third")
-    plan = build_plan(rules, order=OrderSpec(delay_us=60_000_000, deduplicate_on=repeats_dropped), slots=3)
+def test_an_event_that_waits_in_several_slots_is_counted_once(repeats_dropped: tuple[str, ...]) -> None:
+    order = OrderSpec(delay_us=60_000_000, deduplicate_on=repeats_dropped)
+    plan = plan_of("pair", "other", "third", slots=3, order=order)
     states: list[bytes | None] = [None, None, None]
     for start in (0, 5):
         splitters = [SlotSplitter(plan, slot, state) for slot, state in enumerate(states)]
@@ -90,8 +77,8 @@ def test_an_event_that_waits_in_several_slots_is_counted_once(
         states = [splitter.snapshot() for splitter in splitters]
 
 
-def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path)
+def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over() -> None:
+    plan = plan_of()
     splitter = SlotSplitter(plan, 0)
     for start in range(0, 2000, 50):
         step(splitter, plan, batch(range(start, start + 50), "a"))
@@ -102,8 +89,8 @@ def test_state_keeps_the_keys_but_not_the_events_of_windows_that_are_over(tmp_pa
     assert len(carry.living()) == 10
 
 
-def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(tmp_path)
+def test_another_format_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of()
     monkeypatch.setattr(snapshot, "FORMAT_VERSION", 0)
     old = SlotSplitter(plan, 0).snapshot()
     monkeypatch.undo()
@@ -113,30 +100,30 @@ def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.M
         SlotSplitter(plan, 0, old)
 
 
-def test_state_of_a_rule_that_has_changed_is_refused(tmp_path: Path) -> None:
-    saved = SlotSplitter(plan_of(tmp_path), 0).snapshot()
-    changed = plan_of(tmp_path, within="11 s")
+def test_state_of_a_rule_that_has_changed_is_refused() -> None:
+    saved = SlotSplitter(plan_of(), 0).snapshot()
+    changed = plan_of(within="11 s")
     with pytest.raises(
         StateError, match=r"must be of the rules as they are; got another rule pair\. Restore it"
     ):
         SlotSplitter(changed, 0, saved)
 
 
-def test_state_that_other_slots_would_have_to_take_is_refused(tmp_path: Path) -> None:
-    saved = SlotSplitter(plan_of(tmp_path), 0).snapshot()
-    moved = plan_of(tmp_path, "first", "pair", slots=2)
+def test_state_that_other_slots_would_have_to_take_is_refused() -> None:
+    saved = SlotSplitter(plan_of(), 0).snapshot()
+    moved = plan_of("first", "pair", slots=2)
     with pytest.raises(StateError, match=r"got bucket 0 of 1 of pair, which has moved\."):
         SlotSplitter(moved, 0, saved)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x00\x00\x00\x05nope!", encode_parcel({"x": 1}, [])[:-2]])
-def test_damaged_state_is_refused(tmp_path: Path, damaged: bytes) -> None:
+def test_damaged_state_is_refused(damaged: bytes) -> None:
     with pytest.raises(StateError, match="state of slot 0 — must"):
-        SlotSplitter(plan_of(tmp_path), 0, damaged)
+        SlotSplitter(plan_of(), 0, damaged)
 
 
-def test_any_damaged_byte_is_noticed(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path)
+def test_any_damaged_byte_is_noticed() -> None:
+    plan = plan_of()
     splitter = SlotSplitter(plan, 0)
     step(splitter, plan, batch(range(20), "a"))
     saved = splitter.snapshot()
@@ -149,30 +136,28 @@ def test_any_damaged_byte_is_noticed(tmp_path: Path) -> None:
                 SlotSplitter(plan, 0, saved[:at])
 
 
-def test_state_too_large_for_one_value_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_too_large_for_one_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "MOST_BYTES", 10)
     with pytest.raises(StateError, match=r"must stay below 0 MiB; got 0 MiB\. Shorten the longest `within`"):
-        SlotSplitter(plan_of(tmp_path), 0).snapshot()
+        SlotSplitter(plan_of(), 0).snapshot()
 
 
-def test_events_that_wait_are_not_those_of_a_new_rule_with_new_attributes(tmp_path: Path) -> None:
+def test_events_that_wait_are_not_those_of_a_new_rule_with_new_attributes() -> None:
     """The new rule stands first and shares a predicate; its attribute and its key were not kept."""
-    old = plan_of(tmp_path)
+    old = plan_of()
     splitter = SlotSplitter(old, 0)
     step(splitter, old, batch(range(3), "a"))
-    path = tmp_path / "new.yaml"
     text = (
         RULES.replace("user STRING", "more BIGINT, user STRING")
         .replace("NAME", "new")
         .replace("[user]", "[more]")
         .replace("type = 'b'", "more > 1")
     )
-    path.write_text(text, encoding="utf-8")
-    events = (text[: text.index("rules:")], RULES[RULES.index("rules:") :].replace("NAME", "pair"))
-    (tmp_path / "pair.yaml").write_text("".join(events), encoding="utf-8")
-    rules = load_rules([path, tmp_path / "pair.yaml"])
+    pair = text[: text.index("rules:")] + RULES[RULES.index("rules:") :].replace("NAME", "pair")
     new = build_plan(
-        rules, order=OrderSpec(), places={"new": RulePlace((0,), since=1), "pair": RulePlace((0,))}
+        load_rules([text, pair]),
+        order=OrderSpec(),
+        places={"new": RulePlace((0,), since=1), "pair": RulePlace((0,))},
     )
     restored = SlotSplitter(new, 0, splitter.snapshot())
     later = batch(range(5, 9), "b").append_column("more", pa.array([1, 2, 3, 4]))

@@ -91,11 +91,11 @@ def test_no_matches_make_a_page() -> None:
 
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     rules, events, page = tmp_path / "rules.yaml", tmp_path / "events.json", tmp_path / "page.html"
-    rules.write_text(RULES, encoding="utf-8")
-    events.write_text("".join(json.dumps(event) + "\n" for event in EVENTS), encoding="utf-8")
+    rules.write_text(RULES)
+    events.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
     done = spark_pace("replay", str(rules), str(events), "--html", str(page))
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    written = page.read_text(encoding="utf-8")
+    written = page.read_text()
     assert f"<title>{rules} over {events}</title>" in written
     assert told_in(written) == told_in(package.replay(RULES, events).timeline().html())
     done = spark_pace("replay", str(rules), str(events), "--html", str(tmp_path / "no" / "page.html"))

@@ -37,7 +37,7 @@ FACE = ("files.", "local.", "_side(")  # and the module behind it that the place
 
 def texts(path: Path) -> list[str]:
     """The text constants of a file but its docstrings."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(ast.parse(path.read_text())))
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     return [
         node.value
@@ -56,15 +56,13 @@ def test_the_names_are_those_of_every_checkpoint_so_far() -> None:
         *(".lock", ".lock-jvm", "source.json", "layout.json", "manifest.jsonl", "log.json", "clock.json"),
         *("metadata", "offsets", "commits", "sequence", "waiting", "lookup", "files.json"),
     } == NAMES
-    told = (Path(checkpoint.__file__).parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
+    told = (Path(checkpoint.__file__).parents[3] / "docs" / "operations.md").read_text()
     assert [name for name in NAMES if f"`{name}`" not in told and f"`{name}/`" not in told] == []
 
 
 def touching(path: Path) -> list[str]:
     """The calls of a module that touch the file system."""
-    calls = [
-        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
-    ]
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     return [ast.unparse(call.func) for call in calls if touches(call)]
 
 
@@ -80,7 +78,7 @@ def touches(call: ast.Call) -> bool:
 
 
 def knows_checkpoints(path: Path) -> bool:
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     known = (
         "spark_pace.spark.checkpoint" in text or re.search(r"files\.files import .*_json", text) is not None
     )

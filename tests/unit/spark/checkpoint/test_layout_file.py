@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,35 +49,12 @@ def test_a_layout_with_parts_missing_is_refused(tmp_path: Path, stored: dict[str
         read_layout(Checkpoint(tmp_path))
 
 
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_layout_that_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "layout.json").write_text(text)
-    with pytest.raises(
-        StateError, match=r"layout\.json — must be as this program wrote it; got damaged text"
-    ):
-        read_layout(Checkpoint(tmp_path))
-
-
 def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
     write_layout(Checkpoint(tmp_path), EMPTY)
     path = tmp_path / "layout.json"
     write_json(path, (read_json(path) or {}) | {"version": 99})
     with pytest.raises(
         StateError, match=r"must have format version 9; got 99\. Go on with the release that made it"
-    ):
-        read_layout(Checkpoint(tmp_path))
-
-
-def test_a_layout_with_one_other_digit_is_refused(tmp_path: Path) -> None:
-    write_layout(Checkpoint(tmp_path), replace(EMPTY, planned={"delay_us": 8_000_000}))
-    path = tmp_path / "layout.json"
-    path.write_text(path.read_text().replace("8000000", "9000000"))
-    with pytest.raises(
-        StateError,
-        match=(
-            r"layout\.json — must be as this program wrote it; "
-            r"got another content than its checksum is of, or the file of another batch or job\. Restore"
-        ),
     ):
         read_layout(Checkpoint(tmp_path))
 

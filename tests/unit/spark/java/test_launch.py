@@ -33,7 +33,7 @@ print(json.dumps([pyspark.__file__, getattr(sitecustomize, "told", None)]))
 
 def test_a_wrong_job_file_is_told_as_check_tells_it(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
-    job.write_text(JOB, encoding="utf-8")
+    job.write_text(JOB)
     run, check = (
         subprocess.run(
             [sys.executable, "-c", MAIN, command, job], capture_output=True, text=True, check=False
@@ -55,7 +55,7 @@ def test_a_wrong_job_file_is_told_as_check_tells_it(tmp_path: Path) -> None:
 )
 def test_what_java_says_of_a_failing_start_becomes_one_line(said: list[str], told: str) -> None:
     errors = HeldBack()
-    with open(errors.end, "w", encoding="utf-8") as end:
+    with open(errors.end, "w") as end:
         end.write("\n".join(said))
     assert errors.reason() == f"Java's end before it was ready: {told}"
 
@@ -64,7 +64,7 @@ def test_what_java_says_of_a_good_start_is_passed_on_but_for_its_word_on_modules
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     errors = HeldBack()
-    with open(errors.end, "w", encoding="utf-8") as end:
+    with open(errors.end, "w") as end:
         end.write(f"{MODULES}\na warning\n")
         end.flush()
         while b"warning" not in (errors._held or b""):

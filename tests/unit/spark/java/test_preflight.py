@@ -43,7 +43,7 @@ def test_a_limit_of_virtual_memory_is_named_and_no_version_of_java() -> None:
 
 def install_java(home: Path, answer: str) -> None:
     java = home / "bin" / "java"
-    java.write_text(f"#!/bin/sh\necho '{answer}' >&2\n", encoding="utf-8")
+    java.write_text(f"#!/bin/sh\necho '{answer}' >&2\n")
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
 
 

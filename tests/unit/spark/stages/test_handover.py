@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -43,10 +42,13 @@ RULES = {
 }
 
 
-def plan_of(folder: Path, *names: str, bound_us: int | None = None) -> Plan:
-    path = folder / "rules.yaml"
-    path.write_text("\n".join([HEAD, "rules:", *(f"  - {RULES[name]}" for name in names)]), encoding="utf-8")
-    return build_plan(load_rules(path), order=OrderSpec(), lanes=2, latency_bound_us=bound_us)
+def plan_of(*names: str, bound_us: int | None = None) -> Plan:
+    return build_plan(
+        load_rules("\n".join([HEAD, "rules:", *(f"  - {RULES[name]}" for name in names)])),
+        order=OrderSpec(),
+        lanes=2,
+        latency_bound_us=bound_us,
+    )
 
 
 def lanes_of(plan: Plan, count: int = EVENTS) -> list[Lane]:
@@ -75,32 +77,30 @@ def is_here(plan: Plan, lanes: list[Lane], prices: Mapping[int, Price] | None = 
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_only_plain_patterns_of_many_events_are_worked_off_before_anything_was_measured(
-    tmp_path: Path, name: str
-) -> None:
-    plan = plan_of(tmp_path, name)
+def test_only_plain_patterns_of_many_events_are_worked_off_before_anything_was_measured(name: str) -> None:
+    plan = plan_of(name)
     assert is_here(plan, lanes_of(plan)) == (name == "plain")
     assert is_here(plan, lanes_of(plan, 40)) == (name != "operator")
 
 
 @pytest.mark.parametrize("name", ["plain", "where", "operator"])
-def test_what_was_measured_counts(tmp_path: Path, name: str) -> None:
-    plan = plan_of(tmp_path, name)
+def test_what_was_measured_counts(name: str) -> None:
+    plan = plan_of(name)
     lanes = lanes_of(plan)
     weight = sum(lane.header.weight for lane in lanes)
     assert is_here(plan, lanes, {0: Price(0, 0.9 * HERE_SECONDS / weight)}) == (name != "operator")
     assert not is_here(plan, lanes, {0: Price(0, 1.1 * HERE_SECONDS / weight)})
 
 
-def test_with_a_bound_nothing_longer_is_worked_off_here(tmp_path: Path) -> None:
+def test_with_a_bound_nothing_longer_is_worked_off_here() -> None:
     prices = {0: Price(0, 0.5 * HERE_SECONDS / EVENTS)}
     for bound, here in ((HERE_SECONDS, True), (0.1 * HERE_SECONDS, False)):
-        plan = plan_of(tmp_path, "plain", bound_us=int(1e6 * bound))
+        plan = plan_of("plain", bound_us=int(1e6 * bound))
         assert is_here(plan, lanes_of(plan), prices) == here
 
 
-def test_all_lanes_of_a_slot_count_together_and_go_out_in_their_order(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "plain", "where")
+def test_all_lanes_of_a_slot_count_together_and_go_out_in_their_order() -> None:
+    plan = plan_of("plain", "where")
     lanes = lanes_of(plan)
     assert [lane.header.rule_index for lane in lanes] == [0, 0, 1, 1]
     rows = rows_of(plan, lanes)
@@ -115,8 +115,8 @@ def test_all_lanes_of_a_slot_count_together_and_go_out_in_their_order(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["plain", "where"])
-def test_the_result_is_the_same_here(tmp_path: Path, name: str) -> None:
-    plan = plan_of(tmp_path, name)
+def test_the_result_is_the_same_here(name: str) -> None:
+    plan = plan_of(name)
     lanes = lanes_of(plan, 400)
     here = [decode_result(body) for _, kind, body in rows_of(plan, lanes) if kind == RESULT]
     expected = merge(plan, [result for lane in lanes for result in work_off(plan, lane)], {})

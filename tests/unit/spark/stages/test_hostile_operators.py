@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import gc
 import os
 import pickle
@@ -204,6 +205,13 @@ WAYS: dict[str, tuple[Callable[[], Any], str | None]] = {
     "closes stdout": (lambda: sys.stdout.close(), None),
     "takes a function from Python": (lambda: setattr(builtins, "print", None), None),
     "allows no recursion": (lambda: sys.setrecursionlimit(60), PERHAPS),
+    "raises ZeroDivisionError": (lambda: 1 // 0, "ZeroDivisionError: integer division or modulo by zero"),
+    "raises a text that is no UTF-8": (raising(ValueError("no \udcff")), r"ValueError: no \udcff"),
+    "hangs": (hang, SILENT),
+    "ends": (end, ENDED + "exit code 3"),
+    "is killed": (lambda: os.kill(os.getpid(), signal.SIGKILL), ENDED + "signal 9 (SIGKILL)"),
+    "crashes": (lambda: ctypes.string_at(0), ENDED + "signal 11 (SIGSEGV)"),
+    "ends by a signal": (lambda: os.kill(os.getpid(), signal.SIGRTMIN + 6), ENDED + "signal 40"),
     "raises KeyboardInterrupt": (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
     "raises SystemExit": (raising(SystemExit("bye")), "SystemExit: bye"),
     "raises GeneratorExit": (raising(GeneratorExit("out")), "GeneratorExit: out"),
@@ -242,12 +250,12 @@ def hostile(span: Span) -> Iterator[dict[str, Any]]:
     "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LIKE_ANOTHER)) for name in NAMES]
 )
 def test_a_hostile_operator_costs_its_own_selection_at_the_most(
-    tmp_path: Path, process: OperatorProcess, name: str, capfd: pytest.CaptureFixture[str]
+    process: OperatorProcess, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Its neighbours' answers wait unsent, or they come after it; all is done within two time limits."""
     values = [1000, 1001, NAMES.index(name), 1002, 1003]
     begun = time.monotonic()
-    rows, failed = answer(process, spans(tmp_path, hostile, values), TIMEOUT_US)
+    rows, failed = answer(process, spans(hostile, values), TIMEOUT_US)
     seconds = time.monotonic() - begun
     reason = WAYS[name][1]
     if reason != PERHAPS:
@@ -256,6 +264,27 @@ def test_a_hostile_operator_costs_its_own_selection_at_the_most(
     assert set(failed) <= {2}
     assert [row["n"] for row in rows] == [value for place, value in enumerate(values) if place not in failed]
     assert seconds < 2 * (TIMEOUT_US / 1e6 + 2) + BUSY_MACHINE_SECONDS
+
+
+def at_second_attempt(span: Span) -> Iterator[dict[str, Any]]:
+    """Dies at the first attempt on each selection, which a file remembers."""
+    attempts = Path(os.environ["POISON_FOLDER"]) / f"{span.selection_id}.txt"
+    with attempts.open("a") as file:
+        file.write("!")
+    if first(span) < 10 and len(attempts.read_text()) == 1:
+        os._exit(1)
+    yield {"n": first(span)}
+
+
+def test_a_selection_that_fails_once_is_exact(
+    tmp_path: Path, process: OperatorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POISON_FOLDER", str(tmp_path))
+    rows, failed = answer(process, spans(at_second_attempt, [10, 1, 11, 2]))
+    assert failed == {}
+    assert [row["n"] for row in rows] == [10, 1, 11, 2]
+    called = [(tmp_path / f"{100 + place}.txt").read_text() for place in range(4)]
+    assert called == ["!!"] * 4  # what the process had not handed on is asked for again, once
 
 
 def after_many(span: Span) -> Iterator[dict[str, Any]]:
@@ -269,20 +298,20 @@ def after_many(span: Span) -> Iterator[dict[str, Any]]:
 
 
 def test_the_neighbours_of_a_hostile_selection_are_safe_behind_many_that_fail(
-    tmp_path: Path, process: OperatorProcess
+    process: OperatorProcess,
 ) -> None:
     innocent = list(range(10, 20))
-    rows, failed = answer(process, spans(tmp_path, after_many, [0] * 20 + [1, *innocent, 0, 1, *innocent]))
+    rows, failed = answer(process, spans(after_many, [0] * 20 + [1, *innocent, 0, 1, *innocent]))
     assert list(failed) == [*range(21), 31, 32]
     assert [row["n"] for row in rows] == innocent * 2
 
 
 @pytest.mark.parametrize(("failures", "most"), [(300, 100), pytest.param(1000, 130, marks=pytest.mark.long)])
 def test_a_lane_of_failures_starts_few_processes_and_costs_a_neighbour_little(
-    tmp_path: Path, process: OperatorProcess, failures: int, most: int
+    process: OperatorProcess, failures: int, most: int
 ) -> None:
     innocent = list(range(10, 310))
-    rows, failed = answer(process, spans(tmp_path, after_many, [0] * (failures - 1) + [1, *innocent]))
+    rows, failed = answer(process, spans(after_many, [0] * (failures - 1) + [1, *innocent]))
     assert len(set(failed.values())) < most  # processes
     assert list(failed) == list(range(len(failed)))
     assert failures <= len(failed) < failures + failures // 20

@@ -36,8 +36,8 @@ def doubled(span: Span) -> Iterator[dict[str, Any]]:
     yield {"n": 2 * first(span), "label": f"{os.getpid()} {len(called)}"}
 
 
-def test_one_process_serves_all_lanes(tmp_path: Path, process: OperatorProcess) -> None:
-    asked = spans(tmp_path, doubled, [10, 11])
+def test_one_process_serves_all_lanes(process: OperatorProcess) -> None:
+    asked = spans(doubled, [10, 11])
     labels = [row["label"] for _ in range(3) for row in answer(process, asked)[0]]
     assert len({label.split()[0] for label in labels}) == 1
     assert [int(label.split()[1]) for label in labels] == [1, 2, 3, 4, 5, 6]
@@ -50,20 +50,18 @@ def lazy(span: Span) -> Iterator[dict[str, Any]]:
     yield {"n": first(span)}
 
 
-def test_the_answers_say_what_each_selection_took(tmp_path: Path, process: OperatorProcess) -> None:
-    answers = list(process.call(spans(tmp_path, lazy, [1, 200, 50]), NEVER_US))
+def test_the_answers_say_what_each_selection_took(process: OperatorProcess) -> None:
+    answers = list(process.call(spans(lazy, [1, 200, 50]), NEVER_US))
     took = [seconds for piece in answers for seconds in piece.seconds]
     assert len(took) == 3
     assert took[1] >= 0.2 and took[2] >= 0.05
     assert took[0] < took[1]
 
 
-def test_a_process_that_was_killed_between_two_lanes_costs_nothing(
-    tmp_path: Path, process: OperatorProcess
-) -> None:
-    rows, _ = answer(process, spans(tmp_path, doubled, [1]))
+def test_a_process_that_was_killed_between_two_lanes_costs_nothing(process: OperatorProcess) -> None:
+    rows, _ = answer(process, spans(doubled, [1]))
     os.kill(int(rows[0]["label"].split()[0]), signal.SIGKILL)
-    rows, failed = answer(process, spans(tmp_path, doubled, [2, 3]))
+    rows, failed = answer(process, spans(doubled, [2, 3]))
     assert ([row["n"] for row in rows], failed) == ([4, 6], {})
 
 
@@ -74,20 +72,18 @@ def talkative(span: Span) -> Iterator[dict[str, Any]]:
 
 
 PRINTING = f"""
-import sys
-from pathlib import Path
 from tests.support.operator_process import answer, spans
 from spark_pace.spark.stages.operator_process import OperatorProcess
 print("waits to be written", end=" ")
 process = OperatorProcess()
-rows, failed = answer(process, spans(Path(sys.argv[1]), "{HERE}:talkative", [1, 2]))
+rows, failed = answer(process, spans("{HERE}:talkative", [1, 2]))
 assert ([row["n"] for row in rows], failed) == ([1, 2], {{}})
 process.stop()
 """
 
 
-def test_what_an_operator_prints_stays_out_of_the_results(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", PRINTING, str(tmp_path)]
+def test_what_an_operator_prints_stays_out_of_the_results() -> None:
+    command = [sys.executable, "-c", PRINTING]
     printed = subprocess.run(command, input="for the parent", capture_output=True, text=True, check=True)
     assert printed.stdout == "waits to be written hello from 1\nhello from 2\n"
     assert printed.stderr == "input: b''\ninput: b''\n"
@@ -98,8 +94,8 @@ def huge(span: Span) -> pa.Table:
     return pa.table({"n": np.arange(1_000_000), "label": label})
 
 
-def test_results_of_many_megabytes_cross(tmp_path: Path, process: OperatorProcess) -> None:
-    asked = spans(tmp_path, huge, [1, 2])
+def test_results_of_many_megabytes_cross(process: OperatorProcess) -> None:
+    asked = spans(huge, [1, 2])
     sizes = [(answers.rows.num_rows, answers.counts) for answers in process.call(asked, NEVER_US)]
     assert sizes == [(1_000_000, (1_000_000,)), (1_000_000, (1_000_000,))]
 
@@ -123,8 +119,8 @@ def slice_of_the_events(span: Span) -> pa.Table:
     return pa.table({"n": span.events["x"].combine_chunks()})
 
 
-def test_many_selections_give_what_the_operator_gives_here(tmp_path: Path, process: OperatorProcess) -> None:
-    asked = spans(tmp_path, slice_of_the_events, list(range(5_000)))
+def test_many_selections_give_what_the_operator_gives_here(process: OperatorProcess) -> None:
+    asked = spans(slice_of_the_events, list(range(5_000)))
     here = pa.concat_tables([answers.rows for answers in call_here(asked)]).combine_chunks()
     there = list(process.call(asked, NEVER_US))
     assert pa.concat_tables([answers.rows for answers in there]).combine_chunks().equals(here)
@@ -139,21 +135,21 @@ def with_threads(span: Span) -> Iterator[dict[str, Any]]:
     yield {"n": int(frame["c1"].sum()) + groups.num_rows}
 
 
-def test_arrow_works_on_several_threads_after_the_fork(tmp_path: Path, process: OperatorProcess) -> None:
-    asked = spans(tmp_path, with_threads, [1])
+def test_arrow_works_on_several_threads_after_the_fork(process: OperatorProcess) -> None:
+    asked = spans(with_threads, [1])
     (here,) = call_here(asked)  # now Arrow's threads run here, too
     assert answer(process, asked)[0] == here.rows.to_pylist()
 
 
-def test_rows_of_a_rule_without_emit_cross(tmp_path: Path, process: OperatorProcess) -> None:
-    asked = spans(tmp_path, doubled, [1, 2])
+def test_rows_of_a_rule_without_emit_cross(process: OperatorProcess) -> None:
+    asked = spans(doubled, [1, 2])
     (answers,) = process.call(replace(asked, rule=replace(asked.rule, emit=())), NEVER_US)
     assert (answers.counts, answers.rows.column_names) == ((1, 1), [])
 
 
-def test_an_operator_that_is_not_there_is_named(tmp_path: Path, process: OperatorProcess) -> None:
+def test_an_operator_that_is_not_there_is_named(process: OperatorProcess) -> None:
     with pytest.raises(OperatorError, match=f"operator {HERE}:absent — must be importable"):
-        answer(process, spans(tmp_path, f"{HERE}:absent", [1]))
+        answer(process, spans(f"{HERE}:absent", [1]))
 
 
 def test_a_module_that_ends_the_process_on_import_is_named(
@@ -163,7 +159,7 @@ def test_a_module_that_ends_the_process_on_import_is_named(
     monkeypatch.syspath_prepend(str(tmp_path))
     got = r"the operator's process ended with exit code 4\. Mend"
     with pytest.raises(OperatorError, match=rf"operator ends_on_import:f — must be .*; got: {got}"):
-        answer(process, spans(tmp_path, "ends_on_import:f", [1]))
+        answer(process, spans("ends_on_import:f", [1]))
 
 
 def test_modules_that_came_after_the_fork_are_found(
@@ -172,16 +168,14 @@ def test_modules_that_came_after_the_fork_are_found(
     process.start()
     (tmp_path / "came_later.py").write_text("def f(span):\n    yield {'n': 7}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert answer(process, spans(tmp_path, "came_later:f", [1]))[0] == [{"n": 7, "label": None}]
+    assert answer(process, spans("came_later:f", [1]))[0] == [{"n": 7, "label": None}]
 
 
-def test_answers_that_nobody_waits_for_do_not_reach_the_next_lane(
-    tmp_path: Path, process: OperatorProcess
-) -> None:
-    asked = process.call(spans(tmp_path, slice_of_the_events, list(range(5_000))), NEVER_US)
+def test_answers_that_nobody_waits_for_do_not_reach_the_next_lane(process: OperatorProcess) -> None:
+    asked = process.call(spans(slice_of_the_events, list(range(5_000))), NEVER_US)
     next(asked)
     asked.close()  # type: ignore[attr-defined]
-    assert [row["n"] for row in answer(process, spans(tmp_path, slice_of_the_events, [5]))[0]] == [5]
+    assert [row["n"] for row in answer(process, spans(slice_of_the_events, [5]))[0]] == [5]
 
 
 def open_files(span: Span) -> Iterator[dict[str, Any]]:
@@ -195,17 +189,16 @@ def open_files(span: Span) -> Iterator[dict[str, Any]]:
 
 def test_no_file_of_the_parent_is_open_in_the_process(tmp_path: Path, process: OperatorProcess) -> None:
     with (tmp_path / "open").open("w") as file, socket.socket():
-        ((row,), _) = answer(process, spans(tmp_path, open_files, [1]))
+        ((row,), _) = answer(process, spans(open_files, [1]))
         assert os.fstat(file.fileno()).st_ino not in json.loads(row["label"])
     assert row["n"] == 1
 
 
 PARENT = f"""
-import sys, threading
-from pathlib import Path
+import threading
 from tests.support.operator_process import spans
 from spark_pace.spark.stages.operator_process import OperatorProcess
-for answers in OperatorProcess().call(spans(Path(sys.argv[1]), "{HERE}:FUNCTION", [10]), 10**12):
+for answers in OperatorProcess().call(spans("{HERE}:FUNCTION", [10]), 10**12):
     print(answers.rows["label"][0].as_py().split()[0], flush=True)
 threading.Event().wait()
 """
@@ -218,9 +211,9 @@ def announced(span: Span) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("operator", ["doubled", "announced"])
-def test_the_process_ends_with_its_parent(tmp_path: Path, operator: str) -> None:
+def test_the_process_ends_with_its_parent(operator: str) -> None:
     """Idle or at work: the pipe ends only when the last of the two has ended."""
-    command = [sys.executable, "-c", PARENT.replace("FUNCTION", operator), str(tmp_path)]
+    command = [sys.executable, "-c", PARENT.replace("FUNCTION", operator)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())

@@ -31,7 +31,7 @@ FORGETTING = "partition_by: [kind]\n    where: n.user = a.user\n    forget_key_a
 
 
 def slot_of(folder: Path, rest: str, within: str = ", within: 10 s") -> Slot:
-    return Slot(plan_of(folder, RULES.format(within=within, rest=rest)), ChunkFiles(folder / "waiting"))
+    return Slot(plan_of(RULES.format(within=within, rest=rest)), ChunkFiles(folder / "waiting"))
 
 
 def kept(slot: Slot) -> Carry:
@@ -85,7 +85,6 @@ def test_values_are_forgotten_with_their_keys(
     monkeypatch.setattr(ways, "SMALL", 64)
     slot = slot_of(tmp_path, FORGETTING, "")
     slot.plan = plan_of(
-        tmp_path,
         RULES.format(within="", rest=FORGETTING).replace("kind = 'a'", "kind <> 'z'"),
     )
     for second in range(0, seconds, 2):
@@ -104,7 +103,7 @@ def test_values_last_as_long_as_the_stream_of_their_key(tmp_path: Path) -> None:
 
 def test_the_state_of_a_rule_without_one_has_nothing_of_it(tmp_path: Path) -> None:
     plain = RULES.replace("{{name: n, when: kind = 'a', not: true{within}}}, ", "")
-    slot = Slot(plan_of(tmp_path, plain.format(rest=BY_KEY)), ChunkFiles(tmp_path / "waiting"))
+    slot = Slot(plan_of(plain.format(rest=BY_KEY)), ChunkFiles(tmp_path / "waiting"))
     slot.step(0, [1])
     slot.step(1, [1])
     assert slot.state is not None

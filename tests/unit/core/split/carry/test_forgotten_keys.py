@@ -37,9 +37,8 @@ rules:
 SECOND = 1_000_000
 
 
-def plan_of(folder: Path, rules: str = RULES) -> Plan:
-    (folder / "rules.yaml").write_text(rules, encoding="utf-8")
-    return build_plan(load_rules(folder / "rules.yaml"), order=OrderSpec())
+def plan_of(rules: str = RULES) -> Plan:
+    return build_plan(load_rules(rules), order=OrderSpec())
 
 
 @dataclass
@@ -83,8 +82,8 @@ class Slot:
 
 
 @pytest.mark.parametrize("keys", [200_000, pytest.param(1_000_000, marks=pytest.mark.long)])
-def test_many_keys_that_are_forgotten_leave_as_much_as_none(tmp_path: Path, keys: int) -> None:
-    plan = plan_of(tmp_path)
+def test_many_keys_that_are_forgotten_leave_as_much_as_none(keys: int) -> None:
+    plan = plan_of()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # to sync it to a disk would take long
         many, none = (Slot(plan, ChunkFiles(Path(folder) / name)) for name in ("many", "none"))
         for second in range(10):
@@ -105,7 +104,7 @@ def test_what_is_stored_follows_the_keys_that_live(
     """A hundred of them live on and on; the others come once. Chunks may be too large to be merged."""
     monkeypatch.setattr(ways, "SMALL", 256)
     monkeypatch.setattr(ways, "LARGEST", largest)
-    slot = Slot(plan_of(tmp_path), ChunkFiles(tmp_path / "waiting"))
+    slot = Slot(plan_of(), ChunkFiles(tmp_path / "waiting"))
     sizes = []
     for second in range(100):
         slot.step(second, np.append(np.arange(100), np.arange(500) + (second + 1) * 1000))
@@ -128,7 +127,7 @@ def test_a_key_that_comes_again_begins_anew_wherever_it_was_stored(
     """
     monkeypatch.setattr(ways, "SMALL", 16)
     monkeypatch.setattr(ways, "LARGEST", 64)
-    plan = plan_of(tmp_path, RULES.replace("10 s", "1 s"))
+    plan = plan_of(RULES.replace("10 s", "1 s"))
     slot = Slot(plan, ChunkFiles(tmp_path / "waiting"))
     found: list[tuple[int, int, int]] = []
     for second in range(0, seconds, 3):
@@ -146,7 +145,7 @@ def test_an_event_of_before_a_gap_stays_dead_where_it_is_still_stored(
     """More of its chunk is alive than dead, and the chunk is too large to be merged."""
     monkeypatch.setattr(ways, "SMALL", 0)
     monkeypatch.setattr(ways, "LARGEST", 0)
-    plan = plan_of(tmp_path)
+    plan = plan_of()
     slot = Slot(plan, ChunkFiles(tmp_path / "waiting"))
     slot.step(0, [100, 100, 100, *range(10), *range(10), *range(10)])
     for second in (8, 16):
@@ -169,7 +168,7 @@ def test_a_batch_reads_no_key_that_neither_comes_nor_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ways, "SMALL", 16)
-    slot = Slot(plan_of(tmp_path), ChunkFiles(tmp_path / "waiting"))
+    slot = Slot(plan_of(), ChunkFiles(tmp_path / "waiting"))
     looked = list[int]()
     find = log.Carry.find
 
@@ -186,15 +185,15 @@ def test_a_batch_reads_no_key_that_neither_comes_nor_ends(
 
 
 def test_a_state_of_keys_that_live_for_ever_is_not_one_of_keys_that_are_forgotten(tmp_path: Path) -> None:
-    old = Slot(plan_of(tmp_path, RULES.replace("    forget_key_after: 10 s\n", "")), ChunkFiles(tmp_path))
+    old = Slot(plan_of(RULES.replace("    forget_key_after: 10 s\n", "")), ChunkFiles(tmp_path))
     old.step(0, [1])
     with pytest.raises(StateError, match=r"must be of the rules as they are; got another rule r\."):
-        SlotSplitter(plan_of(tmp_path), 0, old.state)
+        SlotSplitter(plan_of(), 0, old.state)
 
 
 def test_the_end_of_the_input_counts_what_it_has_closed_as_open(tmp_path: Path) -> None:
     """The stream of key 1 ends with the last event, that of key 2 would have gone on."""
-    slot = Slot(plan_of(tmp_path), ChunkFiles(tmp_path / "waiting"))
+    slot = Slot(plan_of(), ChunkFiles(tmp_path / "waiting"))
     slot.step(5, [1])
     slot.step(9, [2])
     slot.step(15, [2])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
-import yaml
 
 from spark_pace.core.intake.pack import pack
 from spark_pace.core.intake.sift import Past, sift
@@ -27,22 +24,20 @@ PAIR = {"sequence": [{"a": "type = 'a'"}, {"b": "type = 'b'"}]}
 NOTHING_BEHIND = {"sequence": [*PAIR["sequence"], {"name": "d", "when": "type = 'd'", "not": True}]}
 
 
-def rule_of(folder: Path, **keys: object) -> Rule:
-    path = folder / "rules.yaml"
+def rule_of(**keys: object) -> Rule:
     rule = {"name": "r", "partition_by": ["x"], "merge": "selection", "filter": "type <> 'z'"}
     rule |= {"pattern": PAIR, **keys}
     rule = {key: value for key, value in rule.items() if value is not None}
-    path.write_text(yaml.safe_dump({"events": SCHEMA, "rules": [rule]}), encoding="utf-8")
-    (loaded,) = load_rules(path)
+    (loaded,) = load_rules({"events": SCHEMA, "rules": [rule]})
     return loaded
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
 @pytest.mark.parametrize("merge", ["selection", "detection"])
 def test_a_match_goes_out_when_the_windows_before_it_end_and_nothing_is_left(
-    tmp_path: Path, context: object, merge: str
+    context: object, merge: str
 ) -> None:
-    rule = rule_of(tmp_path, context=str(context), merge=merge, within="5 s", where="b.y >= a.y")
+    rule = rule_of(context=str(context), merge=merge, within="5 s", where="b.y >= a.y")
     falls_silent(rule, "a1@0=1,9 a2@1=1,1 b1@2=1,5 a3@3=1,2 b2@4=1,3 a4@4=1,7")
 
 
@@ -56,22 +51,18 @@ def test_a_match_goes_out_when_the_windows_before_it_end_and_nothing_is_left(
         {"gap": "5 s", "within": "6 s"},
     ],
 )
-def test_a_span_ends_when_its_time_is_over_and_nothing_is_left(
-    tmp_path: Path, span: dict[str, str], operator: bool
-) -> None:
+def test_a_span_ends_when_its_time_is_over_and_nothing_is_left(span: dict[str, str], operator: bool) -> None:
     inside = {"pattern": None, "operator": "tests.support.operators:summary", "emit": {"n": "BIGINT"}}
-    rule = rule_of(tmp_path, span=span, **(inside if operator else {}))
+    rule = rule_of(span=span, **(inside if operator else {}))
     falls_silent(rule, "o1@0=1,1 o2@1=1,1 a1@2=1,1 b1@3=1,1")
 
 
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
-def test_an_event_that_ends_no_match_does_not_hide_the_end_of_a_window(
-    tmp_path: Path, context: object, keyed: bool
-) -> None:
+def test_an_event_that_ends_no_match_does_not_hide_the_end_of_a_window(context: object, keyed: bool) -> None:
     """In the batch in which the window of a1 ends, a3 comes: it can end nothing."""
     key = ["x"] if keyed else None
-    rule = rule_of(tmp_path, context=str(context), within="5 s", where="b.y >= a.y", partition_by=key)
+    rule = rule_of(context=str(context), within="5 s", where="b.y >= a.y", partition_by=key)
     batches = ("a1@0=1,9 a2@1=1,1 b1@2=1,5 z1@4", "a3@5.5=1,1 z2@6", "z3@30")
     each_batch_gives_what_is_releasable(rule, *batches)
 
@@ -84,11 +75,11 @@ def test_an_event_that_ends_no_match_does_not_hide_the_end_of_a_window(
 )
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
 def test_a_window_inside_a_span_ends_by_time_alone(
-    tmp_path: Path, context: object, span: dict[str, str], merge: str, pattern: dict[str, object]
+    context: object, span: dict[str, str], merge: str, pattern: dict[str, object]
 ) -> None:
     """It lets matches out that wait for it; with a negation in last place it decides them."""
     keys = {"pattern": pattern, "span": span, "merge": merge, "where": "b.y >= a.y"}
-    rule = rule_of(tmp_path, context=str(context), within="5 s", **keys)
+    rule = rule_of(context=str(context), within="5 s", **keys)
     batches = ("o1@0=1,1 a1@1=1,9 a2@2=1,1 b1@3=1,5 z1@4", "z2@20", "z3@30", "c1@31=1,1 z4@200")
     each_batch_gives_what_is_releasable(rule, *batches)
 
@@ -117,9 +108,9 @@ def each_batch_gives_what_is_releasable(rule: Rule, *batches: str) -> None:
     ],
 )
 def test_without_a_window_those_are_open_that_later_events_can_reach(
-    tmp_path: Path, rule: dict[str, object], stream: str, waiting: int
+    rule: dict[str, object], stream: str, waiting: int
 ) -> None:
-    loaded = rule_of(tmp_path, **rule, partition_by=None)
+    loaded = rule_of(**rule, partition_by=None)
     run = LocalRun(build_plan([loaded], order=OrderSpec()))
     steps = [run.step(table_of(loaded, parse_events(text))) for text in (stream, "z2@20")]
     steps.append(run.step(None, finish=True))
@@ -138,10 +129,8 @@ def falls_silent(rule: Rule, stream: str) -> None:
 
 
 @pytest.mark.parametrize("context", ["each, zero", "next, zero"])
-def test_keys_that_lack_an_event_of_a_component_are_no_work_for_operators(
-    tmp_path: Path, context: str
-) -> None:
-    rule = rule_of(tmp_path, context=context, within="5 s", where="b.y >= a.y")
+def test_keys_that_lack_an_event_of_a_component_are_no_work_for_operators(context: str) -> None:
+    rule = rule_of(context=context, within="5 s", where="b.y >= a.y")
     plan = build_plan([rule], order=OrderSpec())
     table = table_of(rule, parse_events("a1@0=1,1 a2@1=2,1 a3@2=3,1 b1@3=2,1 b2@4=4,1"))
     frames = [frame for _, frame in pack(plan, sift(plan, table, Past()).events)]
