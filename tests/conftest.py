@@ -37,10 +37,10 @@ OF_ONE_STORE = (
 FIRST = (
     *OF_ONE_BROKER,
     *("test_checkpoints_in_stores", "test_cluster", "test_kills", "test_soak", "test_ended_processes"),
-    *("test_full_store", "test_delta_source", "test_wheel"),
-    *("test_interrupted_jobs", "test_table", "test_full_disk", "test_clock", "test_costly_rules"),
+    *("test_full_store", "test_interrupted_jobs", "test_full_disk", "test_shared_sinks"),
+    *("test_delta_source", "test_wheel", "test_table", "test_clock", "test_costly_rules"),
     *("test_bench_command", "test_damaged_checkpoints", "test_hdfs_that_fails"),
-    *("test_house", "test_job", "test_changed_rules_in_spark", "test_shared_sinks"),
+    *("test_house", "test_job", "test_changed_rules_in_spark"),
     *(*OF_ONE_STORE, "test_requests_of_batches"),
 )
 

@@ -24,6 +24,7 @@ TOLD = (
 )
 
 
+@pytest.mark.long
 def test_a_full_disk_ends_the_job_in_one_line_and_room_lets_it_go_on(tmp_path: Path) -> None:
     """That of what waits, then that of the rest of the checkpoint, then that of the tables."""
     job_file = make_job(tmp_path, rules=WAITING)

@@ -56,16 +56,15 @@ def jvm_of(process: Process) -> psutil.Process:
     return next(child for child in psutil.Process(process.pid).children() if child.name() == "java")
 
 
-@pytest.mark.parametrize("and_by_a_signal", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_a_job_interrupted_again_and_again_ends_as_an_unbroken_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, and_by_a_signal: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a chain: what one run leaves behind is what the next one begins with."""
     job = make_job(tmp_path)
     events = random_events(20, 10 * FILES)
     write_files(tmp_path, events, FILES)
-    if and_by_a_signal:
-        a_signal_to_all_its_processes_stops_it(job)
+    a_signal_to_all_its_processes_stops_it(job)
     a_second_process_is_refused_and_the_end_of_its_jvm_is_told_in_one_line(job)
     temporary = tmp_path / "temporary files"
     temporary.mkdir()

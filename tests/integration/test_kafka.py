@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 @pytest.mark.parametrize(
     ("record", "source"),
     [
-        pytest.param(as_json, {"max_offsets_per_trigger": 80}, id="json"),
+        pytest.param(as_json, {"max_offsets_per_trigger": 80}, id="json", marks=pytest.mark.long),
         pytest.param(as_csv, {"format": "csv"}, id="csv", marks=pytest.mark.long),
         pytest.param(as_columns, {"format": "columns", "columns": COLUMNS}, id="columns"),
     ],
@@ -95,6 +95,7 @@ def test_structs_arrays_and_decimals_come_through_a_topic(
     assert reason.startswith("u.home.tags — must be ARRAY<STRING>; got: ")
 
 
+@pytest.mark.long
 def test_the_first_batches_of_a_full_topic_are_small_and_double_up_to_the_limit(
     broker: Broker, topic: str, send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_topic_that_lost_records_stops_the_job_in_one_line(
     )
 
 
+@pytest.mark.long
 def test_by_sources_a_partition_that_is_still_empty_is_waited_for(
     broker: Broker, topic: str, send: Any, tmp_path: Path
 ) -> None:
@@ -222,7 +224,8 @@ def test_by_sources_a_partition_that_is_still_empty_is_waited_for(
     assert matches(spec) == in_core(spec, topic, events)
 
 
-@pytest.mark.parametrize("fails_in", ["the_first_batch", pytest.param("the_end", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("fails_in", ["the_first_batch", "the_end"])
 def test_rules_change_after_a_batch_that_was_not_finished(
     broker: Broker, topic: str, send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_in: str
 ) -> None:

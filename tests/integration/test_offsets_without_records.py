@@ -72,6 +72,7 @@ def test_a_job_reads_what_is_committed_and_no_further(
     assert skipped(spec) == [14, 2, 0]
 
 
+@pytest.mark.long
 def test_what_is_not_committed_is_read_where_the_job_file_says_so(
     broker: Broker, topic: str, send: Send, tmp_path: Path
 ) -> None:

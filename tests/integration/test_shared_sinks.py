@@ -73,6 +73,7 @@ def run_here(job: Path, before_writing: Callable[[], None]) -> tuple[int, str]:
     return 0, ""
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_of_two_jobs_that_begin_at_the_same_moment_one_writes(tmp_path: Path) -> None:
     """Other jobs can follow in this process."""

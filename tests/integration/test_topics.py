@@ -122,6 +122,7 @@ def test_a_checkpoint_from_before_takes_the_ids_over(
         run_job(spec)
 
 
+@pytest.mark.long
 def test_other_servers_have_topics_with_ids_of_their_own(
     broker: Broker, topic: str, send: Send, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -141,12 +141,9 @@ def test_a_rule_starts_anew_though_the_job_is_stopped_while_spark_starts(
     assert found(spec, "keyed") == anew != expected(spec, "keyed", 0, 4, finish=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("fails_at", "stays"),
-    [
-        pytest.param("matches", ("keyed",), id="one_stays"),
-        pytest.param("metrics", (), id="none_stays", marks=pytest.mark.long),
-    ],
+    ("fails_at", "stays"), [("matches", ("keyed",)), ("metrics", ())], ids=["one_stays", "none_stays"]
 )
 def test_an_unfinished_batch_is_finished_before_rules_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str, stays: tuple[str, ...]
@@ -211,6 +208,7 @@ def test_each_change_of_rules_has_one_row_whatever_fails(
     assert found(spec, "pairs") == early + expected(spec, "pairs", 3, 4, finish=False, base=len(early))
 
 
+@pytest.mark.long
 def test_the_delay_may_change(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False)
     for number, delay_us in enumerate((2_000_000, 30_000_000, 3_000_000)):

@@ -139,6 +139,7 @@ def test_a_table_whose_log_delta_itself_cut_behind_a_checkpoint_of_version_2_is_
     assert run_job(job(tmp_path, finish=True, max_files_per_trigger=8)).records == 120
 
 
+@pytest.mark.long
 def test_a_log_that_was_cut_behind_what_was_read_is_read_on(tmp_path: Path) -> None:
     events = random_events(6, 90)
     spec = job(tmp_path)
@@ -210,7 +211,13 @@ def read_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name in ("deleted from", "updated")))
+        for name in CHANGES
+    ],
+)
 def test_a_table_to_which_rows_are_not_only_appended_is_told_in_one_line(
     tmp_path: Path, read_once: Path, name: str
 ) -> None:

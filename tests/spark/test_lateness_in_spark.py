@@ -59,7 +59,7 @@ def assert_as_replayed(spec: JobSpec) -> None:
 @pytest.mark.parametrize(
     ("files", "slots", "ordering"),
     [
-        (1, 2, "sources"),
+        pytest.param(1, 2, "sources", marks=pytest.mark.long),
         pytest.param(1, 2, "watermark", marks=pytest.mark.long),
         pytest.param(FILES, 3, "sources", marks=pytest.mark.long),
         (FILES, 3, "watermark"),

@@ -15,6 +15,7 @@ from tests.support.pairs import expected_answers, write_small
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
+@pytest.mark.long
 def test_a_job_gives_the_answers_of_the_oracle(tmp_path: Path) -> None:
     spec = read_job(write_small(tmp_path, 3))
     spec = replace(spec, source=replace(spec.files, max_files_per_trigger=2), trigger_us="available_now")

@@ -20,6 +20,7 @@ QUERY = """SELECT m.k AS owner, m.* FROM {} MATCH_RECOGNIZE (
   DEFINE down AS x < PREV(x), up AS x > PREV(x)) AS m WHERE m.key >= 3"""
 
 
+@pytest.mark.long
 def test_sql_over_a_stream_gives_what_it_gives_over_the_rows_at_rest(
     spark: SparkSession, tmp_path: Path
 ) -> None:

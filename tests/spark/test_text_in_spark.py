@@ -48,6 +48,7 @@ def test_a_job_on_lines_of_text_finds_what_the_core_finds(tmp_path: Path, files:
     assert bad[0].startswith("t — must be TIMESTAMP; got: '32.01.2024 00:00:00', which has not the form ")
 
 
+@pytest.mark.long
 def test_a_job_takes_the_year_of_times_without_one_from_the_time_of_their_file(tmp_path: Path) -> None:
     lines = [line_of({**event, "x": 2}) for event in random_events(4)]
     spec = text_job(tmp_path, lines, 2, LINES.replace("year: 2024", "empty: null"))

@@ -31,6 +31,7 @@ def ended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> JobS
     return spec
 
 
+@pytest.mark.long
 def test_a_view_of_a_rule_has_its_columns_only(ended: JobSpec, tmp_path: Path, spark: SparkSession) -> None:
     spec = ended
     create_views(spark, spec.sink_path, spec.rules)
@@ -85,7 +86,7 @@ def test_the_examples_run_after_a_job(ended: JobSpec, tmp_path: Path, spark: Spa
     folder.mkdir()
     for second, x in enumerate((9.0, 7.0)):
         event = {"time": f"2024-01-01T00:00:0{second}Z", "x": x}
-        (folder / f"{second}.json").write_text(json.dumps(event), encoding="utf-8")
+        (folder / f"{second}.json").write_text(json.dumps(event))
     values = {"spark": spark, "out": ended.sink_path, "folder": str(folder)}
     for documented in (read_table, create_views, detect):
         assert tried(documented, dict(values)) > 2
