@@ -86,7 +86,7 @@ setup(
     package_data={
         "spark_pace": [
             "py.typed",
-            "io/html/timeline.html",
+            "io/timeline.html",
             "watching/page.html",
             "watching/page.js",
             "spark/java/log4j2.properties",

@@ -17,7 +17,7 @@ from benchmarks.rows import Row, Sizes, processor, ratio_in_turns, require
 from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.io.text.lines import CHUNK_BYTES, parse_lines
+from spark_pace.io.text.lines import CHUNK_BYTES
 from spark_pace.io.text.parsers import JsonParser
 from spark_pace.io.text.plain_json import compiled_reader
 
@@ -73,12 +73,10 @@ def seconds_of(
     step = EVENTS * CHUNK_BYTES // sum(map(len, lines))
     chunks = ["\n".join(lines[start : start + step]).encode() for start in range(0, EVENTS, step)]
     parser = JsonParser(schema)
-    if parser.plain(chunks[0]) is None:
-        parser.plain(bytes(ways.WORTH_LOADING_BYTES))  # from here on, the process has read enough
-    assert parser.plain(chunks[0]) is not None
+    assert compiled_reader().is_ready_for(ways.WORTH_LOADING_BYTES)
 
     def ours() -> pa.Table:
-        return pa.concat_tables([parse_lines(chunk, parser).table for chunk in chunks])
+        return pa.concat_tables([parser.read(chunk).table for chunk in chunks])
 
     def theirs() -> pa.Table:
         return pa.concat_tables([pyarrow_reads(chunk, schema) for chunk in chunks])

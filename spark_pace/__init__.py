@@ -43,9 +43,8 @@ if TYPE_CHECKING:
         why,
     )
     from spark_pace.core.plan.rule import EventSchema, Rule
-    from spark_pace.io.html.match_frame import Matches
-    from spark_pace.io.html.timeline import Timeline
-    from spark_pace.io.replay import Replay
+    from spark_pace.io.replay import Matches, Replay
+    from spark_pace.io.timeline import Timeline
     from spark_pace.reasons import Why
 
 __all__ = [
@@ -55,9 +54,9 @@ __all__ = [
 ]  # fmt: skip
 _ELSEWHERE = {
     **dict.fromkeys(("EventSchema", "Rule"), "spark_pace.core.plan.rule"),
-    "Matches": "spark_pace.io.html.match_frame",
+    "Matches": "spark_pace.io.replay",
     "Replay": "spark_pace.io.replay",
-    "Timeline": "spark_pace.io.html.timeline",
+    "Timeline": "spark_pace.io.timeline",
     "Why": "spark_pace.reasons",
 }
 

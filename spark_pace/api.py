@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_pace.io.html.match_frame import Matches
-    from spark_pace.io.html.timeline import Timeline
-    from spark_pace.io.replay import Replay
+    from spark_pace.io.replay import Matches, Replay
+    from spark_pace.io.timeline import Timeline
     from spark_pace.job_file import JobSpec
     from spark_pace.reasons import Why
 
@@ -289,8 +288,8 @@ def timeline(matches: Matches | pa.Table, title: str = "matches") -> Timeline:
         True
     """
     from spark_pace.core.operate.match_table import FIXED_COLUMNS
-    from spark_pace.io.html.match_frame import Matches
-    from spark_pace.io.html.timeline import Timeline
+    from spark_pace.io.replay import Matches
+    from spark_pace.io.timeline import Timeline
 
     do = "Give the matches of a replay, or read_table(out, 'matches')."
     require("matches", matches, (Matches, pa.Table), "a table of matches", do)

@@ -14,7 +14,7 @@ import numpy as np
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import nested
 from spark_pace.errors import ConfigError
-from spark_pace.io.event_times import UNIT_US
+from spark_pace.io.bad_records import UNIT_US
 from spark_pace.io.replay import read_all
 from spark_pace_bench.schedule import Ints
 from spark_pace_bench.spec import Replay, RunSpec

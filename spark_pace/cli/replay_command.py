@@ -18,9 +18,8 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.python_functions import load_operator
 from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import at_position
-from spark_pace.io.html.match_frame import counts_told
-from spark_pace.io.html.timeline import require_plotly
-from spark_pace.io.replay import Replay, replay_files, told_of_ignored
+from spark_pace.io.replay import Replay, counts_told, replay_files, told_of_ignored
+from spark_pace.io.timeline import require_plotly
 from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
 from spark_pace.rules import load_rules
 

@@ -1,16 +1,25 @@
-"""Collects records that are no events: a row for each of a file's first ones, one row for all others."""
+"""Collects records that are no events: a row for each of a file's first ones, one row for all others.
+
+All readers of files and of records sort out impossible times here: no event time, or a TIMESTAMP or DATE
+outside its range.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from spark_pace.core.expr import array_element
+from spark_pace.core.expr.time_functions import RANGES, out_of_range
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
+from spark_pace.core.plan.rule import EventSchema
+from spark_pace.core.plan.structs import shown_values
 from spark_pace.core.tables import Ints
 from spark_pace.errors import one_line
 
@@ -55,23 +64,6 @@ class Lines:
         return self.chunk[self._ends[row] + 1 : self._ends[row + 1]]
 
 
-@dataclass
-class _Others:
-    """The bad records of a file that share one row."""
-
-    first: Bad
-    last: int
-    count: int
-
-    def told(self) -> Bad:
-        """The row for all these records, with the offset of the first."""
-        offset, reason, raw = self.first
-        if self.count == 1:
-            return self.first
-        which = f"{self.count:,} bad records of rows {offset} to {self.last}, of which this is the first"
-        return offset, f"{which}: {reason}", raw
-
-
 class BadRecords:
     """Collects the bad records of a file in bounded memory.
 
@@ -86,13 +78,9 @@ class BadRecords:
         self._most = most
         self._bytes_left = MOST_BAD_BYTES
         self._told: list[Bad] = []
-        self._others: _Others | None = None
+        self._other: Bad | None = None  # the first that has no row of its own
+        self._last = 0  # the offset of the last one
         self._found: list[tuple[Ints, _Tell]] = []
-
-    @property
-    def most(self) -> int | None:
-        """The number of further bad records that may need a reason; None: all."""
-        return None if self._most is None else max(0, self._most - len(self._told)) + 1
 
     def add(self, first: int, rows: Ints, reason: Callable[[int], str], raws: Raws) -> None:
         """Add bad records of the part of the file that is being read.
@@ -119,21 +107,18 @@ class BadRecords:
         places = np.concatenate([np.arange(len(some)) for some, _ in self._found])
         order = np.argsort(offsets, kind="stable")
         self.count += len(order)
-        told = 0
-        while told < len(order) and self._others is None:
-            row = order[told]
+        self._last = int(offsets[order[-1]])
+        for row in order:
+            if self._other is not None:
+                break
             self._tell(int(offsets[row]), *self._found[owners[row]][1](int(places[row])))
-            told += 1
-        if self._others is not None and told < len(order):
-            self._others.last = int(offsets[order[-1]])
-            self._others.count += len(order) - told
         self._found = []
 
     def _tell(self, offset: int, reason: str, raw: bytes) -> None:
         self._bytes_left -= len(raw) if self._most is not None else 0
         bad = (offset, one_line(reason), raw)
         if self._bytes_left < 0 or len(self._told) == self._most:
-            self._others = _Others(bad, offset, 1)
+            self._other = bad
         else:
             self._told.append(bad)
 
@@ -145,10 +130,74 @@ class BadRecords:
     def rows(self) -> list[Bad]:
         """The rows for the bad records, by offset."""
         self.settle()
-        return [*self._told, *([self._others.told()] if self._others else [])]
+        if self._other is None:
+            return self._told
+        (offset, reason, raw), others = self._other, self.count - len(self._told)
+        which = f"{others} bad records of rows {offset} to {self._last}, of which this is the first: "
+        return [*self._told, (offset, which + reason if others > 1 else reason, raw)]
 
     def table(self, source: str) -> pa.Table:
         """The rows for the bad records as a table of `BAD_SCHEMA`, with this source."""
         rows = self.rows()
         offsets, reasons, raws = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([[source] * len(rows), offsets, reasons, raws], schema=BAD_SCHEMA)
+
+
+EARLIEST_US = -2_208_988_800_000_000  # 1900-01-01
+END_US = 7_258_118_400_000_000  # 2200-01-01: no event has a time from here on
+FAR_US = 1 << 62  # a time outside every range
+UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
+_MOST_CHARACTERS = 200  # the length of a value in a reason
+
+
+def timely(
+    table: pa.Table, schema: EventSchema, rows: Ints, first: int, raws: Raws, bad: BadRecords
+) -> pa.Table:
+    """Keep the rows of a parsed chunk whose times are possible; add the columns of `with_places`.
+
+    Args:
+        table: the parsed records, a column for each attribute.
+        schema: the attributes.
+        rows: int64[n], the number of each row's record in the chunk.
+        first: the offset of the chunk's first record.
+        raws: the bytes of the chunk's records.
+        bad: gets the records with an impossible time.
+    """
+    unit = UNIT_US[schema.time_unit]
+    counts = pc.cast(table.column(schema.event_time), pa.int64())
+    inside = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
+    wrong = {schema.event_time: ~pc.fill_null(inside, False).to_numpy()}
+    for field in schema.fields:
+        outside = out_of_range(table.column(field.name)) if field.name not in wrong else None
+        if outside is not None:
+            wrong[field.name] = outside
+    refused = np.logical_or.reduce(list(wrong.values()))
+    if not refused.any():
+        return with_places(table, counts.to_numpy() * unit, first + rows)
+    places = np.flatnonzero(refused)
+
+    def reason(index: int) -> str:
+        row = places[index]
+        name = next(name for name, outside in wrong.items() if outside[row])
+        return _impossible(schema, name, table.column(name).slice(row, 1))
+
+    bad.add(first, rows[places], reason, raws)
+    good = pa.array(~refused)
+    return with_places(table.filter(good), counts.filter(good).to_numpy() * unit, first + rows[~refused])
+
+
+def _impossible(schema: EventSchema, name: str, value: pa.ChunkedArray) -> str:
+    """The reason for a record whose attribute `name` has an impossible time, the only entry of `value`."""
+    (kind,) = (field.type for field in schema.fields if field.name == name)
+    must = "an event time from 1900 to 2199"
+    if name != schema.event_time:
+        must = RANGES[array_element(kind) or kind]
+    (shown,) = shown_values(value)
+    text = json.dumps(shown, default=str) if isinstance(shown, list) else str(shown)
+    got = "nothing" if shown is None else text.removesuffix(".000000")[:_MOST_CHARACTERS]
+    return f"{name} — must be {must}; got {got}"
+
+
+def with_places(table: pa.Table, times_us: Ints, offsets: Ints) -> pa.Table:
+    """Add the columns `@time` (int64, microseconds since 1970) and `@offset` (int64) in front."""
+    return table.add_column(0, "@time", pa.array(times_us)).add_column(1, "@offset", pa.array(offsets))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core.expr import decimal_digits
+from spark_pace.core.expr import ARROW_TYPES, decimal_digits
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.event_files import EventsRead, columns_of
-from spark_pace.io.text.column_types import fitted_column, how_to_build, inner, typed
+from spark_pace.io.text.column_types import fitted_column, how_to_build, inner, is_text, typed
+from spark_pace.io.text.lines import in_quarters, must_be
 from spark_pace.io.text.parsers import meant_column
 
 SOURCE = "table"  # the source of their events
@@ -27,8 +30,6 @@ _OF_ARROW = (
     ValueError,
     OverflowError,
 )  # what a value of no type makes it raise
-
-Column: TypeAlias = pa.ChunkedArray
 
 
 def table_of(events: object, schema: EventSchema) -> pa.Table:
@@ -53,13 +54,7 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
         raise ConfigError.of("events", f"must be {_KINDS}", type(events).__name__, do)
     _require_event_time(events, table, schema)
     for field in schema.fields:
-        place = table.schema.get_field_index(field.name)
-        if field.type in _TIMES and place >= 0 and _is_text(table.schema.field(place).type):
-            texts = table.column(place).cast(pa.string())
-            times = _or_nulls(wrong, len(texts), _all_fit, texts, field, schema)
-            table = table.set_column(place, field.name, times)
-    for field in schema.fields:
-        _or_nulls(wrong, 0, _require_fit, table, field, schema)
+        table = _or_else(wrong, table, _fitted, table, field, schema)
     if wrong:
         more = len(wrong) - _MOST_TOLD
         others = [f"and {more:,} more columns that do not fit"] if more > 0 else []
@@ -85,13 +80,13 @@ def require_times(read: EventsRead, schema: EventSchema) -> None:
     raise EventError(f"{SOURCE}, row {first}: {reason}{'.' if do else ''}{do}")
 
 
-def _or_nulls(wrong: list[str], rows: int, make: Callable[..., Any], *given: Any) -> Any:
-    """Return what `make` returns; if it refuses what it is given, keep the message, and return nulls."""
+def _or_else(wrong: list[str], otherwise: Any, make: Callable[..., Any], *given: Any) -> Any:
+    """Return what `make` returns; if it refuses what it is given, keep the message, return `otherwise`."""
     try:
         return make(*given)
     except EventError as error:
         wrong.append(str(error))
-        return pa.nulls(rows)
+        return otherwise
 
 
 def absent_columns(events: object, table: pa.Table, schema: EventSchema) -> dict[str, str]:
@@ -158,7 +153,9 @@ def _as_table(events: Any, schema: EventSchema, wrong: list[str]) -> pa.Table | 
 
 def _table(columns: Sequence[tuple[str, Any]], schema: EventSchema, wrong: list[str]) -> pa.Table:
     """Return a table of columns of Python values, each given with its name; `wrong` gets messages."""
-    arrays = [_or_nulls(wrong, len(values), _column, name, values, schema) for name, values in columns]
+    arrays = [
+        _or_else(wrong, pa.nulls(len(values)), _column, name, values, schema) for name, values in columns
+    ]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
 
 
@@ -183,7 +180,7 @@ def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
             return True
         return False
 
-    row = _first(len(values), fails)
+    row = bisect_left(range(1, len(values)), True, key=fails)
     before = next(value for value in values[:row] if value is not None)
     raise _wrong(row, name, f"of one type in all rows, {type(before).__name__}", _shown(values[row]))
 
@@ -203,8 +200,8 @@ def _misfit_of(name: str, value: object, schema: EventSchema) -> Field | None:
         return fields[0]
     for field in fields:
         try:
-            _fitted(inner(alone, schema.path_of(field.name)), field, schema)
-        except pa.ArrowInvalid:
+            _fitted(alone, field, schema)
+        except EventError:
             return field
     return None
 
@@ -213,64 +210,33 @@ def _shown(value: object) -> str:
     return f"{value!r}, of the type {type(value).__name__}"
 
 
-def _fitted(column: Column, field: Field, schema: EventSchema) -> Column:
-    """Return a column in the type of its attribute. Times given as text are read, but not inside a STRUCT.
+def _fitted(table: pa.Table, field: Field, schema: EventSchema) -> pa.Table:
+    """Return a table in which the times of an attribute are no text any more; those inside a STRUCT are none.
 
     Raises:
-        pa.ArrowInvalid: it has another type, or a value that would change.
+        EventError: the column is not of its attribute's type, or a value in it is not; the first is named.
     """
-    if field.type in _TIMES and _is_text(column.type) and len(schema.path_of(field.name)) == 1:
-        return typed(column, field.type, schema.form)
-    return fitted_column(column, field)
-
-
-def _require_fit(table: pa.Table, field: Field, schema: EventSchema) -> None:
-    """Refuse a column that is not of its attribute's type, or holds a value that is not."""
+    place = table.schema.get_field_index(field.name)
+    if field.type in _TIMES and place >= 0 and is_text(table.schema.field(place).type):
+        texts, parts, row = table.column(place).cast(pa.string()), list[pa.Array](), 0
+        for some, read in in_quarters(texts, partial(typed, kind=field.type, form=schema.form)):
+            if isinstance(read, pa.ArrowException):
+                raise _wrong(row, field.name, field.type, repr(some[0].as_py()))
+            parts, row = parts + read.chunks, row + len(some)
+        return table.set_column(place, field.name, pa.chunked_array(parts, ARROW_TYPES[field.type]))
     try:
         column = inner(table, schema.path_of(field.name))
-        _fitted(column.slice(0, 0), field, schema)
+        _, unfit = fitted_column(column, field)
     except pa.ArrowInvalid as error:
-        must, do = f"{field.name} — must be {field.type}", how_to_build(table, field, schema)
+        must, do = must_be(field), how_to_build(table, field, schema)
         raise EventError(f"{SOURCE}: {must}; got: {error}. {do}") from error
-    _all_fit(column, field, schema)
-
-
-def _all_fit(column: Column, field: Field, schema: EventSchema) -> Column:
-    """Return the column that `_fitted` returns.
-
-    Raises:
-        EventError: a value does not fit; it names the first.
-    """
-    try:
-        return _fitted(column, field, schema)
-    except pa.ArrowInvalid:
-        pass
-
-    def fails(count: int) -> bool:
-        try:
-            _fitted(column.slice(0, count), field, schema)
-        except pa.ArrowInvalid:
-            return True
-        return False
-
-    row = _first(len(column), fails)
-    raise _wrong(row, field.name, field.type, repr(column[row].as_py()))
-
-
-def _first(count: int, fails: Callable[[int], bool]) -> int:
-    """Return the first row that fails; `fails` says whether one of the first n rows does."""
-    good, bad = 0, count
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (good, middle) if fails(middle) else (middle, bad)
-    return bad - 1
+    if unfit.any():
+        row = int(unfit.argmax())
+        raise _wrong(row, field.name, field.type, repr(column[row].as_py()))
+    return table
 
 
 def _wrong(row: int, name: str, must: str, got: str) -> EventError:
     shown = one_line(got, _MOST_CHARACTERS)
     do = "Correct it, or leave the row out."
     return EventError(f"{SOURCE}, row {row}: {name} — must be {must}; got: {shown}. {do}")
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

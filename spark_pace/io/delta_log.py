@@ -33,31 +33,24 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class TableCheckpoint:
-    """A checkpoint that has all its parts.
+def last_checkpoint(names: Iterable[str]) -> tuple[int, list[str]] | None:
+    """The last checkpoint in a log that has all its parts; None if there is none.
 
-    Attributes:
-        version: the last commit that it replaces.
-        names: the names of its files, without the sidecars.
+    Args:
+        names: of the files in the log.
+
+    Returns:
+        The last commit that it replaces, and the names of its files, without the sidecars.
     """
-
-    version: int
-    names: tuple[str, ...]
-
-
-def last_checkpoint(names: Iterable[str]) -> TableCheckpoint | None:
-    """Return the last checkpoint among the files of a log; None if there is none."""
     found: dict[tuple[int, str], list[str]] = {}
     for match in filter(None, map(_NAME.fullmatch, sorted(names))):
-        version, parts = int(match[1]), match[2]
-        found.setdefault((version, parts or match[0]), []).append(match[0])
+        found.setdefault((int(match[1]), match[2] or match[0]), []).append(match[0])
     whole = [
-        TableCheckpoint(version, tuple(files))
+        (version, files)
         for (version, parts), files in found.items()
         if not parts.isdigit() or len(files) == int(parts)
     ]
-    return max(whole, key=lambda one: one.version, default=None)
+    return max(whole, default=None)
 
 
 def stored_actions(table: AnyPath, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
@@ -72,35 +65,30 @@ def stored_actions(table: AnyPath, names: Iterable[str], kinds: Collection[str])
         OSError: a file is missing.
         ValueError: a file is damaged, or a sidecar is in another folder.
     """
-    sidecars = {unquote(action["sidecar"]["path"]) for action in _actions(table, LOG, names, ["sidecar"])}
-    yield from _actions(table, LOG, names, kinds)
+    sidecars = {unquote(action["sidecar"]["path"]) for action in _actions(table / LOG, names, ["sidecar"])}
+    yield from _actions(table / LOG, names, kinds)
     if any("/" in name for name in sidecars):
         raise ValueError(f"a part of a checkpoint in another folder, {min(sidecars)}")
     if not {*kinds}.isdisjoint(_OF_FILES):
-        yield from _actions(table, SIDECARS, sorted(sidecars), kinds)
+        yield from _actions(table / SIDECARS, sorted(sidecars), kinds)
 
 
-def _actions(
-    table: AnyPath, folder: str, names: Iterable[str], kinds: Collection[str]
-) -> Iterator[dict[str, Any]]:
-    for name in names:
-        yield from (_of_json if name.endswith(".json") else _of_parquet)(table, f"{folder}/{name}", kinds)
-
-
-def _of_json(table: AnyPath, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
-    for line in files.content_of(table / name).decode().split("\n"):
-        action = json.loads(line) if line else {}
-        if not action.keys().isdisjoint(kinds):
-            yield action
-
-
-def _of_parquet(table: AnyPath, name: str, kinds: Collection[str]) -> Iterator[dict[str, Any]]:
+def _actions(folder: AnyPath, names: Iterable[str], kinds: Collection[str]) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq  # Spark's process for sources imports this module, and mostly reads commits
 
-    with pq.ParquetFile(files.open_file(table / name)) as file:
-        rows = file.read(columns=[kind for kind in kinds if kind in file.schema_arrow.names])
-    for kind in rows.column_names:
-        yield from ({kind: told} for told in rows[kind].drop_null().to_pylist())
+    for name in names:
+        if name.endswith(".json"):
+            yield from (one for one in _of_lines(folder / name) if not one.keys().isdisjoint(kinds))
+            continue
+        with pq.ParquetFile(files.open_file(folder / name)) as file:
+            rows = file.read(columns=[kind for kind in kinds if kind in file.schema_arrow.names])
+        for kind in rows.column_names:
+            yield from ({kind: told} for told in rows[kind].drop_null().to_pylist())
+
+
+def _of_lines(path: AnyPath) -> Iterator[dict[str, Any]]:
+    """The actions in a file of JSON."""
+    return (json.loads(line) for line in files.content_of(path).decode().split("\n") if line)
 
 
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -209,12 +197,7 @@ class DeltaLog:
         Raises:
             StateError: it cannot be read, or makes the table one that cannot be.
         """
-
-        def actions() -> Iterator[dict[str, Any]]:
-            text = files.content_of(self.folder / _file(version)).decode()
-            return (json.loads(line) for line in text.split("\n") if line)
-
-        return self._read(version, actions)
+        return self._read(version, lambda: _of_lines(self.folder / _file(version)))
 
     def metadata(self) -> Metadata:
         """What the table says of itself now.
@@ -280,7 +263,8 @@ class DeltaLog:
         found = last_checkpoint(self._names())
         if found is None:
             return _NOTHING
-        return self._read(found.version, lambda: stored_actions(self.folder, found.names, columns))
+        version, names = found
+        return self._read(version, lambda: stored_actions(self.folder, names, columns))
 
     def _read(self, version: int, actions: Callable[[], Iterable[dict[str, Any]]]) -> Commit:
         try:

@@ -1,22 +1,33 @@
-"""Makes the Delta tables of a job, appends each batch to them exactly once, and makes views for SQL."""
+"""Makes the Delta tables of a job, appends each batch to them exactly once, and makes views for SQL.
+
+A batch's rows are one Parquet file, each column in the encoding that suits it. delta-rs encodes all columns
+inside lists alike, which takes longer and gives larger files: `docs/decisions/table-files.md`.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import (
+    ColumnProperties,
     CommitProperties,
     DeltaTable,
     PostCommitHookProperties,
     Schema,
     Transaction,
+    WriterProperties,
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError
@@ -28,14 +39,164 @@ from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, FullStoreError, SetupError, one_line
 from spark_pace.io import delta_rs
-from spark_pace.io.delta_file import bounds_by_delta_rs, is_plain, write_file
+from spark_pace.io.files import files
 from spark_pace.io.files.addresses import WHILE_RUNNING_S, AnyPath, StorePath, path_at
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.io.own_tables import SinkOwner, missing_columns, require_columns, require_own_tables
-from spark_pace.io.query import CHANGES, TABLES, Tables, read_table
+from spark_pace.io.own_tables import SinkOwner, missing_columns, require_own_tables
+from spark_pace.io.query import CHANGES, TABLES, Tables, read_table, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # the days that a log can name
+
+
+def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
+    """True if an append needs one file of rows and nothing else; False for tables that were altered."""
+    if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
+        return False
+    fields = {field.name: field for field in table.schema().fields}
+    free = all(field.nullable and not field.metadata for field in fields.values())
+    return free and fields.keys() >= set(rows.column_names)
+
+
+def _bounds_by_delta_rs(schema: pa.Schema) -> WriterProperties:
+    """Of which columns delta-rs notes bounds, where it writes the file: of the same as here."""
+    noted = ColumnProperties(statistics_enabled="CHUNK")
+    return WriterProperties(
+        compression="ZSTD",
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties={field.name: noted for field in schema if _has_bounds(field.type)},
+    )
+
+
+def _write_file(place: AnyPath, rows: pa.Table) -> AddAction:
+    """Write a new file of a table that is not partitioned, into its folder or below its address.
+
+    Nobody reads the file before a commit names it. It is not synced: how durable it is depends on the file
+    system.
+
+    Args:
+        place: the table's.
+        rows: at least one row.
+
+    Returns:
+        The entry for the table's log.
+
+    Raises:
+        OSError: the file cannot be written; no part of it is left.
+        SetupError: the store cannot be written to.
+    """
+    name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
+    path = place / name
+    size, told = _write_here(path, rows) if isinstance(path, Path) else _write_there(path, rows)
+    made_ms = time.time_ns() // 1_000_000
+    # delta-rs misreads characters behind U+FFFF where they are escaped
+    stats = json.dumps(_stats(rows, told), ensure_ascii=False)
+    return AddAction(name, size, {}, made_ms, True, stats)
+
+
+def _write_here(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
+    try:
+        with pa.OSFile(str(path), "wb") as file:
+            told = _write(file, rows)
+        return path.stat().st_size, told
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _write_there(path: StorePath, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
+    stream = pa.BufferOutputStream()
+    told = _write(stream, rows)
+    content = stream.getvalue()
+    files.write(path, content.to_pybytes())
+    return content.size, told
+
+
+def _write(file: pa.NativeFile, rows: pa.Table) -> pq.FileMetaData:
+    leaves = dict(leaf for field in rows.schema for leaf in _leaves(field.name, field.type))
+    told = list[pq.FileMetaData]()
+    pq.write_table(
+        rows,
+        file,
+        compression="zstd",
+        use_dictionary=[leaf for leaf, kind in leaves.items() if _is_text(kind)],
+        column_encoding={leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if _is_whole(kind)},
+        write_statistics=[leaf for leaf, kind in leaves.items() if not pa.types.is_floating(kind)],
+        store_schema=False,
+        metadata_collector=told,
+    )
+    return told[0]
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The path and type of each Parquet column that an Arrow column becomes."""
+    if pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path, kind
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    """True for columns whose least and greatest value are noted, by which queries skip files.
+
+    Floating-point columns have none: NaN counts as greater than all numbers, and writers of Parquet leave it
+    out. Decimals have none in a table's log, which has them as floating-point numbers.
+    """
+    return _is_text(kind) or _is_whole(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_dictionary(kind))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """True for whole numbers, whose differences are usually smaller than the values themselves."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+
+
+def _stats(rows: pa.Table, told: pq.FileMetaData) -> dict[str, Any]:
+    """The statistics of a file for Delta's log, by which queries skip files that they do not need."""
+    bounds, nulls = dict[str, tuple[Any, Any]](), dict[str, int]()
+    places = {told.schema.column(place).path: place for place in range(told.num_columns)}
+    groups = [told.row_group(group) for group in range(told.num_row_groups)]
+    for field in rows.schema:
+        if pa.types.is_nested(field.type):
+            continue
+        nulls[field.name] = rows[field.name].null_count
+        if not _has_bounds(field.type):
+            continue
+        parts = [group.column(places[field.name]).statistics for group in groups]
+        known = [part for part in parts if part.has_min_max]
+        complete = known and len(known) == sum(part.num_values > 0 for part in parts)
+        if complete and (bound := _bounds(field.type, known)):
+            bounds[field.name] = bound
+    return {
+        "numRecords": told.num_rows,
+        "minValues": {name: least for name, (least, _) in bounds.items()},
+        "maxValues": {name: most for name, (_, most) in bounds.items()},
+        "nullCount": nulls,
+    }
+
+
+def _bounds(kind: pa.DataType, parts: list[pq.Statistics]) -> tuple[Any, Any] | None:
+    """A lower and an upper bound of a column's values; None for days that a log cannot name."""
+    if _is_text(kind):
+        return min(part.min for part in parts), max(part.max for part in parts)
+    least, most = min(part.min_raw for part in parts), max(part.max_raw for part in parts)
+    if pa.types.is_integer(kind):
+        return least, most
+    days = pa.types.is_date32(kind)
+    unit = ("D", 1, "") if days else ("ms", 1000, "Z")  # as readers expect it: name, size, suffix
+    rounded = np.array([least // unit[1], -(-most // unit[1])])
+    low, high = rounded.astype(f"datetime64[{unit[0]}]")
+    return (f"{low}{unit[2]}", f"{high}{unit[2]}") if low >= _YEARS[0] and high < _YEARS[1] else None
+
 
 QUARANTINE_SCHEMA = pa.schema(
     [
@@ -129,14 +290,6 @@ class DeltaTables:
         for table, schema in schemas.items():
             self._patiently(self.place(table), partial(_prepare, self.place(table), schema))
 
-    def require_columns(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Refuse schemas that `prepare` would refuse for tables that are there; change nothing.
-
-        Raises:
-            StateError: a table has a column with the same name and another type.
-        """
-        require_columns(self.root, schemas)
-
     def last_batch(self, table: str) -> int:
         """The last batch that was appended to a table, -1 if none was."""
 
@@ -200,7 +353,7 @@ class DeltaTables:
                 where,
                 source_alias="new",
                 target_alias="there",
-                writer_properties=bounds_by_delta_rs(rows.schema),
+                writer_properties=_bounds_by_delta_rs(rows.schema),
             )
             merge.when_not_matched_insert_all().execute()
 
@@ -221,9 +374,9 @@ class DeltaTables:
         before = there.version()
         once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
         hooks = _hooks(before + 1)
-        if is_plain(there, rows) and (isinstance(place, Path) or place.is_in_store):
+        if _is_plain(there, rows) and (isinstance(place, Path) or place.is_in_store):
             if rows.num_rows and not written:
-                written.append(write_file(place, rows))
+                written.append(_write_file(place, rows))
             there.create_write_transaction(
                 [*written],
                 "append",
@@ -237,7 +390,7 @@ class DeltaTables:
                 rows,
                 mode="append",
                 schema_mode="merge",
-                writer_properties=bounds_by_delta_rs(rows.schema),
+                writer_properties=_bounds_by_delta_rs(rows.schema),
                 commit_properties=once,
                 post_commithook_properties=hooks,
             )
@@ -311,10 +464,9 @@ def view_sql(rule: Rule, root: str) -> str:
     fixed = [name for name in FIXED_COLUMNS if name not in left_out]
     names = [*fixed, *map(column_name, rule.partition_by), *(field.name for field in rule.emit), "events"]
     columns = ", ".join(map(quoted, names))
-    name = rule.name.replace("'", "''")
     return (
         f"CREATE OR REPLACE TEMP VIEW {quoted(rule.name)} AS SELECT {columns} "
-        f"FROM delta.{quoted(f'{root}/matches')} WHERE rule = '{name}'"
+        f"FROM delta.{quoted(f'{root}/matches')} WHERE rule = {text_of(rule.name)}"
     )
 
 

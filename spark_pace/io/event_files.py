@@ -7,29 +7,28 @@ bad record spoils no other one, and becomes one row of `EventsRead.bad`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.expr.time_functions import time_of
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
-from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import json_rows, nested, shown_values
 from spark_pace.core.tables import Bools
 from spark_pace.errors import EventError, one_line
-from spark_pace.io.bad_records import WHOLE_FILE, BadRecords, Lines
-from spark_pace.io.event_times import END_US, timely, with_places
+from spark_pace.io.bad_records import END_US, WHOLE_FILE, BadRecords, Lines, timely, with_places
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import AnyFile
 from spark_pace.io.files.local import Objection
-from spark_pace.io.text.column_types import fitted_column, inner, not_utf8, too_large_or_exact
-from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, parse_lines, parts_of, too_long
+from spark_pace.io.text.column_types import fitted_column, inner, not_utf8
+from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, must_be, parts_of, too_long
 from spark_pace.io.text.parsers import (
     CsvParser,
     JsonParser,
@@ -37,9 +36,99 @@ from spark_pace.io.text.parsers import (
     lacking_in,
     look_at_header,
     no_event_time,
+    text_parser,
 )
-from spark_pace.io.text.regex_lines import text_parser
-from spark_pace.io.text.unread_lines import ARCHIVES, CODECS, position, told_of_new_year
+
+# endings of compressed text, with the names of their codecs in pyarrow
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".lz4": "lz4", ".zst": "zstd"}
+ARCHIVES = tuple(CODECS)
+
+
+def first_line(name: str) -> int:
+    """The line number, in an editor, of the first record of a text file of this name."""
+    return 2 if ending(name) == ".csv" else 1
+
+
+def position(name: str, offset: int) -> str:
+    """The place of a record as `why` takes it: the line where the file is text, else the offset."""
+    return f"{name}:{offset}" if ending(name) == ".parquet" else f"{name}:L{offset + first_line(name)}"
+
+
+def ending(name: str) -> str:
+    """The ending of a file's name, without that of an archive."""
+    path = Path(name)
+    return (path.with_suffix("") if path.suffix in ARCHIVES else path).suffix
+
+
+NEW_YEAR_US = 180 * 24 * 3_600_000_000  # times that fall back by more go over New Year
+
+
+def told_of_new_year(events: pa.Table, schema: EventSchema, source: str) -> dict[str, str]:
+    """The message that a file goes over New Year if its times have no year, by the event time; else empty.
+
+    Args:
+        events: the events of the file, in the order of its lines, with the columns of `with_places`.
+        schema: the attributes.
+        source: the name of the file.
+    """
+    if not schema.form.omits_year:
+        return {}
+    times = events["@time"].to_numpy()
+    back = np.flatnonzero(times[:-1] - times[1:] > NEW_YEAR_US)
+    if not len(back):
+        return {}
+    before, after = (f"{time_of(us):%Y-%m-%d %H:%M:%S}" for us in times[back[0] : back[0] + 2].tolist())
+    at = position(source, events["@offset"][back[0] + 1].as_py())
+    fell = f"falls back from {before} to {after}"
+    do = "A file must lie in the year before its last change: split it, or set that by `touch -d DATE FILE`."
+    if schema.form.year is not None:
+        do = "Leave `year` out: then a time is in the last year that puts it at most a day after the file "
+        do += "was changed last, which `touch -d DATE FILE` sets."
+    told = f"{at} — {schema.event_time} {fell}. If these times are written without a year, the log goes over "
+    return {schema.event_time: f"{told}New Year, and matches over it are lost. {do}"}
+
+
+def told_of_line(place: AnyPath, name: str, offset: int, schema: EventSchema | None) -> str | None:
+    """Why the line at an offset is no record; None if there is no such line, or it is a record.
+
+    Args:
+        place: where the file is.
+        name: the name of a file of text, perhaps compressed.
+        offset: the number of the line, from 0; the header of CSV is not counted.
+        schema: that of lines of text; None for other formats, which ignore blank lines only.
+    """
+    line = _line(place, name, offset + first_line(name) - 1)
+    if line is None:
+        return None
+    if not line.strip():
+        return "it is a blank line, which is no record"
+    if schema is None or not schema.form.ignores_unmatched:
+        return None
+    values = pa.array([line], pa.binary())
+    parser = text_parser(schema)
+    if parser.matching(values)[0].as_py():
+        return None
+    return f"it is an ignored line: {parser.refusal}"
+
+
+def _line(place: AnyPath, name: str, number: int) -> bytes | None:
+    """The line of a number, from 0; None if there is none, or it is too long for a record."""
+    codec = CODECS.get(Path(name).suffix)
+    try:
+        file = files.open_in(place, name)
+    except Objection:
+        return None
+    with pa.input_stream(file.content, compression=codec) as stream:
+        for chunk in chunks(stream):
+            if isinstance(chunk, TooLong):
+                number -= 1
+                continue
+            lines = Lines(chunk)
+            if 0 <= number < lines.count:
+                return lines[number]
+            number -= lines.count
+    return None
+
 
 LINE_PARSERS: dict[str, Callable[[EventSchema], LineParser]] = {"json": JsonParser, "text": text_parser}
 _BOM = b"\xef\xbb\xbf"
@@ -72,6 +161,16 @@ class EventsRead:
     def bad_rows(self) -> int:
         """The number of records that are no events."""
         return self.read_rows - int(self.events.num_rows)
+
+
+def all_read(reads: Sequence[EventsRead]) -> EventsRead:
+    """Put together what was read of several files, or of parts of one."""
+    events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
+    bad = pa.concat_tables([read.bad for read in reads])
+    # of the first file that lacks it
+    lacking = {name: told for read in reversed(reads) for name, told in read.lacking.items()}
+    counts = (sum(read.read_rows for read in reads), sum(read.ignored_rows for read in reads))
+    return EventsRead(events, bad, counts[0], lacking, counts[1])
 
 
 def read_events(
@@ -210,12 +309,9 @@ def _read_text(
             lines = chunk.removeprefix(_BOM) if start == 0 else chunk
         for part in parts_of(lines, max(1, _MOST_CELLS // len(schema.fields))):
             texts = Lines(part)
-            if part.isspace():
-                first += texts.count
-                continue
-            parsed = parse_lines(part, parser, bad.most)
+            parsed = parser.read(part)
             bad.ignored += parsed.ignored
-            bad.add(first, parsed.refused.rows, parsed.refused.reasons.__getitem__, texts)
+            bad.add(first, parsed.refused, parsed.reason, texts)
             yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
             bad.settle()
             first += texts.count
@@ -234,15 +330,24 @@ class _Rows:
 def _read_parquet(file: AnyFile, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     """Read the events of a Parquet file. A column of a wrong type makes the whole file one bad record."""
     try:
-        far = not isinstance(file.content, str)  # then what is read of it is put together first
-        with pa.parquet.ParquetFile(file.content, pre_buffer=far) as parquet:
-            there = set(parquet.schema_arrow.names)
-            names = [name for name in columns_of(schema) if name in there]
-            stored = parquet.read(columns=names, use_threads=False)
+        stored = parquet_rows(file, columns_of(schema))
     except pa.ArrowInvalid as error:
         bad.add_one(0, f"{WHOLE_FILE}must be Parquet; got: {error}", b"")
         return
     yield from _stored_events(stored, schema, bad)
+
+
+def parquet_rows(file: AnyFile, columns: list[str]) -> pa.Table:
+    """Read those of the columns that a Parquet file has.
+
+    Raises:
+        pa.ArrowInvalid: it is no Parquet.
+        OSError: it cannot be read or, without a number, decoded.
+    """
+    far = not isinstance(file.content, str)  # then what is read of it is put together first
+    with pa.parquet.ParquetFile(file.content, pre_buffer=far) as parquet:
+        there = set(parquet.schema_arrow.names)
+        return parquet.read(columns=[name for name in columns if name in there], use_threads=False)
 
 
 def columns_of(schema: EventSchema) -> list[str]:
@@ -259,26 +364,31 @@ def misfit(stored: pa.Table, schema: EventSchema) -> str | None:
     return None
 
 
-def fitted(stored: pa.Table, schema: EventSchema) -> pa.Table:
+def fitted(stored: pa.Table, schema: EventSchema) -> tuple[pa.Table, dict[str, Bools]]:
     """Take the schema's attributes from a table, in their types; missing ones are null.
+
+    Returns:
+        The table, with null in place of each number that an attribute cannot hold; and bool[n] for each
+        attribute with such numbers, which tells their rows.
 
     Raises:
         pa.ArrowInvalid: a column has another type.
     """
-    columns = [_fitted(stored, attribute, schema) for attribute in schema.fields]
-    return pa.table(columns, schema=no_attributes(schema).schema)
-
-
-def _fitted(stored: pa.Table, attribute: Field, schema: EventSchema) -> pa.ChunkedArray:
-    try:
-        return fitted_column(inner(stored, schema.path_of(attribute.name)), attribute)
-    except pa.ArrowInvalid as error:
-        raise pa.ArrowInvalid(f"{attribute.name} — must be {attribute.type}; got: {error}") from error
+    columns, unfit = [], dict[str, Bools]()
+    for attribute in schema.fields:
+        try:
+            column, rows = fitted_column(inner(stored, schema.path_of(attribute.name)), attribute)
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(f"{must_be(attribute)}; got: {error}") from error
+        columns.append(column)
+        if rows.any():
+            unfit[attribute.name] = rows
+    return pa.table(columns, schema=no_attributes(schema).schema), unfit
 
 
 def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
     try:
-        table, unfit = _with_nulls(stored, schema)
+        table, unfit = fitted(stored, schema)
     except pa.ArrowInvalid as error:
         bad.add_one(0, str(error), b"")
         return
@@ -298,35 +408,11 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> It
                 return f"{not_text[row]} — must be UTF-8; got other bytes"
             field = next(field for field in schema.fields if field.name in unfit and unfit[field.name][row])
             (got,) = shown_values(shown[field.name].slice(row, 1))
-            return f"{field.name} — must be {field.type}; got: {got}"
+            return f"{must_be(field)}; got: {got}"
 
         bad.add(0, places, reason, raws)
         table, rows = table.filter(pa.array(~refused)), rows[~refused]
     yield timely(table, schema, rows, 0, raws, bad)
-
-
-def _with_nulls(stored: pa.Table, schema: EventSchema) -> tuple[pa.Table, dict[str, Bools]]:
-    """Do what `fitted` does, with null in place of each value that does not fit.
-
-    Returns:
-        The table; and bool[n] for each attribute with such values, which tells their rows.
-
-    Raises:
-        pa.ArrowInvalid: a column has another type.
-    """
-    columns, unfit = [], {}
-    for attribute in schema.fields:
-        try:
-            columns.append(_fitted(stored, attribute, schema))
-        except pa.ArrowInvalid:
-            _fitted(stored.slice(0, 0), attribute, schema)  # raises where it is the type, not a value
-            column = inner(stored, schema.path_of(attribute.name))
-            unfit[attribute.name] = too_large_or_exact(column, attribute)
-            if not unfit[attribute.name].any():
-                raise
-            mask = pa.array(unfit[attribute.name])
-            columns.append(fitted_column(pc.if_else(mask, None, column), attribute))
-    return pa.table(columns, schema=no_attributes(schema).schema), unfit
 
 
 def no_attributes(schema: EventSchema) -> pa.Table:

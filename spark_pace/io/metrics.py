@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Annotated, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import pyarrow as pa
 
@@ -155,23 +155,25 @@ def none_in_time(lost: Counts) -> str:
 
 _TYPES = get_type_hints(BatchReport)
 _MARKED = get_type_hints(BatchReport, include_extras=True)
-_ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str | None: pa.string()}
-_ARROW |= {float | None: pa.float64()}
+_ARROW: dict[Any, pa.DataType] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    str | None: pa.string(),
+}
+_ARROW |= {float | None: pa.float64(), tuple[str, ...]: pa.list_(pa.string())}
+_ARROW |= {list[str] | None: pa.list_(pa.string()), dict[str, str]: pa.map_(pa.string(), pa.string())}
 # the fields that have no column of their name, each with the columns in its place
 _OTHERS = {
     "batch_id": {"batch_id": pa.int64(), "written_at": UTC_TIME},
     "matches": {"matches": pa.int64(), "matches_by_rule": pa.map_(pa.string(), pa.int64())},
     "frontier_us": {"frontier": UTC_TIME},
     "max_time_us": {"max_event_time": UTC_TIME},
-    "idle_names": {"idle_names": pa.list_(pa.string())},
-    "unheard_sources": {"unheard_sources": pa.list_(pa.string())},
     "waiting_for": {},
-    "absent": {"absent": pa.list_(pa.string())},
     "lacking": {},
     "stage_seconds": {},
     "newest_us": {},
     "warnings": {},
-    "lookups": {"lookups": pa.map_(pa.string(), pa.string())},
 }
 _FIRST = ["batch_id", "seconds", "batch_seconds"]
 

@@ -7,8 +7,10 @@ neither is allowed inside a JSON string.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import methodcaller
 
 import numpy as np
 import pyarrow as pa
@@ -16,24 +18,19 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
-from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords
-from spark_pace.io.event_files import EventsRead
-from spark_pace.io.event_times import timely
-from spark_pace.io.text.column_types import typed
+from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords, timely
+from spark_pace.io.event_files import EventsRead, all_read
+from spark_pace.io.text.column_types import marked, typed
 from spark_pace.io.text.lines import (
     CHUNK_BYTES,
     KEPT_BYTES,
     MOST_RECORD_BYTES,
-    NONE_REFUSED,
     LineParser,
     ParsedLines,
-    parse_all,
-    parse_lines,
-    short,
+    all_good,
     too_long,
 )
-from spark_pace.io.text.parsers import CsvParser, JsonParser
-from spark_pace.io.text.regex_lines import text_parser
+from spark_pace.io.text.parsers import CsvParser, JsonParser, text_parser
 
 _MS_US = 1_000
 
@@ -55,20 +52,10 @@ class Records:
     offsets: pa.Array
     columns: Mapping[str, pa.Array]
 
-    def slice(self, start: int, rows: int) -> Records:
-        """The records from `start` on, `rows` of them."""
-        values, sources, offsets = (
-            column.slice(start, rows) for column in (self.values, self.sources, self.offsets)
-        )
-        columns = {name: column.slice(start, rows) for name, column in self.columns.items()}
-        return Records(values, sources, offsets, columns)
-
-    def where(self, mask: pa.BooleanArray) -> Records:
-        """The records for which `mask` is true."""
-        columns = {name: column.filter(mask) for name, column in self.columns.items()}
-        return Records(
-            self.values.filter(mask), self.sources.filter(mask), self.offsets.filter(mask), columns
-        )
+    def taken(self, take: Callable[[pa.Array], pa.Array]) -> Records:
+        """Some of the records; `take` takes their entries of a column."""
+        columns = {name: take(column) for name, column in self.columns.items()}
+        return Records(take(self.values), take(self.sources), take(self.offsets), columns)
 
 
 def read_records(records: Records, format: str, schema: EventSchema) -> EventsRead:
@@ -82,15 +69,18 @@ def read_records(records: Records, format: str, schema: EventSchema) -> EventsRe
     """
     rows, size = len(records.values), records.values.nbytes
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
-    reads = [_read(records.slice(start, step), format, schema) for start in range(0, max(rows, 1), step)]
-    events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
-    bad, read_rows = pa.concat_tables([read.bad for read in reads]), sum(read.read_rows for read in reads)
-    return EventsRead(events, bad, read_rows, ignored_rows=rows - read_rows)
+    reads = [
+        _read(records.taken(methodcaller("slice", start, step)), format, schema)
+        for start in range(0, max(rows, 1), step)
+    ]
+    read = all_read(reads)
+    return replace(read, ignored_rows=rows - read.read_rows)
 
 
 def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
     if format == "text" and schema.form.ignores_unmatched:
-        records = records.where(pc.fill_null(text_parser(schema).matching(records.values), True))
+        matching = pc.fill_null(text_parser(schema).matching(records.values), True)
+        records = records.taken(methodcaller("filter", matching))
     inside = tuple(field for field in schema.fields if field.name not in records.columns)
     bad = BadRecords(None)
     values = _Values(records.values)
@@ -131,46 +121,28 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, 
     """
     if format == "columns" or not schema.fields:
         rows = np.arange(len(values), dtype=np.int64)
-        return ParsedLines(pa.table({"": rows}).select([]), rows, NONE_REFUSED)
-    if format == "json":
-        parsed = _parse_json(values, JsonParser(schema))
+        return all_good(pa.table({"": rows}).select([]), rows)
+    parser: LineParser
+    if format == "csv":
+        parser = CsvParser(schema, [field.name for field in schema.fields])
     else:
-        names = [field.name for field in schema.fields]
-        parser = text_parser(schema) if format == "text" else CsvParser(schema, names)
-        parsed = _parse_values(values, parser, format)
-    refused = parsed.refused
-    bad.add(0, refused.rows, refused.reasons.__getitem__, raws)
-    unread = np.setdiff1d(np.arange(len(values)), np.append(parsed.rows, refused.rows))
-    bad.add(0, unread, lambda index: raws.objection(int(unread[index])), raws)
+        parser = JsonParser(schema) if format == "json" else text_parser(schema)
+    parsed = parser.read(_lines(values, format))
+    bad.add(0, parsed.refused, parsed.reason, raws)
+    unread = np.ones(len(values), np.bool_)
+    unread[parsed.rows], unread[parsed.refused] = False, False
+    rows = np.flatnonzero(unread)
+    bad.add(0, rows, lambda index: raws.objection(int(rows[index])), raws)
     return parsed
 
 
-def _parse_json(values: pa.Array, parser: JsonParser) -> ParsedLines:
-    """Read JSON objects: compiled code reads those it can in place; the others are joined to lines."""
-    plain = None
-    if len(values) and pa.types.is_binary(values.type) and values.nbytes <= MOST_RECORD_BYTES:
-        _, ends, text = values.buffers()
-        ends = np.frombuffer(ends, np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
-        bounds = np.stack([ends[:-1], ends[1:]]) - ends[0]
-        if values.null_count:  # even a null may have bytes in the buffer
-            bounds[1] = np.where(values.is_null(), bounds[0], bounds[1])
-        within = np.frombuffer(text if text is not None else b"", np.uint8)[ends[0] : ends[-1]]
-        plain = parser.plain_values(within, bounds)
-    if plain is None:
-        return _parse_values(values, parser, "json")
-    return plain.with_left(lambda read: _parse_values(values.take(pa.array(read.left)), parser, "json"))
-
-
-def _parse_values(values: pa.Array, parser: LineParser, format: str) -> ParsedLines:
-    """Join values to lines and parse these; `rows` of the result are the numbers of values."""
+def _lines(values: pa.Array, format: str) -> bytes:
+    """The values as lines, each with the number of its value."""
     if values.nbytes > MOST_RECORD_BYTES:
         longer = pc.greater(pc.binary_length(values), MOST_RECORD_BYTES)
         values = pc.if_else(longer, pa.scalar(None, values.type), values)
     lines = _joined(values)
-    if lines.count(b"\n") >= max(len(values), 1):
-        lines = _joined(_as_lines(values, format))
-    # compiled code has tried the values of JSON before
-    return parse_all(lines, parser) if format == "json" else parse_lines(lines, parser)
+    return _joined(_as_lines(values, format)) if lines.count(b"\n") >= max(len(values), 1) else lines
 
 
 def _joined(values: pa.Array) -> bytes:
@@ -201,47 +173,25 @@ def _with_columns(
     wrong: dict[int, str] = {}
     for field in schema.fields:
         if field.name in records.columns:
-            column = _typed(records.columns[field.name], field, schema.form, wrong)
-            table = table.append_column(field.name, column.take(pa.array(rows)))
+            cast = partial(_cast, field=field, form=schema.form)
+            column, reasons = marked(pa.chunked_array([records.columns[field.name]]), field, cast)
+            table, wrong = table.append_column(field.name, column.take(pa.array(rows))), reasons | wrong
     if wrong:
         good = ~np.isin(rows, list(wrong))
         refused = rows[~good]
         bad.add(0, refused, lambda index: wrong[int(refused[index])], raws)
         table, rows = table.filter(pa.array(good)), rows[good]
-    return ParsedLines(table.select([field.name for field in schema.fields]), rows, NONE_REFUSED)
+    return all_good(table.select([field.name for field in schema.fields]), rows)
 
 
-def _typed(
-    column: pa.Array, field: Field, form: RecordForm, wrong: dict[int, str], first: int = 0
-) -> pa.Array:
-    """Convert a column of the records to the attribute's type; values that do not fit become null.
-
-    They are found by halving the column. `wrong` gets their reasons by the record's number; `first` is the
-    number of the column's first record.
-    """
-    try:
-        return _cast(column, field, form)
-    except pa.ArrowException as error:
-        if len(column) == 1:
-            wrong.setdefault(first, short(f"{field.name} — must be {field.type}; got: {error}"))
-            return pa.nulls(1, ARROW_TYPES[field.type])
-        middle = len(column) // 2
-        halves = (
-            _typed(column.slice(0, middle), field, form, wrong, first),
-            _typed(column.slice(middle), field, form, wrong, first + middle),
-        )
-        return pa.concat_arrays(halves)
-
-
-def _cast(column: pa.Array, field: Field, form: RecordForm) -> pa.Array:
-    target = ARROW_TYPES[field.type]
+def _cast(column: pa.ChunkedArray, field: Field, form: RecordForm) -> pa.ChunkedArray:
     if pa.types.is_binary(column.type):
         column = column.cast(pa.string())
     if pa.types.is_string(column.type) and field.type != "STRING":
-        return typed(pa.chunked_array([column]), field.type, form).combine_chunks()
+        return typed(column, field.type, form)
     if pa.types.is_timestamp(column.type) and field.type == "BIGINT":
         column = pc.divide(column.cast(pa.int64()), _MS_US)  # Kafka counts milliseconds
-    return column.cast(target)
+    return column.cast(ARROW_TYPES[field.type])
 
 
 def _bad_table(bad: BadRecords, records: Records) -> pa.Table:

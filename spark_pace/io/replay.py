@@ -1,9 +1,13 @@
-"""Runs rules over files or tables of events without Spark: the core in this process."""
+"""Runs rules over files or tables of events without Spark: the core in this process.
+
+Here too are its matches, as a table that a notebook can show.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,20 +21,143 @@ from spark_pace.core.plan.plan import MOST_BAD_RECORDS, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.core.python_functions import last_line
 from spark_pace.core.tables import TIME
-from spark_pace.errors import ConfigError, counted
+from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.data_frames import absent_columns, require_times, table_of
-from spark_pace.io.event_files import EventsRead, first_of, read_source_file, table_events
+from spark_pace.io.event_files import EventsRead, all_read, ending, first_of, read_source_file, table_events
 from spark_pace.io.files.addresses import AnyPath, path_at, require_address
 from spark_pace.io.files.files import files_at, in_source
-from spark_pace.io.html.match_frame import Matches, counts_told, html_table
-from spark_pace.io.html.timeline import Timeline
 from spark_pace.io.metrics import null_in_every_record
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
-from spark_pace.io.text.unread_lines import ending
+from spark_pace.io.timeline import Timeline
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SHOWN_ROWS = 40
+_MOST_CHARACTERS = 200  # the length of a value
+
+
+def html_table(table: pa.Table, caption: str) -> str:
+    """The first rows of a table of matches as HTML; texts from events are escaped and cut.
+
+    Each line of the caption is a paragraph above it.
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    rows = table.slice(0, SHOWN_ROWS).to_pylist()
+    body = "".join(
+        f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row.values())}</tr>" for row in rows
+    )
+    more = table.num_rows - len(rows)
+    below = f"<p>and {more:,} more</p>" if more else ""
+    above = "".join(f"<p>{escape(line)}</p>" for line in caption.splitlines())
+    return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list) and value and isinstance(value[0], dict) and "component" in value[0]:
+        value = " ".join(f"{event['component']}#{event['seq']}" for event in value)
+    return escape(one_line(str(value))[:_MOST_CHARACTERS])
+
+
+def counts_told(by_rule: Mapping[str, int], by_end: Mapping[str, int]) -> str:
+    """The number of matches of each rule, and how many of them only the end of the input decides."""
+    ends = {rule: f" ({count:,} of them because the input ends)" for rule, count in by_end.items()}
+    return ", ".join(f"{rule} {count:,}{ends.get(rule, '')}" for rule, count in by_rule.items())
+
+
+class Matches:
+    """The matches of a replay: a `pyarrow.Table`, which a notebook shows as a table.
+
+    It has all that such a table has: ``matches["field"]``, ``matches.num_rows``,
+    ``matches.to_pylist()``, ``matches.schema``. Polars and other libraries make frames from it.
+
+    Attributes:
+        table: the `pyarrow.Table` itself, in output order. Its columns are `rule` and `key` (string; the key
+            as JSON, null without `partition_by`), `out_seq`, `selection_id` and `seq` (int64), `opened_at`
+            and `matched_at` (timestamp[us, UTC]); then the fields of each rule's `emit` and the attributes of
+            its key, in the types that the rule gives them, null in the matches of other rules; then `events`,
+            a list of structs of `component` (string), `seq` (int64), `event_time` (timestamp[us, UTC]),
+            `source` (string) and `offset` (int64).
+
+    Example:
+        >>> import spark_pace
+        >>> rules = '''
+        ... events: {schema: "time TIMESTAMP, x DOUBLE", event_time: time}
+        ... rules: [{name: high, pattern: {sequence: [a: x > 5]}, emit: {x: a.x}}]
+        ... '''
+        >>> events = [{"time": "2024-01-01T00:00:00Z", "x": 9.0}]
+        >>> matches = spark_pace.replay(rules, events).matches
+        >>> matches
+        1 match: high 1
+        >>> matches["x"].to_pylist()
+        [9.0]
+        >>> matches.to_pandas()["matched_at"][0].isoformat()
+        '2024-01-01T00:00:00+00:00'
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        """Take the table."""
+        self.table = table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the matches as a pandas frame with the columns of `table`.
+
+        A column of integers that lacks some has pandas' type ``Int64``: floats would not keep large ones.
+        """
+        import pandas as pd
+
+        frame, table = self.table.to_pandas(), self.table
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if pa.types.is_int64(column.type) and column.null_count:
+                frame[name] = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype())
+        return frame
+
+    @property
+    def by_rule(self) -> dict[str, int]:
+        """The number of matches of each rule that has any."""
+        counts = pc.value_counts(self.table["rule"]).to_pylist()
+        return {count["values"]: count["counts"] for count in counts}
+
+    def behind(self, time_us: int) -> Matches:
+        """The matches whose `matched_at` is greater than a time, in microseconds since 1970 (UTC)."""
+        time = pa.scalar(time_us, self.table.schema.field("matched_at").type)
+        return Matches(self.table.filter(pc.greater(self.table["matched_at"], time)))
+
+    def equals(self, other: Matches | pa.Table) -> bool:
+        """Tell whether both have the same columns and values."""
+        return bool(self.table.equals(other.table if isinstance(other, Matches) else other))
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the attribute of the table."""
+        if name == "table" or name.startswith("__"):  # not there while a copy is made
+            raise AttributeError(name)
+        return getattr(self.table, name)
+
+    def __getitem__(self, place: str | int) -> pa.ChunkedArray:
+        """The column of that name or number."""
+        return self.table[place]
+
+    def __len__(self) -> int:
+        """The number of matches."""
+        return int(self.table.num_rows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return an Arrow stream, from which other libraries make frames."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """The counts in one line."""
+        by_rule = counts_told(self.by_rule, {})
+        return counted(len(self), "match") + (f": {by_rule}" if by_rule else "")
+
+    def _repr_html_(self) -> str:
+        """The first matches as a table of HTML; texts from events are escaped."""
+        return html_table(self.table, repr(self))
+
 
 FORMATS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 
@@ -184,9 +311,7 @@ def replay_table(
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema, spark)).events])
     elsewhere = absent_columns(events, table, schema.own)
     lacking = {name: null_in_every_record(name, do) for name, do in elsewhere.items()}
-    absent, newest_us = _absent(read, schema), _newest_us([read], ())
-    names = tuple(rule.name for rule in rules)
-    return Replay(result, read.bad, 0, read.read_rows, absent, lacking, names, newest_us=newest_us)
+    return _told(result, replace(read, lacking=lacking), schema, rules, _newest_us(read, ()))
 
 
 def replay_files(
@@ -227,8 +352,8 @@ def replay_files(
     reads = read_each(path, schema, most_bad, as_read, spark)
     plan = build_plan(tuple(rules), order=order or OrderSpec(), **of_job)
     result = run(plan, [_among_ticks(reads, as_read)], finish=finish, calls=calls)
-    told = _told(result, all_read(reads), schema, tuple(rule.name for rule in rules))
-    return replace(told, newest_us=_newest_us(reads, as_read or ()) if finish else None)
+    read = all_read(reads)
+    return _told(result, read, schema, rules, _newest_us(read, as_read or ()) if finish else None)
 
 
 def _among_ticks(reads: Sequence[EventsRead], as_read: Sequence[str | Tick] | None) -> list[pa.Table | Tick]:
@@ -237,18 +362,28 @@ def _among_ticks(reads: Sequence[EventsRead], as_read: Sequence[str | Tick] | No
     return [part if isinstance(part, Tick) else next(of_files) for part in as_read or reads]
 
 
-def _newest_us(reads: Sequence[EventsRead], as_read: Sequence[str | Tick]) -> int | None:
+def _newest_us(read: EventsRead, as_read: Sequence[str | Tick]) -> int | None:
     """The greatest time of the records and of the ticks; None if there is neither."""
     newest = [part.time_us for part in as_read if isinstance(part, Tick)]
-    newest += [pc.max(read.events[TIME]).as_py() for read in reads if read.events.num_rows]
+    newest += [pc.max(read.events[TIME]).as_py()] if read.events.num_rows else []
     return max(newest, default=None)
 
 
-def _told(result: LocalResult, read: EventsRead, schema: EventSchema, rules: tuple[str, ...]) -> Replay:
-    """The result of a replay of files."""
-    absent, unfit = _absent(read, schema), _unfit(read, schema)
-    counts = read.bad_rows, read.read_rows
-    return Replay(result, read.bad, *counts, absent, read.lacking, rules, read.ignored_rows, unfit)
+def _told(
+    result: LocalResult, read: EventsRead, schema: EventSchema, rules: Sequence[Rule], newest_us: int | None
+) -> Replay:
+    return Replay(
+        result,
+        read.bad,
+        read.bad_rows,
+        read.read_rows,
+        _absent(read, schema),
+        read.lacking,
+        tuple(rule.name for rule in rules),
+        read.ignored_rows,
+        _unfit(read, schema),
+        newest_us,
+    )
 
 
 def told_of_ignored(lines: int) -> str:
@@ -311,16 +446,6 @@ def _files(
     if not found:
         raise _no_events(str(path), "a file or directory of events", "nothing there")
     return place, found
-
-
-def all_read(reads: Sequence[EventsRead]) -> EventsRead:
-    """Put together what was read of several files."""
-    events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
-    bad = pa.concat_tables([read.bad for read in reads])
-    # of the first file that lacks it
-    lacking = {name: told for read in reversed(reads) for name, told in read.lacking.items()}
-    counts = (sum(read.read_rows for read in reads), sum(read.ignored_rows for read in reads))
-    return EventsRead(events, bad, counts[0], lacking, counts[1])
 
 
 def _read_file(place: AnyPath, name: str, schema: EventSchema, most_bad: int) -> EventsRead:

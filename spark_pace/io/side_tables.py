@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +21,14 @@ from spark_pace.core.plan.structs import shown_values
 from spark_pace.core.tables import Ints, array
 from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_log import LOG, DeltaLog
-from spark_pace.io.event_files import EventsRead, fitted
+from spark_pace.io.event_files import CODECS, EventsRead, fitted
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AT_START_S, AnyPath, path_at
 from spark_pace.io.files.files import AnyFile
 from spark_pace.io.files.local import Objection
 from spark_pace.io.table_files import column_types, stored_rows
 from spark_pace.io.text.column_types import not_utf8
-from spark_pace.io.text.lines import parse_lines
 from spark_pace.io.text.parsers import CsvParser, header_names
-from spark_pace.io.text.unread_lines import CODECS
 
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.lz4", ".csv.zst")
 Access = Mapping[str, str] | None  # settings of Spark by which stores are reached, before the environment's
@@ -145,14 +144,17 @@ def _whole(side: SideTable, wanted: EventSchema, schema: pa.Schema, parts: Itera
 
     def bounded() -> Iterator[pa.Table]:
         size = 0
-        try:
-            yield fitted(schema.empty_table(), wanted)
-        except pa.ArrowInvalid as error:
-            raise _refused(side, "must have columns of the declared types", str(error)) from error
-        for part in parts:
+        for part in chain([schema.empty_table()], parts):
             size += part.nbytes
             _require_small(side, size)
-            yield fitted(part, wanted)
+            try:
+                made, unfit = fitted(part, wanted)
+            except pa.ArrowInvalid as error:
+                raise _refused(side, "must have columns of the declared types", str(error)) from error
+            for name, rows in unfit.items():
+                got = str(part[name].filter(pa.array(rows))[0].as_py())
+                raise _refused(side, f"must have numbers in {name} that its type can hold", got)
+            yield made
 
     return pa.concat_tables(bounded())
 
@@ -170,10 +172,10 @@ def _csv(side: SideTable, opened: AnyFile, wanted: EventSchema) -> tuple[pa.Tabl
     header, _, lines = content.removeprefix(_BOM).partition(b"\n")
     names = header_names(header)
     _require_columns(side, wanted, names)
-    parsed = parse_lines(lines, CsvParser(wanted, names))
-    if len(parsed.refused.rows):
-        line = int(parsed.refused.rows[0]) + 2
-        raise _refused(side, "must have rows as declared", f"line {line}: {parsed.refused.reasons[0]}")
+    parsed = CsvParser(wanted, names).read(lines)
+    if len(parsed.refused):
+        line = int(parsed.refused[0]) + 2
+        raise _refused(side, "must have rows as declared", f"line {line}: {parsed.reason(0)}")
     _require_small(side, parsed.table.nbytes)
     return parsed.table, parsed.rows + 2
 

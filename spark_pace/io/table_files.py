@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from spark_pace.core.expr import ARROW_TYPES, decimal_digits
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import ConfigError, EventError
 from spark_pace.io.delta_log import Metadata, TableFile
-from spark_pace.io.event_files import EventsRead, columns_of, misfit, one_bad_record, table_events
+from spark_pace.io.event_files import (
+    EventsRead,
+    columns_of,
+    misfit,
+    one_bad_record,
+    parquet_rows,
+    table_events,
+)
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 
@@ -77,45 +81,33 @@ def column_types(metadata: Metadata) -> pa.Schema:
 
 
 def stored_rows(
-    folder: AnyPath,
-    file: TableFile,
-    columns: list[str] | None = None,
-    types: dict[str, pa.DataType] | None = None,
+    folder: AnyPath, file: TableFile, columns: list[str], types: dict[str, pa.DataType]
 ) -> pa.Table:
     """Read the rows of a file, with the table's partition columns.
 
     Args:
         folder: the table's folder.
         file: the file.
-        columns: the columns to read, where they exist; None: all.
+        columns: the columns to read, where they exist.
         types: the types of partition columns; those without a type become text.
 
     Raises:
         EventError: the file is gone.
         pa.ArrowInvalid: it is no Parquet, or a value does not fit its type.
     """
-    with _opened(folder, file) as opened:
-        names = [name for name in opened.schema_arrow.names if columns is None or name in columns]
-        stored = opened.read(columns=names, use_threads=False)
-    for name, value in file.partition.items():
-        if name not in stored.column_names and (columns is None or name in columns):
-            kind = (types or {}).get(name, pa.string())
-            stored = stored.append_column(name, pa.repeat(_scalar(value, kind), stored.num_rows))
-    return stored
-
-
-@contextmanager
-def _opened(folder: AnyPath, file: TableFile) -> Iterator[pa.parquet.ParquetFile]:
-    """Open a file of a table; errors while it is read name the table."""
     try:
-        with pa.parquet.ParquetFile(files.open_file(folder / file.path)) as opened:
-            yield opened
+        stored = parquet_rows(files.open_file(folder / file.path), columns)
     except OSError as error:
         if error.errno is None:  # a decoder's error, not the system's
             raise pa.ArrowInvalid(str(error)) from error
         must, got = "must have its files until they are read", f"{os.strerror(error.errno)}: {file.path}"
         do = "If VACUUM took it, restore it, or start a new checkpoint with a sink of its own."
         raise EventError(f"{folder}, version {file.version} — {must}; got {got}. {do}") from error
+    for name, value in file.partition.items():
+        if name not in stored.column_names and name in columns:
+            scalar = _scalar(value, types.get(name, pa.string()))
+            stored = stored.append_column(name, pa.repeat(scalar, stored.num_rows))
+    return stored
 
 
 def _types(schema: EventSchema) -> dict[str, pa.DataType]:

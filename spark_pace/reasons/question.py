@@ -22,11 +22,10 @@ from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.core.split.task import SplitTask
 from spark_pace.core.tables import OFFSET, SOURCE, array
 from spark_pace.errors import ConfigError, counted, one_line
-from spark_pace.io.event_files import EventsRead, table_events
+from spark_pace.io.event_files import EventsRead, all_read, first_line, table_events, told_of_line
 from spark_pace.io.files.files import files_at
-from spark_pace.io.replay import all_read, format_of, read_each
+from spark_pace.io.replay import format_of, read_each
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
-from spark_pace.io.text.unread_lines import first_line, told_of_line
 from spark_pace.reasons.rule_stream import LowerMatches, at_source, keys_of, places_of, reading_all, stream_of
 
 _MOST_BAD = 1_000_000  # bad records of a file that are kept: any of them may be asked about

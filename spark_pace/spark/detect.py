@@ -41,10 +41,9 @@ from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.tables import OFFSET, SOURCE, TIME, array, chosen
 from spark_pace.errors import ConfigError, EventError, one_line
-from spark_pace.io.bad_records import BAD_SCHEMA
+from spark_pace.io.bad_records import BAD_SCHEMA, EARLIEST_US, END_US, UNIT_US
 from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_files import EventsRead
-from spark_pace.io.event_times import EARLIEST_US, END_US, UNIT_US
 from spark_pace.io.text.parsers import meant_column
 from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.internals import spark_schema

@@ -26,6 +26,7 @@ from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath, path_at
 from spark_pace.io.files.files import RESTORE, damaged, read_json
+from spark_pace.io.own_tables import require_columns
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import DeltaSource, FilesSource, JobSpec, KafkaSource
 from spark_pace.job_file.secrets import Secrets
@@ -230,7 +231,7 @@ def require_accepted(spark: SparkSession, checkpoint: Checkpoint, spec: JobSpec)
     layout = read_layout(checkpoint)
     if layout is not None:
         change_of(checkpoint, layout, spec.rules, ())
-    DeltaTables(sink_of(spec, spark), "").require_columns(table_schemas(spec.rules))
+    require_columns(sink_of(spec, spark), table_schemas(spec.rules))
 
 
 def new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint) -> Change:

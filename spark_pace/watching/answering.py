@@ -103,7 +103,7 @@ def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
 
 @contextmanager
 def _page(spec: JobSpec) -> Iterator[Listener]:
-    from spark_pace.io.html.timeline import require_plotly
+    from spark_pace.io.timeline import require_plotly
     from spark_pace.watching.facts import Facts, facts
     from spark_pace.watching.history import Seen
     from spark_pace.watching.page import POLICY_OF_ANSWERS, Pages, served

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spark_pace.errors import SetupError, one_line, shown
-from spark_pace.io.html.timeline import filled, json_in_script, plotly
+from spark_pace.io.timeline import filled, json_in_script, plotly
 from spark_pace.job_file import Endpoint
 from spark_pace.watching.facts import Facts
 

@@ -14,6 +14,7 @@ from spark_pace.errors import StateError
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.files.addresses import AnyPath, StorePath, StoreSettings
+from spark_pace.io.own_tables import require_columns
 from spark_pace.io.query import read_table
 from spark_pace.io.table_files import stored_rows
 from tests.support.faulty_store import FAULTS, LOSES_ANSWER, FaultyStore
@@ -71,7 +72,7 @@ def test_a_log_is_read_commit_by_commit_and_from_its_checkpoints(place: AnyPath)
         tables.append("matches", rows(batch), batch)
     log = DeltaLog(place / "matches")
     assert log.versions()[-1] == 25 and log.has(25) and not log.has(26)
-    found = [stored_rows(log.folder, file)["out_seq"].to_pylist() for file in log.files(25)]
+    found = [stored_rows(log.folder, file, ["out_seq"], {})["out_seq"].to_pylist() for file in log.files(25)]
     assert found == [[number] for number in range(25)]
     assert numbers(place) == [*range(25)]
     tables.append_missing("matches", rows(24, 3), ["rule", "out_seq"])
@@ -106,7 +107,7 @@ def test_columns_are_added_and_others_refused(place: AnyPath) -> None:
     tables.append("matches", rows(1).append_column("total", pa.array([0.5])), 1)
     assert read_table(place, "matches").sort_by("out_seq")["total"].to_pylist() == [None, 0.5]
     with pytest.raises(StateError, match=r"/matches — must have a column rule of type BIGINT; got rule of"):
-        tables.require_columns({"matches": pa.schema([("rule", pa.int64())])})
+        require_columns(place, {"matches": pa.schema([("rule", pa.int64())])})
 
 
 def test_a_sink_has_one_owner_as_long_as_its_tables_are_there(

@@ -1,7 +1,7 @@
 """What can run for as long as you like, each part by a command of its own.
 
 - `browser` (`make browser`) opens pages with matches and pages of jobs in Chromium. No part of it is in CI,
-  which has no browser; `tests/unit/io/html/test_timeline.py` checks what the pages are given.
+  which has no browser; `tests/unit/io/test_timeline.py` checks what the pages are given.
 - `chaos` (`make chaos`) kills a job on Kafka again and again, and compares its tables with those of an
   undisturbed run. `tests/integration/test_kills.py` is a short round of it. With `ALL=1` the job has alerts,
   rules that come and go, a clock, counters and a page; of that there is no short round, for it takes minutes.

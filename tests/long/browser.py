@@ -24,7 +24,7 @@ import click
 
 import spark_pace
 from examples.ports import free_port
-from spark_pace.io.html.timeline import write_page
+from spark_pace.io.timeline import write_page
 from spark_pace.job_file import Page
 from spark_pace.spark.summary import Summary
 from spark_pace.watching.answering import answering

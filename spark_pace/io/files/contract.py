@@ -7,6 +7,7 @@ neither pyarrow nor the core.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 LOOKED_AT_ALL_S = 60  # a look may leave out what is known or seems unchanged, for so long
+PAGE = 1_000  # objects that a store lists by one request
 
 
 class OtherFileError(Exception):
@@ -105,3 +107,27 @@ class Listing(Protocol):
 
     def size(self, name: str) -> int:
         """The bytes of a file; 0 if it is gone."""
+
+
+class Requests:
+    """Counts the requests to object stores and HDFS that this process asks the libraries for them to make.
+
+    Where a library itself repeats one that has failed, that is not known here.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lock = threading.Lock()
+        self.so_far = 0
+
+    def count(self, requests: int = 1) -> None:
+        """Count requests that are about to be asked for."""
+        with self._lock:
+            self.so_far += requests
+
+    def count_further_pages(self, objects: int) -> None:
+        """Count the requests that a list of so many objects has taken behind its first one."""
+        self.count(max(0, objects - 1) // PAGE)
+
+
+REQUESTS = Requests()  # of this process

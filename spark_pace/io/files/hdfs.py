@@ -21,11 +21,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from spark_pace.errors import SetupError, UnfitError
-from spark_pace.io.files import requests
 from spark_pace.io.files.addresses import AT_START_S, StorePath
-from spark_pace.io.files.contract import OtherFileError, SoughtFile, Stat
+from spark_pace.io.files.contract import PAGE, REQUESTS, OtherFileError, SoughtFile, Stat
 from spark_pace.io.files.failures import OpenFileError, hdfs_failure, hdfs_may_answer, is_of_nothing
-from spark_pace.io.files.requests import PAGE
 
 if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileStatus
@@ -329,7 +327,7 @@ def _asked(path: StorePath, ask: Callable[[Client], _T], size: int = 0) -> _T:
     limit_s = max(2 * AT_START_S, path.patience_s / 2) + size / _BYTES_A_SECOND
     until_s = time.monotonic() + path.patience_s
     while True:
-        requests.count()
+        REQUESTS.count()
         try:
             client = client_of(path.bucket)
             return _in_time(limit_s, lambda client=client: ask(client))  # type: ignore[misc]

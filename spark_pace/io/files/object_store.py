@@ -18,11 +18,9 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
 from spark_pace.errors import SetupError
-from spark_pace.io.files import requests
 from spark_pace.io.files.addresses import AT_START_S, StorePath, StoreSettings
-from spark_pace.io.files.contract import OtherFileError, SoughtFile, Stat
+from spark_pace.io.files.contract import PAGE, REQUESTS, OtherFileError, SoughtFile, Stat
 from spark_pace.io.files.failures import breaks_off, store_failure
-from spark_pace.io.files.requests import PAGE
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta, UpdateVersion
@@ -50,7 +48,7 @@ def stat(path: StorePath) -> Stat | None:
 def entries(folder: StorePath) -> list[str]:
     """The names of the objects right below a prefix."""
     found = _asked(folder, lambda: obstore.list_with_delimiter(_bucket(folder), folder.key))
-    requests.count_further_pages(len(found["objects"]) + len(found["common_prefixes"]))
+    REQUESTS.count_further_pages(len(found["objects"]) + len(found["common_prefixes"]))
     names = (one["path"][_begin(folder) :] for one in found["objects"])
     if there := [name for name in names if name]:
         return there
@@ -68,7 +66,7 @@ def walk(folder: StorePath, behind: str = "") -> Iterator[tuple[str, int]]:
     def page() -> Sequence[ObjectMeta]:
         nonlocal pages
         if pages is None:  # at first, and after an answer that broke off
-            requests.count()
+            REQUESTS.count()
             pages = iter(
                 obstore.list(_bucket(folder), folder.key or None, offset=last or None, chunk_size=PAGE)
             )
@@ -83,7 +81,7 @@ def walk(folder: StorePath, behind: str = "") -> Iterator[tuple[str, int]]:
         objects += len(found)
         last = found[-1]["path"]
         yield from ((one["path"][_begin(folder) :], one["size"]) for one in found)
-    requests.count_further_pages(objects)
+    REQUESTS.count_further_pages(objects)
 
 
 def tagged(path: StorePath) -> tuple[bytes, str]:
@@ -215,7 +213,7 @@ def _asked(path: StorePath, ask: Callable[[], _T]) -> _T:
     """
 
     def counted() -> _T:
-        requests.count()
+        REQUESTS.count()
         return ask()
 
     return _tried(path, counted)

@@ -19,7 +19,8 @@ from spark_pace.core.expr.decimals import to_decimal
 from spark_pace.core.expr.time_functions import times_of
 from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm
 from spark_pace.core.tables import Bools, bools
-from spark_pace.io.event_times import FAR_US, UNIT_US
+from spark_pace.io.bad_records import FAR_US, UNIT_US
+from spark_pace.io.text.lines import in_quarters, must_be, short
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # a time with more than six digits of a second
@@ -135,8 +136,10 @@ def typed(column: pa.ChunkedArray, kind: TypeName, form: RecordForm = ORDINARY) 
         return column
     if not is_single(kind) and column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), target)])
-    if kind == STRUCT:
-        return _presence(column)
+    if kind == STRUCT:  # true where it is present, null where it is not
+        if not pa.types.is_struct(column.type):
+            raise pa.ArrowInvalid(f"a column of {column.type}")
+        return pc.if_else(pc.is_valid(column), True, None)
     if (element := array_element(kind)) is not None:
         return with_elements(column, partial(typed, kind=element, form=form), target)
     if kind == "TIMESTAMP":
@@ -159,11 +162,9 @@ def has_infinite(column: pa.ChunkedArray) -> bool:
     return pc.any(pc.is_inf(numbers)).as_py() is True
 
 
-def _presence(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """bool[n]: True where the STRUCT is present, null where it is not."""
-    if not pa.types.is_struct(column.type) and not pa.types.is_null(column.type):
-        raise pa.ArrowInvalid(f"a column of {column.type}")
-    return pc.if_else(pc.is_valid(column), True, None)
+def is_text(kind: pa.DataType) -> bool:
+    """True for each of Arrow's types of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def with_elements(
@@ -176,13 +177,12 @@ def with_elements(
     """
     if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
         raise pa.ArrowInvalid(f"a column of {column.type}")
-    made = []
-    for lists in column.chunks:
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
-        elements = convert(pa.chunked_array([lists.flatten()])).combine_chunks()
-        made.append(pa.ListArray.from_arrays(offsets, elements, type=target, mask=pc.is_null(lists)))
-    return pa.chunked_array(made, type=target)
+    lists = column.combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
+    elements = convert(pa.chunked_array([lists.flatten()])).combine_chunks()
+    made = pa.ListArray.from_arrays(offsets, elements, type=target, mask=pc.is_null(lists))
+    return pa.chunked_array([made])
 
 
 def _decimals(column: pa.ChunkedArray, kind: TypeName) -> pa.ChunkedArray:
@@ -233,6 +233,30 @@ def _wide(kind: TypeName) -> pa.DataType:
     return pa.decimal256(_MOST_DIGITS, _MOST_DIGITS - (digits[0] - digits[1]) - 1)
 
 
+def marked(
+    column: pa.ChunkedArray, field: Field, convert: Callable[[pa.ChunkedArray], pa.ChunkedArray]
+) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    """Convert a column to the type of its attribute by `convert`, which raises if a value is not of the type.
+
+    Returns:
+        The column, with null in place of such values; and the reason for each, by its row.
+    """
+    try:
+        return convert(column), {}
+    except pa.ArrowException:
+        coded = column.combine_chunks().dictionary_encode()
+    parts, wrong, place = list[pa.Array](), dict[int, str](), 0
+    for some, read in in_quarters(pa.chunked_array([coded.dictionary]), convert):
+        if isinstance(read, pa.ArrowException):
+            wrong[place] = short(f"{must_be(field)}; got: {read}")
+            read = pa.nulls(1, ARROW_TYPES[field.type])
+        parts += read.chunks if isinstance(read, pa.ChunkedArray) else [read]
+        place += len(some)
+    values = pa.chunked_array(parts, ARROW_TYPES[field.type])
+    codes = coded.indices.to_pylist()
+    return values.take(coded.indices), {row: wrong[code] for row, code in enumerate(codes) if code in wrong}
+
+
 def timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Parse ISO 8601 texts, with or without a zone, as UTC; of a second nine digits are read, six kept."""
     try:
@@ -252,20 +276,18 @@ def _timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.coalesce(with_zone.cast(pa.timestamp("us")), plain)
 
 
-_ELSE = "Build the column with that type."
-_FRACTIONS = "It has fractions: declare it DOUBLE, or write in pandas .round()"
-# the kind of a column, the type of its attribute: what makes the one the other
-_BY_PANDAS = {
-    ("text", "BIGINT"): '.astype("Int64"), which has room for missing numbers',
-    ("text", "DOUBLE"): ".astype(float)",
-    ("text", "DECIMAL"): '.map(Decimal, na_action="ignore"), with Decimal of decimal',
-    ("float", "BIGINT"): '.astype("Int64"), which has room for missing numbers',
-    ("float", "DECIMAL"): ".round({digits}).astype(str).map(Decimal), with Decimal of decimal",
-    ("integer", "BOOLEAN"): '.astype("boolean"), if its numbers are 0 and 1',
-    ("float", "BOOLEAN"): '.astype("boolean"), if its numbers are 0 and 1',
-    ("integer", "TIMESTAMP"): 'pd.to_datetime(frame["{name}"], unit="s"), with the unit of its numbers',
-    ("integer", "STRING"): '.astype("string")',
-    ("time", "DATE"): ".dt.date",
+# what makes a column of pandas one of a type, if its values can be of that type
+_BY_PANDAS: dict[str, str] = {
+    "BIGINT": '.astype("Int64"), which has room for missing numbers; before it .round(), if it has fractions',
+    "DOUBLE": ".astype(float)",
+    "DECIMAL": (
+        ".round({digits}).astype(str).map(Decimal), or for texts "
+        '.map(Decimal, na_action="ignore"), with Decimal of decimal'
+    ),
+    "BOOLEAN": '.astype("boolean")',
+    "TIMESTAMP": 'pd.to_datetime(frame["{name}"], unit="s"), with the unit of its numbers',
+    "STRING": '.astype("string")',
+    "DATE": ".dt.date",
 }
 
 
@@ -279,58 +301,54 @@ def how_to_build(table: pa.Table, field: Field, schema: EventSchema) -> str:
     """
     if table.column_names.count(field.name) > 1:
         return "Drop or rename one."
-    if field.name not in table.column_names:  # it is inside of another column
-        return _ELSE
-    column, digits = table[field.name], decimal_digits(field.type)
-    found = _kind(column.type), "DECIMAL" if digits else field.type
-    if found not in _BY_PANDAS:
-        return _ELSE
-    do = _BY_PANDAS[found].format(name=field.name, digits=digits and digits[1])
-    if found == ("float", "BIGINT") and not _is_whole(column):
-        return f"{_FRACTIONS}{do}."
+    digits = decimal_digits(field.type)
+    do = _BY_PANDAS.get("DECIMAL" if digits else field.type)
+    if do is None or field.name not in table.column_names:  # it is inside of another column
+        return "Build the column with that type."
     of_times = ""
-    if found == ("integer", "TIMESTAMP") and field.name == schema.event_time:
-        of_times = " Or declare it BIGINT, with time_unit: s in events."
-    return f"In pandas, write {do}.{of_times}"
-
-
-def _kind(kind: pa.DataType) -> str | None:
-    is_ = pa.types
-    if is_.is_dictionary(kind):
-        return _kind(kind.value_type)
-    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
-        return "text"
-    if is_.is_floating(kind):
-        return "float"
-    if is_.is_integer(kind):
-        return "integer"
-    return "time" if is_.is_timestamp(kind) else None
-
-
-def _is_whole(column: pa.ChunkedArray) -> bool:
-    return pc.all(pc.or_(pc.is_nan(column), pc.equal(pc.floor(column), column))).as_py() is not False
+    if field.type == "TIMESTAMP" and field.name == schema.event_time:
+        of_times = " Or, if it has integers, declare it BIGINT, with time_unit: s in events."
+    return f"In pandas, write {do.format(name=field.name, digits=digits and digits[1])}.{of_times}"
 
 
 _INTEGERS = pa.decimal128(20, 0)  # has room for each of 64 bits
 _LEAST_TOO_LARGE = 2**63  # for a BIGINT
 
 
-def fitted_column(column: pa.ChunkedArray, attribute: Field) -> pa.ChunkedArray:
+def fitted_column(column: pa.ChunkedArray, attribute: Field) -> tuple[pa.ChunkedArray, Bools]:
     """A stored column in the type of its attribute.
 
+    Returns:
+        The column, with null in place of each number that would change; and bool[n], the rows that have one,
+        perhaps in a list.
+
     Raises:
-        pa.ArrowInvalid: it has another type, or a value that would change.
+        pa.ArrowInvalid: it has another type.
     """
     if attribute.type == STRUCT:
-        return typed(column, STRUCT)
-    return _typed(column, ARROW_TYPES[attribute.type])
+        return typed(column, STRUCT), np.zeros(len(column), np.bool_)
+    made = _typed(column, ARROW_TYPES[attribute.type])
+    return made, _lost(column, made)
+
+
+def _lost(given: pa.ChunkedArray, made: pa.ChunkedArray) -> Bools:
+    """bool[n]: the rows that are null now, or have such a value in their list, and were not before."""
+    if not pa.types.is_list(made.type) or pa.types.is_null(given.type):
+        return bools(pc.and_(pc.is_valid(given), pc.is_null(made)).combine_chunks())
+    before, after = given.combine_chunks(), made.combine_chunks()
+    lists = np.zeros(len(after), np.bool_)
+    elements = (pa.chunked_array([pc.list_flatten(column)]) for column in (before, after))
+    lists[pc.list_parent_indices(after).to_numpy()[_lost(*elements)]] = True
+    return lists
 
 
 def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     """Convert a stored column to the declared type; floats may lose precision, times what is below 1 µs.
 
+    Numbers of which more would be lost become null.
+
     Raises:
-        pa.ArrowInvalid: more would be lost.
+        pa.ArrowInvalid: it has another type.
     """
     is_, stored = pa.types, column.type
     if is_.is_list(target) and not is_.is_null(stored):
@@ -339,31 +357,23 @@ def _typed(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
         if is_.is_string_view(stored.value_type):  # of polars; Arrow does not decode it
             column = column.cast(pa.dictionary(stored.index_type, pa.string()))
         return _typed(column.cast(column.type.value_type), target)
+    if is_.is_timestamp(stored) and is_.is_timestamp(target):
+        return _microseconds(column)
     if is_.is_decimal(target) and (is_.is_integer(stored) or is_.is_decimal(stored)):
-        decimals, changed = _stored_decimals(column.combine_chunks(), target)
-        if changed.any():
-            raise pa.ArrowInvalid(f"{column.filter(pa.array(changed))[0].as_py()}, which has too many digits")
-        return pa.chunked_array([decimals])
+        decimals = (column.cast(_INTEGERS) if is_.is_integer(stored) else column).combine_chunks()
+        found = to_decimal(decimals, target)
+        same = pc.equal(to_decimal(found, decimals.type), decimals)
+        return pa.chunked_array([pc.if_else(pc.fill_null(same, False), found, None)])
+    if is_.is_uint64(stored) and is_.is_integer(target):
+        column = pc.if_else(pc.less(column, pa.scalar(_LEAST_TOO_LARGE, stored)), column, None)
     is_number = is_.is_integer(stored) or is_.is_floating(stored) or is_.is_decimal(stored)
     kept = stored == target or is_.is_null(stored)
     kept |= is_.is_integer(stored) and is_.is_integer(target)
-    if is_.is_timestamp(stored) and is_.is_timestamp(target):
-        return _microseconds(column)
     kept |= is_number and is_.is_floating(target)
-    is_text = is_.is_large_string(stored) or is_.is_string_view(stored)
-    kept |= is_text and is_.is_string(target)
+    kept |= is_text(stored) and is_.is_string(target)
     if not kept:
         raise pa.ArrowInvalid(f"a column of {stored}")
-    return column.cast(target, safe=is_.is_integer(target))
-
-
-def _stored_decimals(column: pa.Array, target: pa.DataType) -> tuple[pa.Array, Bools]:
-    """Whole numbers or decimals in another type of decimals; and bool[n], which ones would change."""
-    if pa.types.is_integer(column.type):
-        column = column.cast(_INTEGERS)
-    found = to_decimal(column, target)
-    same = pc.fill_null(pc.equal(to_decimal(found, column.type), column), False)
-    return found, bools(pc.is_valid(column)) & ~bools(same)
+    return column.cast(target, safe=False)
 
 
 def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -378,27 +388,3 @@ def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     counts = pc.max_element_wise(column.cast(pa.int64()), -most, skip_nulls=False)
     counts = pc.min_element_wise(counts, most, skip_nulls=False)
     return counts.cast(pa.timestamp(unit)).cast(target)
-
-
-def too_large_or_exact(column: pa.ChunkedArray, attribute: Field) -> Bools:
-    """bool[n]: the rows with a number that has too many digits for an attribute, before or behind the point.
-
-    It is about columns of a type that `fitted_column` takes; in columns of another type no row is told.
-    """
-    column = column.combine_chunks()
-    if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
-        return _of_numbers(column, attribute.type)
-    lists = np.zeros(len(column), np.bool_)
-    wrong = _of_numbers(pc.list_flatten(column), array_element(attribute.type) or attribute.type)
-    lists[pc.list_parent_indices(column).to_numpy()[wrong]] = True
-    return lists
-
-
-def _of_numbers(column: pa.Array, kind: str) -> Bools:
-    is_, stored = pa.types, column.type
-    if decimal_digits(kind) and (is_.is_integer(stored) or is_.is_decimal(stored)):
-        return _stored_decimals(column, ARROW_TYPES[kind])[1]
-    if kind == "BIGINT" and is_.is_integer(stored):
-        least = pa.scalar(Decimal(_LEAST_TOO_LARGE), _INTEGERS)
-        return bools(pc.fill_null(pc.greater_equal(column.cast(_INTEGERS), least), False))
-    return np.zeros(len(column), np.bool_)

@@ -12,21 +12,20 @@ Each line is one record. Blank lines are no records, but count in the row number
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.io.text.scan import Bytes, Ints
+from spark_pace.core.plan.rule import Field
+from spark_pace.core.tables import Ints
 
 _NEWLINE, _SPACE = b"\n "
-_IS_SPACE = np.isin(
-    np.arange(256), np.frombuffer(b" \t\n\r\x0b\x0c", np.uint8)
-)  # the bytes that Python's `strip` removes
 
 
 def parts_of(chunk: bytes, most: int) -> Iterator[bytes]:
@@ -57,26 +56,19 @@ def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
     empty = bounds[0] == bounds[1]
     if empty.any():
         bounds, numbers = np.ascontiguousarray(bounds[:, ~empty]), numbers[~empty]
-    first_letters = text[bounds[0]]
-    spaced = np.flatnonzero(first_letters <= _SPACE)  # other control characters do no harm here
+    spaced = np.flatnonzero(text[bounds[0]] <= _SPACE)
     if len(spaced):
-        letters = ~_IS_SPACE[text]
-        # pairs: the letters in a line, and the letters between it and the next, which are dropped
-        counts = np.add.reduceat(np.append(letters, False), bounds[:, spaced].T.ravel(), dtype=np.int64)[::2]
         filled = np.ones(len(numbers), np.bool_)
-        filled[spaced] = counts > 0
+        places = zip(*bounds[:, spaced].tolist(), strict=True)
+        filled[spaced] = [not chunk[begin:end].isspace() for begin, end in places]
         bounds, numbers = np.ascontiguousarray(bounds[:, filled]), numbers[filled]
     return bounds, numbers
 
 
-def lines_at(text: Bytes, bounds: Ints) -> pa.BinaryArray:
-    """The lines of a text that begin and end at `bounds`, int64[2, n]; none may be empty."""
-    edges = np.zeros(len(text) + 1, np.int8)
-    edges[bounds[0]], edges[bounds[1]] = 1, -1
-    inside = np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)
-    ends = np.append(0, np.cumsum(bounds[1] - bounds[0])).astype(np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(text[inside])]
-    return pa.BinaryArray.from_buffers(pa.binary(), bounds.shape[1], buffers)
+def lines_at(chunk: bytes, numbers: Ints) -> pa.BinaryArray:
+    """The lines of a chunk that have these numbers, ascending."""
+    lines = pc.split_pattern(pa.array([chunk], pa.binary()), b"\n").values
+    return lines if len(lines) == len(numbers) else lines.take(pa.array(numbers))
 
 
 CHUNK_BYTES = 4 << 20
@@ -97,66 +89,9 @@ _AROUND_A_VALUE = (
     (re.compile(r"Failed to parse string: ('.*') as a scalar of type \S+", re.DOTALL), r"\1"),
 )  # fmt: skip
 
-Parse = Callable[[bytes], pa.Table]  # raises `pa.ArrowInvalid` if a line is wrong
-Line = tuple[int, bytes]  # the line's number, and its record
-
-
-@dataclass(frozen=True)
-class Check:
-    """One demand on lines: its text for the reason, and a parser that fails if a line does not meet it."""
-
-    must: str
-    parse: Parse
-
-
-class LineParser(Protocol):
-    """A reader of lines of one format."""
-
-    def plain(self, chunk: bytes) -> PartlyParsed | None:
-        """Read what compiled code can read; None if there is no such code for this format or these types."""
-
-    def plain_rows(self, chunk: bytes) -> int | None:
-        """The number of lines, if a quick look shows that each is one record; else None."""
-
-    def parse(self, chunk: bytes) -> pa.Table:
-        """Parse lines into columns; raises `pa.ArrowInvalid` if a line is wrong."""
-
-    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
-        """The records in lines, none of which is blank."""
-
-    def objections(self, records: list[bytes]) -> Objections:
-        """Check the outer form of records, before `parse` sees them."""
-
-    def checks(self) -> Sequence[Check]:
-        """The demands of `parse` on lines; the reason for a bad line is the first that it does not meet."""
-
-    def misfit(self, error: pa.ArrowInvalid) -> str:
-        """The reason why `parse` refused a line that passes all checks."""
-
-
-@dataclass(frozen=True)
-class Objections:
-    """bool[n], the refused records, and the reason for all of them."""
-
-    refused: npt.NDArray[np.bool_]
-    reason: str
-
-
-@dataclass(frozen=True)
-class Refused:
-    """Lines that are no records.
-
-    Attributes:
-        rows: int64[n], their numbers, ascending.
-        reasons: the reasons for the first of them, as many as were asked for.
-    """
-
-    rows: Ints
-    reasons: list[str]
-
-    def moved(self, numbers: Ints) -> Refused:
-        """Renumber the lines: line i becomes line `numbers[i]`."""
-        return replace(self, rows=numbers[self.rows])
+Item = TypeVar("Item")
+Read = TypeVar("Read")
+_Good = tuple[Sequence[int], pa.Table]  # the numbers of good lines, and their records
 
 
 @dataclass(frozen=True)
@@ -166,46 +101,54 @@ class ParsedLines:
     Attributes:
         table: the good records as columns.
         rows: int64[n], the number of each good record's line in the chunk, from 0.
-        refused: the bad records.
+        refused: int64[m], the numbers of the lines that are bad records, ascending.
+        reason: gives the reason for one of these by its index among the m.
         ignored: how many lines are no records.
     """
 
     table: pa.Table
     rows: Ints
-    refused: Refused
+    refused: Ints
+    reason: Callable[[int], str]
     ignored: int = 0
 
 
-@dataclass(frozen=True)
-class PartlyParsed:
-    """The records of a text, of which compiled code has read some.
+def all_good(table: pa.Table, rows: Ints) -> ParsedLines:
+    """The records of lines of which none is bad."""
+    return ParsedLines(table, rows, np.empty(0, np.int64), str)
+
+
+class LineParser(Protocol):
+    """A reader of lines of one format."""
+
+    def read(self, chunk: bytes) -> ParsedLines:
+        """Read the records of a chunk of whole lines."""
+
+
+class RecordParser(Protocol):
+    """What `read_lines` must be told of a format.
 
     Attributes:
-        table: the records that were read, as columns.
-        rows: int64[m], the number of each of them.
-        left: int64[n], the numbers of the records that `LineParser.parse` must read.
-        bounds: int64[2, n], where each of these begins and ends in the text.
-        ignored: how many lines are no records, and left to nobody.
+        fields: the attributes.
+        must: the demand on a record, whatever its attributes are.
+        refusal: the reason for the records that `refuses` tells.
     """
 
-    table: pa.Table
-    rows: Ints
-    left: Ints
-    bounds: Ints
-    ignored: int = 0
+    fields: tuple[Field, ...]
+    must: str
+    refusal: str
 
-    def with_left(self, parse: Callable[[PartlyParsed], ParsedLines]) -> ParsedLines:
-        """Complete the records: `parse` reads those that are left, and numbers them from 0."""
-        if not len(self.left):
-            return ParsedLines(self.table, self.rows, NONE_REFUSED, self.ignored)
-        read = parse(self)
-        rows = np.concatenate([self.rows, self.left[read.rows]])
-        order = np.argsort(rows)
-        table = pa.concat_tables([self.table, read.table]).take(pa.array(order))
-        return ParsedLines(table, rows[order], read.refused.moved(self.left), self.ignored)
+    def plain_rows(self, chunk: bytes) -> int | None:
+        """The number of lines, if a quick look shows that each is one record; else None."""
 
+    def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """The records in lines, none of which is blank."""
 
-NONE_REFUSED = Refused(np.empty(0, np.int64), [])
+    def refuses(self, records: list[bytes]) -> Iterable[bool]:
+        """Tell of each record whether its outer form is wrong; `parse` sees the others only."""
+
+    def parse(self, chunk: bytes, fields: tuple[Field, ...] | None = None) -> pa.Table:
+        """Parse records into columns: all attributes, or these; raises `pa.ArrowInvalid` if one is wrong."""
 
 
 @dataclass(frozen=True)
@@ -248,27 +191,8 @@ def chunks(stream: pa.NativeFile) -> Iterator[bytes | TooLong]:
         yield b"".join(rest)
 
 
-def parse_lines(chunk: bytes, parser: LineParser, most: int | None = None) -> ParsedLines:
-    """Read the records of a chunk; the parser reads what compiled code leaves.
-
-    Args:
-        chunk: whole lines.
-        parser: the parser of their format.
-        most: for how many bad lines a reason is needed; None: for all.
-    """
-    plain = parser.plain(chunk)
-    if plain is None:
-        return parse_all(chunk, parser, most)
-
-    def parse_left(plain: PartlyParsed) -> ParsedLines:
-        lines = (chunk[begin:end] for begin, end in plain.bounds.T.tolist())
-        return parse_all(b"\n".join(lines), parser, most)
-
-    return plain.with_left(parse_left)
-
-
-def parse_all(chunk: bytes, parser: LineParser, most: int | None = None) -> ParsedLines:
-    """Read the records of a chunk by the parser alone, and line by line if the whole cannot be parsed."""
+def read_lines(chunk: bytes, parser: RecordParser) -> ParsedLines:
+    """Read the records of a chunk, line by line if the whole cannot be parsed."""
     rows = parser.plain_rows(chunk)
     if rows is not None:
         try:
@@ -276,108 +200,96 @@ def parse_all(chunk: bytes, parser: LineParser, most: int | None = None) -> Pars
         except pa.ArrowInvalid:
             table = None
         if table is not None and table.num_rows == rows:
-            return ParsedLines(table, np.arange(rows, dtype=np.int64), NONE_REFUSED)
-    return _search(chunk, parser, most)
-
-
-def _search(chunk: bytes, parser: LineParser, most: int | None) -> ParsedLines:
-    """Read a chunk in which lines may be bad; each different line is parsed once."""
-    bounds, numbers = filled_lines(chunk)
+            return all_good(table, np.arange(rows, dtype=np.int64))
+    _, numbers = filled_lines(chunk)
     if not len(numbers):
-        return ParsedLines(parser.parse(b""), numbers, NONE_REFUSED)
-    lines = parser.records(lines_at(np.frombuffer(chunk, np.uint8), bounds)).dictionary_encode()
-    found = _judged(lines.dictionary.to_pylist(), parser, most)
-    places = found.places[lines.indices.to_numpy()]
-    good = places >= 0
-    table = found.table if len(lines.dictionary) == len(lines) else found.table.take(pa.array(places[good]))
+        return all_good(parser.parse(b""), numbers)
+    if numbers[-1] >= len(numbers):  # blank lines are between them
+        read = read_lines(b"\n".join(lines_at(chunk, numbers).to_pylist()), parser)
+        return replace(read, rows=numbers[read.rows], refused=numbers[read.refused])
+    lines = parser.records(lines_at(chunk, numbers)).dictionary_encode()
+    table, places, reasons = _judged(lines.dictionary.to_pylist(), parser)
+    of_lines = lines.indices.to_numpy()
+    good = places[of_lines] >= 0
+    if len(places) < len(of_lines):
+        table = table.take(pa.array(places[of_lines[good]]))
     bad = np.flatnonzero(~good)
-    told = lines.indices.take(pa.array(bad[:most])).to_pylist()
-    return ParsedLines(table, numbers[good], Refused(numbers[bad], [found.reasons[line] for line in told]))
+    return ParsedLines(table, numbers[good], numbers[bad], lambda index: reasons[int(of_lines[bad[index]])])
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """The result for n different lines.
+def _judged(lines: list[bytes], parser: RecordParser) -> tuple[pa.Table, Ints, dict[int, str]]:
+    """Read n different lines.
 
-    Attributes:
-        table: the good lines as columns, in their order.
-        places: int64[n], each line's row of `table`; -1 for a bad line.
-        reasons: the reasons for the first bad lines, by number, as many as were asked for.
+    Returns:
+        The good lines as columns, in their order; int64[n], each line's row there, -1 for a bad one; and the
+        reasons for the bad ones, by number.
     """
-
-    table: pa.Table
-    places: Ints
-    reasons: dict[int, str]
-
-
-def _judged(lines: list[bytes], parser: LineParser, most: int | None) -> _Judged:
-    objections = parser.objections(lines)
-    objected = np.flatnonzero(objections.refused)
-    reasons = dict.fromkeys(objected[:most].tolist(), objections.reason)
-    numbers = np.flatnonzero(~objections.refused)
-    if len(objected):
-        lines = [lines[number] for number in numbers.tolist()]
-    good: list[tuple[Ints, pa.Table]] = []
-    wanted = len(lines) if most is None else most
-    for first, some, read in _parsed(lines, parser.parse, ways.FEW_LINES):
-        those = numbers[first : first + len(some)]
-        if isinstance(read, pa.Table):
-            good.append((those, read))
-        else:
-            refused: list[tuple[int, str]] = []
-            good += _sieve(list(zip(those.tolist(), some, strict=True)), parser, refused)
-            if wanted > 0:  # lines come in their order
-                reasons.update(refused)
-                wanted -= len(refused)
-    places = np.full(len(objections.refused), -1)
-    rows = np.concatenate([np.empty(0, np.int64), *(those for those, _ in good)])
+    refused = np.fromiter(parser.refuses(lines), np.bool_, len(lines))
+    reasons = dict.fromkeys(np.flatnonzero(refused).tolist(), parser.refusal)
+    good: list[_Good] = []
+    parse = partial(_parse, parser, lines, None)
+    for some, read in in_quarters(np.flatnonzero(~refused).tolist(), parse, ways.FEW_LINES):
+        failed = isinstance(read, pa.ArrowException)
+        good += _sieve(parser, lines, some, reasons) if failed else [(some, read)]
+    rows = [number for some, _ in good for number in some]
+    places = np.full(len(lines), -1)
     places[rows] = np.arange(len(rows))
-    tables = [table for _, table in good]
-    table = pa.concat_tables(tables) if tables else parser.parse(b"")
-    return _Judged(table, places, reasons)
+    return pa.concat_tables([*(table for _, table in good), parser.parse(b"")]), places, reasons
 
 
 def _sieve(
-    lines: list[Line], parser: LineParser, refused: list[tuple[int, str]]
-) -> Iterator[tuple[Ints, pa.Table]]:
-    """Yield the good lines among a few, as (numbers, table); the reasons for the others go to `refused`."""
-    for check in parser.checks():
-        passed: list[Line] = []
-        for first, some, read in _parsed([line for _, line in lines], check.parse, 1, records=False):
-            if isinstance(read, pa.Table):
-                passed += lines[first : first + len(some)]
+    parser: RecordParser, lines: list[bytes], few: Sequence[int], reasons: dict[int, str]
+) -> list[_Good]:
+    """Read the good ones of a few lines. `reasons` gets for each other one the first demand that it fails."""
+    demands: list[tuple[str, tuple[Field, ...] | None]] = [(parser.must, ())]
+    demands += [(must_be(field), (field,)) for field in parser.fields]
+    good: list[_Good] = []
+    for must, fields in [*demands, (parser.must, None)]:
+        good = []
+        for some, read in in_quarters(few, partial(_parse, parser, lines, fields)):
+            if isinstance(read, pa.ArrowException):
+                reasons[some[0]] = short(f"{must}; got: {read}")
             else:
-                refused.append((lines[first][0], short(f"{check.must}; got: {read}")))
-        lines = passed
-    for first, some, read in _parsed([line for _, line in lines], parser.parse, 1):
-        if isinstance(read, pa.Table):
-            yield np.array([number for number, _ in lines[first : first + len(some)]], np.int64), read
-        else:
-            refused.append((lines[first][0], parser.misfit(read)))
+                good.append((some, read))
+        few = [number for some, _ in good for number in some]
+    return good
 
 
-def _parsed(
-    lines: list[bytes], parse: Parse, few: int, records: bool = True, first: int = 0
-) -> Iterator[tuple[int, list[bytes], pa.Table | pa.ArrowInvalid]]:
-    """Yield the lines in parts: the number of the first line, the lines, and their table or the error.
+def _parse(
+    parser: RecordParser, lines: list[bytes], fields: tuple[Field, ...] | None, some: Sequence[int]
+) -> pa.Table:
+    """Parse some of the lines; if all attributes are wanted, each must hold exactly one record."""
+    read = parser.parse(b"\n".join([lines[number] for number in some]), fields)
+    if fields is None and read.num_rows != len(some):
+        raise pa.ArrowInvalid("a line must hold one record; it holds several")
+    return read
 
-    A part with an error has at most `few` lines. With `records`, each line must hold exactly one record.
+
+def in_quarters(
+    items: Sequence[Item], read: Callable[[Sequence[Item]], Read], few: int = 1
+) -> Iterator[tuple[Sequence[Item], Read | pa.ArrowException]]:
+    """Read items together and, where that fails, in quarters, and failing quarters in quarters again.
+
+    Yields:
+        Some of the items, in their order, with what was read of them; or with the error, if they are at most
+        `few`.
     """
-    if not lines:
-        return
-    read: pa.Table | pa.ArrowInvalid
+    found: Read | pa.ArrowException
     try:
-        read = parse(b"\n".join(lines))
-        if records and read.num_rows != len(lines):
-            read = pa.ArrowInvalid("a line must hold one record; it holds several")
-    except pa.ArrowInvalid as error:
-        read = error
-    if isinstance(read, pa.Table) or len(lines) <= few:
-        yield first, lines, read
+        found = read(items)
+    except pa.ArrowException as error:
+        found = error
+    if not isinstance(found, pa.ArrowException) or len(items) <= few:
+        yield items, found
         return
-    step = -(-len(lines) // 4)
-    for start in range(0, len(lines), step):
-        yield from _parsed(lines[start : start + step], parse, few, records, first + start)
+    step = -(-len(items) // 4)
+    for start in range(0, len(items), step):
+        yield from in_quarters(items[start : start + step], read, few)
+
+
+def must_be(field: Field) -> str:
+    """The demand on an attribute's type, in words."""
+    return f"{field.name} — must be {field.type}"
 
 
 def short(reason: str) -> str:

@@ -1,4 +1,8 @@
-"""Parses JSON lines and CSV by pyarrow, into columns of declared types; tells of headers that do not fit."""
+"""Parses lines into columns of declared types: JSON and CSV by pyarrow, text by regular expressions.
+
+Lines of text are made UTF-8 first, so that no byte of a line can keep it from being matched. It is told here
+too of headers that do not fit.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ import csv
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -17,8 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from spark_pace.core.expr import array_element, decimal_digits
-from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
+from spark_pace.core.expr import ARROW_TYPES, array_element, decimal_digits
+from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.core.tables import bools
 from spark_pace.errors import one_line
 from spark_pace.io.bad_records import BadRecords
 from spark_pace.io.text.column_types import (
@@ -27,12 +34,12 @@ from spark_pace.io.text.column_types import (
     has_infinite,
     json_fields,
     large_number,
+    marked,
     require_decimals,
     typed,
 )
-from spark_pace.io.text.lines import Check, Objections, PartlyParsed, short
+from spark_pace.io.text.lines import ParsedLines, filled_lines, lines_at, read_lines
 from spark_pace.io.text.plain_json import PlainReader
-from spark_pace.io.text.scan import Bytes, Ints
 
 _MOST_CHARACTERS = 200  # of a header in a message
 
@@ -85,6 +92,8 @@ _EMPTY = re.compile(rb'(:[ \t]*)""')  # a member whose value is the empty text
 _NO_COLUMN = "\n"  # a name that no header can hold
 _TIME = pa.timestamp("us")
 _NEWLINE, _OPEN, _CLOSE = b"\n{}"
+_BEFORE = re.compile(rb"^[^{\n]+(?=\{)", re.MULTILINE)  # the text before the first brace of a line
+_WITHOUT = re.compile(rb"^[^{\n]*[^{\s][^{\n]*$", re.MULTILINE)  # a line with text and without a brace
 
 
 class JsonParser:
@@ -93,21 +102,32 @@ class JsonParser:
     A DOUBLE may be written as an integer. Otherwise a value must be written in its own type.
     """
 
-    def __init__(self, schema: EventSchema) -> None:
-        """Read the attributes of `schema`."""
-        self.fields, self.form = schema.fields, schema.form
+    must = "the record — must be JSON"
+    refusal = "the record — must be a JSON object that begins with { and ends with } in its line"
+
+    def __init__(self, schema: EventSchema, in_text: bool = False) -> None:
+        """Read the attributes of `schema`; `in_text`: from the first brace of a line to its end."""
+        self.fields, self.form, self._in_text = schema.fields, schema.form, in_text
         self.paths = {field.name: schema.path_of(field.name) for field in schema.fields}
         is_plain = not self.form.empty_is_null and not self.form.time_formats
         is_plain = is_plain and PlainReader.reads(self.fields, self.paths)
         self._plain = PlainReader(self.fields) if is_plain else None
 
-    def plain(self, chunk: bytes) -> PartlyParsed | None:
-        """Let compiled code read; None for types that it does not know."""
-        return None if self._plain is None else self._plain.lines(chunk)
+    def read(self, chunk: bytes) -> ParsedLines:
+        """Let compiled code read what it can; of text, lines without a brace may be no records."""
+        ignored = 0
+        if self._in_text:
+            text = chunk if chunk.isascii() else chunk.decode("utf-8", "replace").encode()
+            chunk = _BEFORE.sub(b"", text)
+            if self.form.ignores_unmatched:
+                chunk, ignored = _WITHOUT.subn(b"", chunk)
+        parse = partial(read_lines, parser=self)
+        read = parse(chunk) if self._plain is None else self._plain.lines(chunk, parse)
+        return replace(read, ignored=ignored)
 
-    def plain_values(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
-        """Let compiled code read the records that begin and end at `bounds`, int64[2, n], in a text."""
-        return None if self._plain is None else self._plain.records(text, bounds)
+    def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
+        """bool[n]: which values have a brace; null for a null."""
+        return pc.match_substring(values, "{")
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if each begins with ``{`` and ends with ``}``, as a record does; else None."""
@@ -119,30 +139,17 @@ class JsonParser:
         plain = (letters[ends - 1] == _CLOSE).all() and (letters[ends + 1] == _OPEN).all()
         return len(ends) + 1 if plain else None
 
-    def parse(self, chunk: bytes) -> pa.Table:
-        """The declared attributes, in the types of the core."""
-        return self._parse(chunk, self.fields)
-
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
         """The lines without the space around the object."""
         return pc.ascii_trim_whitespace(lines.view(pa.string())).view(pa.binary())
 
-    def objections(self, records: list[bytes]) -> Objections:
+    def refuses(self, records: list[bytes]) -> Iterator[bool]:
         """Refuse records that are no objects; on a bare ``null`` pyarrow's reader crashes the process."""
-        objects = (record.startswith(b"{") and record.endswith(b"}") for record in records)
-        reason = "the record — must be a JSON object that begins with { and ends with } in its line"
-        return Objections(~np.fromiter(objects, np.bool_, len(records)), reason)
+        return (not record.startswith(b"{") or not record.endswith(b"}") for record in records)
 
-    def checks(self) -> list[Check]:
-        """A line must be JSON, and each attribute must have its type."""
-        attributes = (Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
-        return [Check("the record — must be JSON", partial(self._parse, fields=())), *attributes]
-
-    def misfit(self, error: pa.ArrowInvalid) -> str:
-        """The reason for a line that is not one record, or whose attributes cannot be read together."""
-        return short(f"the record — must fit the schema; got: {error}")
-
-    def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
+    def parse(self, chunk: bytes, fields: tuple[Field, ...] | None = None) -> pa.Table:
+        """The declared attributes, or `fields`, in the types of the core."""
+        fields = self.fields if fields is None else fields
         if self.form.empty_is_null and fields:
             filled = _EMPTY.sub(rb"\1null", chunk)
             if filled != chunk:
@@ -158,20 +165,19 @@ class JsonParser:
         return self._parse_in(chunk, fields, pa.string())  # perhaps more than six digits of a second
 
     def _parse_in(self, chunk: bytes, fields: tuple[Field, ...], time: pa.DataType) -> pa.Table:
-        paths = {field.name: self.paths[field.name] for field in fields}
-        read = pa.schema(list(json_fields(fields, paths, time)))
+        read = pa.schema(list(json_fields(fields, self.paths, time)))
         if not chunk:
-            return flat(read.empty_table(), fields, paths, self.form)
+            return flat(read.empty_table(), fields, self.paths, self.form)
         _check_utf8(chunk)
-        _check_decimals(chunk, fields, paths)
+        _check_decimals(chunk, fields, self.paths)
         table = pa.json.read_json(
             pa.BufferReader(chunk),
             read_options=pa.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
             parse_options=pa.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore"),
         )
-        columns = flat(table, fields, paths, self.form)
+        columns = flat(table, fields, self.paths, self.form)
         doubles = [field for field in fields if "DOUBLE" in (field.type, array_element(field.type))]
-        infinite = [paths[field.name] for field in doubles if has_infinite(columns[field.name])]
+        infinite = [self.paths[field.name] for field in doubles if has_infinite(columns[field.name])]
         if infinite and _LARGE.search(chunk):
             _check_doubles(chunk, infinite)
         return columns
@@ -179,11 +185,7 @@ class JsonParser:
 
 def _check_doubles(chunk: bytes, paths: Sequence[tuple[str, ...]]) -> None:
     """Refuse numbers that are too large for a DOUBLE; pyarrow reads them as ``Infinity``."""
-    for line in filter(_LARGE.search, chunk.split(b"\n")):
-        try:
-            record = json.loads(line, parse_float=str, parse_int=str)
-        except (ValueError, RecursionError):  # the line holds several records
-            continue
+    for record in _suspects(chunk, _LARGE):
         for number in (text for path in paths for text in _texts_at(record, path)):
             if math.isinf(float(number)):
                 raise pa.ArrowInvalid(f"{number}, which is too large")
@@ -200,14 +202,16 @@ def _check_decimals(chunk: bytes, fields: tuple[Field, ...], paths: Mapping[str,
         large = _MEMBER.format(re.escape(json.dumps(path[-1], ensure_ascii=False))) + large_number(kind)
         # names and numbers may be written with escapes too
         suspect = rf"{large}|\\" if b"\\" in chunk else large
-        if not pc.match_substring_regex(text, suspect)[0].as_py():
-            continue
-        for line in filter(re.compile(suspect.encode()).search, chunk.split(b"\n")):
-            try:
-                record = json.loads(line, parse_float=str, parse_int=str)
-            except (ValueError, RecursionError):  # Arrow refuses it, or reads several records
-                continue
-            require_decimals(_texts_at(record, path), kind)
+        if pc.match_substring_regex(text, suspect)[0].as_py():
+            for record in _suspects(chunk, re.compile(suspect.encode())):
+                require_decimals(_texts_at(record, path), kind)
+
+
+def _suspects(chunk: bytes, suspect: re.Pattern[bytes]) -> Iterator[Any]:
+    """The records of lines with a match, numbers as texts; Arrow refuses what they lack, or reads several."""
+    for line in filter(suspect.search, chunk.split(b"\n")):
+        with suppress(ValueError, RecursionError):
+            yield json.loads(line, parse_float=str, parse_int=str)
 
 
 def _texts_at(record: Any, path: tuple[str, ...]) -> list[str]:
@@ -233,14 +237,17 @@ def header_names(line: bytes) -> list[str]:
 class CsvParser:
     """Parses comma-separated values; an empty value without quotes is null."""
 
+    refusal = "the record — must close its quotation marks in its line; got an open one"
+
     def __init__(self, schema: EventSchema, names: Sequence[str]) -> None:
         """Read the attributes of `schema` from columns of these names."""
         self.fields, self.form = schema.fields, schema.form
         self.names = names
+        self.must = f"the record — must have the columns {', '.join(names)}"
 
-    def plain(self, chunk: bytes) -> PartlyParsed | None:
-        """Nothing: pyarrow reads CSV."""
-        return None
+    def read(self, chunk: bytes) -> ParsedLines:
+        """Let pyarrow read."""
+        return read_lines(chunk, self)
 
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if none is blank and all quotation marks are in pairs; else None.
@@ -256,44 +263,26 @@ class CsvParser:
             return None
         return lines.count(b"\n") + 1
 
-    def parse(self, chunk: bytes) -> pa.Table:
-        """The declared attributes, in the types of the core."""
-        return self._parse(chunk, self.fields)
-
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
         """The lines without a carriage return at the end; spaces stay, because they belong to the values."""
         return pc.replace_substring_regex(lines, r"\r\z", "")
 
-    def objections(self, records: list[bytes]) -> Objections:
+    def refuses(self, records: list[bytes]) -> Iterator[bool]:
         """Refuse records that leave a quotation mark open; the next line is a record of its own."""
-        wrong = "the record — must close its quotation marks in its line; got an open one"
-        opened = (b'"' in record and _leaves_open(record) for record in records)
-        return Objections(np.fromiter(opened, np.bool_, len(records)), wrong)
+        return (b'"' in record and _leaves_open(record) for record in records)
 
-    def checks(self) -> list[Check]:
-        """A line must have a value for each column, and each attribute must have its type."""
-        attributes = (Check(must_be(field), partial(self._parse, fields=(field,))) for field in self.fields)
-        return [Check(self._must_have(), partial(self._read, types={_NO_COLUMN: pa.null()})), *attributes]
-
-    def misfit(self, error: pa.ArrowInvalid) -> str:
-        """The reason why `parse` refused a line that passes all checks: it is not one record."""
-        return short(f"{self._must_have()}; got: {error}")
-
-    def _must_have(self) -> str:
-        return f"the record — must have the columns {', '.join(self.names)}"
-
-    def _parse(self, chunk: bytes, fields: tuple[Field, ...]) -> pa.Table:
-        types = {field.name: csv_type(field.type) for field in fields}
-        if not chunk:
-            return declared_columns(pa.schema(list(types.items())).empty_table(), fields, self.form)
-        table = self._read(chunk, types)
+    def parse(self, chunk: bytes, fields: tuple[Field, ...] | None = None) -> pa.Table:
+        """The declared attributes, or `fields`, in the types of the core."""
+        fields = self.fields if fields is None else fields
+        types = {field.name: csv_type(field.type) for field in fields} or {_NO_COLUMN: pa.null()}
+        table = self._read(chunk, types) if chunk else pa.schema(list(types.items())).empty_table()
         infinite = [
             name for name, kind in types.items() if kind == pa.float64() and has_infinite(table[name])
         ]
         if infinite:
             for texts in self._read(chunk, dict.fromkeys(infinite, pa.string())).columns:
                 typed(texts, "DOUBLE")
-        return declared_columns(table, fields, self.form)
+        return flat(table, fields, {field.name: (field.name,) for field in fields}, self.form)
 
     def _read(self, chunk: bytes, types: dict[str, pa.DataType]) -> pa.Table:
         return pa.csv.read_csv(
@@ -312,11 +301,6 @@ class CsvParser:
         )
 
 
-def must_be(field: Field) -> str:
-    """The demand on an attribute's type, in words."""
-    return f"{field.name} — must be {field.type}"
-
-
 def _leaves_open(line: bytes) -> bool:
     """True if a value begins with a quotation mark that is not closed.
 
@@ -332,12 +316,6 @@ def _leaves_open(line: bytes) -> bool:
     return False
 
 
-def declared_columns(table: pa.Table, fields: tuple[Field, ...], form: RecordForm) -> pa.Table:
-    """The declared columns, in order, in the types of the core; without fields, the table itself."""
-    columns = {field.name: typed(table.column(field.name), field.type, form) for field in fields}
-    return pa.table(columns) if fields else table
-
-
 def _check_utf8(chunk: bytes) -> None:
     """Refuse bytes that are not UTF-8, as pyarrow's CSV reader does; its JSON reader does not."""
     if not chunk.isascii():
@@ -345,3 +323,87 @@ def _check_utf8(chunk: bytes) -> None:
             chunk.decode()
         except UnicodeDecodeError as error:
             raise pa.ArrowInvalid(f"not UTF-8: {error}") from error
+
+
+def text_parser(schema: EventSchema) -> TextParser | JsonParser:
+    """The parser for lines of text in the schema's form."""
+    return JsonParser(schema, in_text=True) if schema.form.has_json else TextParser(schema)
+
+
+class TextParser:
+    """Parses lines that match a regular expression from beginning to end. An empty group is null.
+
+    Of several expressions the first one that matches a line says what it holds.
+    """
+
+    def __init__(self, schema: EventSchema) -> None:
+        """Read the attributes of `schema`, by the regular expressions of its form."""
+        self.fields, self.form = schema.fields, schema.form
+        # the group in front keeps alternatives together
+        self._regexes = [rf"^(?:{regex})$" for regex in schema.form.regexes]
+        preset, regex = schema.form.preset, "one regex" if schema.form.further else "the regex"
+        must = f"have the form of the preset {preset}" if preset else f"match {regex} of the section text"
+        self.refusal = f"the record — must {must}"
+
+    def read(self, chunk: bytes) -> ParsedLines:
+        """Read the lines that match. Others are bad records, or none if the form says so."""
+        _, numbers = filled_lines(chunk)
+        groups = self._groups(lines_at(chunk, numbers))
+        matches = bools(groups.is_valid())
+        ignores, places = self.form.ignores_unmatched, np.flatnonzero(matches)
+        reasons = {} if ignores else dict.fromkeys(np.flatnonzero(~matches).tolist(), self.refusal)
+        groups, columns, misfits = groups.drop_null(), dict[str, pa.ChunkedArray](), dict[int, str]()
+        for field in self.fields:
+            columns[field.name], wrong = self._column(groups, field)
+            misfits = wrong | misfits
+        reasons |= {int(places[row]): reason for row, reason in misfits.items()}
+        refused = np.array(sorted(reasons), np.int64)
+        good = np.ones(len(places), np.bool_)
+        good[[*misfits]] = False
+        table, rows = pa.table(columns).filter(pa.array(good)), numbers[places[good]]
+        ignored = len(numbers) - len(places) if ignores else 0
+        return ParsedLines(table, rows, numbers[refused], lambda index: reasons[int(refused[index])], ignored)
+
+    def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
+        """bool[n]: which values match; null for a null."""
+        return pc.if_else(values.is_valid(), self._groups(values).is_valid(), None)
+
+    def _groups(self, lines: pa.BinaryArray) -> pa.StructArray:
+        """The groups of each line, without its end of line; null for a line that does not match."""
+        left, found = _in_utf8(pc.replace_substring_regex(lines, r"\r?\n?\z", "")), list[pa.StructArray]()
+        for regex in self._regexes:
+            found.append(pc.extract_regex(left, regex))
+            if found[-1].null_count == 0:
+                break
+            left = pc.if_else(found[-1].is_valid(), None, left)
+        return found[0] if len(found) == 1 else _first_valid(found)
+
+    def _column(self, groups: pa.StructArray, field: Field) -> tuple[pa.ChunkedArray, dict[int, str]]:
+        """An attribute of lines that match, as `marked` gives it."""
+        if groups.type.get_field_index(field.name) < 0:
+            return pa.chunked_array([pa.nulls(len(groups), ARROW_TYPES[field.type])]), {}
+        texts = pc.struct_field(groups, field.name)
+        texts = pa.chunked_array([pc.if_else(pc.equal(texts, ""), None, texts)])
+        return marked(texts, field, partial(typed, kind=field.type, form=self.form))
+
+
+def _in_utf8(lines: pa.BinaryArray) -> pa.StringArray:
+    """The lines with U+FFFD in place of bytes that are not UTF-8, as Spark and Python replace them."""
+    texts = lines.view(pa.string())
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        decoded = (None if line is None else line.decode("utf-8", "replace") for line in lines.to_pylist())
+        return pa.array(decoded, pa.string())
+    return texts
+
+
+def _first_valid(found: list[pa.StructArray]) -> pa.StructArray:
+    """For each line the groups of the one expression that has found it; null where none has."""
+    columns: dict[str, pa.Array] = {}
+    for groups in found:
+        for field in groups.type:
+            texts = pc.struct_field(groups, field.name)
+            columns[field.name] = pc.coalesce(columns[field.name], texts) if field.name in columns else texts
+    is_null = pc.is_null(pc.coalesce(*(pc.if_else(groups.is_valid(), True, None) for groups in found)))
+    return pa.StructArray.from_arrays([*columns.values()], [*columns], mask=is_null)

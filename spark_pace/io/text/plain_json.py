@@ -7,7 +7,7 @@ loaded it. Where there is none, a process that reads very much has it made. Unti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import accumulate
@@ -20,17 +20,15 @@ from spark_pace import ways
 from spark_pace.core.expr import ARROW_TYPES, TypeName
 from spark_pace.core.plan.rule import Field
 from spark_pace.io.text.column_types import has_infinite
-from spark_pace.io.text.lines import PartlyParsed, filled_lines
+from spark_pace.io.text.lines import ParsedLines, all_good, filled_lines
 from spark_pace.io.text.scan import (
     BOOLEAN,
     DATE,
     DIGITS,
     DOUBLE,
     INTEGER,
-    LEFT,
     NOTHING,
     NULL,
-    READ,
     TEXT,
     TIME,
     Bytes,
@@ -75,10 +73,8 @@ _KINDS: dict[TypeName, int] = {
     "DATE": DATE,
     "STRING": TEXT,
 }
-_WITH_TEXTS = (DOUBLE, TEXT)
 _MOST_BYTES = 1 << 30  # the most text at a time, because Arrow's offsets have 32 bits
 _GUESSED = 256  # members of a record whose order is remembered
-_END_OF_ASCII = 128
 
 
 class PlainReader:
@@ -88,12 +84,12 @@ class PlainReader:
         """Read records with these attributes, for which `reads` must be True."""
         self.fields = fields
         names = [field.name.encode() for field in fields]
-        self.kinds = np.array([_KINDS[field.type] for field in fields], np.int64)
-        self.names = np.frombuffer(b"".join(names), np.uint8)
-        self.bounds = np.array([0, *accumulate(map(len, names))], np.int64)
-        has_texts = np.isin(self.kinds, _WITH_TEXTS)
-        self.places: Ints = np.cumsum(has_texts) - has_texts
-        self.text_columns = int(has_texts.sum())
+        kinds = np.array([_KINDS[field.type] for field in fields], np.int64)
+        has_texts = np.isin(kinds, (DOUBLE, TEXT))
+        bounds = np.array([0, *accumulate(map(len, names))], np.int64)
+        places: Ints = np.cumsum(has_texts) - has_texts
+        self._wanted = Wanted(np.frombuffer(b"".join(names), np.uint8), bounds, kinds, places)
+        self._text_columns = int(has_texts.sum())
 
     @staticmethod
     def reads(fields: Sequence[Field], paths: dict[str, tuple[str, ...]]) -> bool:
@@ -103,96 +99,86 @@ class PlainReader:
         """
         return bool(fields) and all(field.is_plain and len(paths[field.name]) == 1 for field in fields)
 
-    def lines(self, chunk: bytes) -> PartlyParsed | None:
-        """Read those lines of a chunk that are plain.
+    def lines(self, chunk: bytes, parse: Callable[[bytes], ParsedLines]) -> ParsedLines:
+        """Read those lines of a chunk that are plain; `parse` reads the others.
 
-        Returns:
-            The events, their lines, and the lines that are left to pyarrow's reader. None if pyarrow must
-            read all of the chunk: compiled code is not loaded, too few lines are plain, or the chunk is no
-            UTF-8 or too long.
+        It reads all lines where compiled code is not loaded or too few are plain, and where the chunk is no
+        UTF-8 or too long.
         """
-        if not compiled_reader().is_ready_for(len(chunk)):
-            return None
+        if not compiled_reader().is_ready_for(len(chunk)) or len(chunk) > _MOST_BYTES or not _is_utf8(chunk):
+            return parse(chunk)
         bounds, numbers = filled_lines(chunk)
-        read = self._read(np.frombuffer(chunk, np.uint8), bounds)
-        return read and replace(read, rows=numbers[read.rows], left=numbers[read.left])
+        columns, plain = self._scanned(np.frombuffer(chunk, np.uint8), bounds)
+        rows, left = np.flatnonzero(plain), np.flatnonzero(plain == 0)
+        table = None if ways.is_read_by_columns(len(rows), len(numbers)) else self._table(columns, len(rows))
+        if table is None:
+            return parse(chunk)
+        if not len(left):
+            return all_good(table, numbers[rows])
+        places = zip(*bounds[:, left].tolist(), strict=True)
+        rest = parse(b"\n".join(chunk[begin:end] for begin, end in places))
+        all_rows = np.append(rows, left[rest.rows])
+        order = np.argsort(all_rows)
+        table = pa.concat_tables([table, rest.table]).take(pa.array(order))
+        return replace(rest, table=table, rows=numbers[all_rows[order]], refused=numbers[left[rest.refused]])
 
-    def records(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
-        """Read the records at `bounds`, int64[2, n], of a text; return the same as `lines`."""
-        return self._read(text, bounds) if compiled_reader().is_ready_for(len(text)) else None
-
-    def _read(self, text: Bytes, bounds: Ints) -> PartlyParsed | None:
-        if len(text) > _MOST_BYTES or not _is_utf8(text):
-            return None
-        columns = _Columns(self, text, bounds)
-        rows = columns.scanned()
-        left = np.flatnonzero(columns.outcome == LEFT)
-        if ways.is_read_by_columns(rows, rows + len(left)):
-            return None
-        table = pa.table({field.name: columns.column(at, rows) for at, field in enumerate(self.fields)})
-        doubles = [field.name for field in self.fields if field.type == "DOUBLE"]
-        if (columns.states[:, :rows] == DIGITS).any() and any(has_infinite(table[name]) for name in doubles):
-            return None  # a number is too large: the parser finds the record
-        return PartlyParsed(table, np.flatnonzero(columns.outcome == READ), left, bounds[:, left])
-
-
-class _Columns:
-    """The arrays that the compiled reader writes to."""
-
-    def __init__(self, reader: PlainReader, text: Bytes, bounds: Ints) -> None:
-        attributes, records = len(reader.fields), bounds.shape[1]
-        self.reader = reader
-        self.text, self.bounds = text, bounds
-        self.numbers = np.empty((attributes, records), np.int64)
-        self.states = np.empty((attributes, records), np.uint8)
-        self.texts = np.empty((reader.text_columns, len(text)), np.uint8)
-        self.ends = np.zeros((reader.text_columns, records + 1), np.int64)
-        self.outcome = np.empty(records, np.uint8)
-
-    def scanned(self) -> int:
-        """Run the compiled reader; return the number of records that were read."""
-        reader, read = self.reader, np.zeros(1, np.int64)
-        seen, guess = np.empty(len(reader.fields), np.int64), np.full(_GUESSED, -1, np.int64)
-        wanted = Wanted(reader.names, reader.bounds, reader.kinds, reader.places)
-        floats = self.numbers.view(np.float64)
-        columns = Columns(self.numbers, floats, self.states, self.texts, self.ends, seen, guess)
-        arguments = (self.text, self.bounds, wanted, columns, self.outcome, read)
+    def _scanned(self, text: Bytes, bounds: Ints) -> tuple[Columns, Bytes]:
+        """Run the compiled reader: what it has read, and 1 for each record that was plain."""
+        attributes, records = len(self.fields), bounds.shape[1]
+        numbers = np.empty((attributes, records), np.int64)
+        columns = Columns(
+            numbers,
+            numbers.view(np.float64),
+            states=np.empty((attributes, records), np.uint8),
+            texts=np.empty((self._text_columns, len(text)), np.uint8),
+            ends=np.zeros((self._text_columns, records + 1), np.int64),
+            seen=np.empty(attributes, np.int64),
+            guess=np.full(_GUESSED, -1, np.int64),
+        )
+        plain = np.empty(records, np.uint8)
+        arguments = (text, bounds, self._wanted, columns, plain)
         assert scan.is_ready(arguments, False), "as plain Python it reads otherwise"
         scan(*arguments)
-        return int(read[0])
+        return columns, plain
 
-    def column(self, at: int, rows: int) -> pa.Array:
+    def _table(self, columns: Columns, rows: int) -> pa.Table | None:
+        """The first `rows` records; None if a number is too large, whose record the parser finds."""
+        table = pa.table(
+            {field.name: self._column(columns, at, rows) for at, field in enumerate(self.fields)}
+        )
+        doubles = [field.name for field in self.fields if field.type == "DOUBLE"]
+        told = (columns.states[:, :rows] == DIGITS).any()
+        return None if told and any(has_infinite(table[name]) for name in doubles) else table
+
+    def _column(self, columns: Columns, at: int, rows: int) -> pa.Array:
         """The first `rows` values of an attribute, in the type of the core."""
-        kind, states = self.reader.kinds[at], self.states[at, :rows]
-        target = ARROW_TYPES[self.reader.fields[at].type]
+        kind, states, numbers = self._wanted.kinds[at], columns.states[at, :rows], columns.numbers[at, :rows]
+        target = ARROW_TYPES[self.fields[at].type]
         valid = _bits(states != NULL) if (states == NULL).any() else None
+        texts = _texts(columns, int(self._wanted.places[at]), rows) if kind in (DOUBLE, TEXT) else ()
         if kind == TEXT:
-            return pa.Array.from_buffers(target, rows, [valid, *self._texts(at, rows)])
-        numbers = self.numbers[at, :rows]
+            return pa.Array.from_buffers(target, rows, [valid, *texts])
         if kind == DOUBLE and (told := states == DIGITS).any():
-            texts = pa.Array.from_buffers(pa.string(), rows, [None, *self._texts(at, rows)])
-            floats = texts.filter(pa.array(told)).cast(pa.float64())
-            numbers.view(np.float64)[told] = floats.to_numpy()
+            digits = pa.Array.from_buffers(pa.string(), rows, [None, *texts])
+            columns.floats[at, :rows][told] = digits.filter(pa.array(told)).cast(pa.float64()).to_numpy()
         if kind == BOOLEAN:
             return pa.Array.from_buffers(target, rows, [valid, _bits(numbers != 0)])
         values = numbers.astype(np.int32) if kind == DATE else numbers
         return pa.Array.from_buffers(target, rows, [valid, pa.py_buffer(values)])
 
-    def _texts(self, at: int, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
-        place = int(self.reader.places[at])
-        ends = self.ends[place, : rows + 1].astype(np.int32)
-        return pa.py_buffer(ends), pa.py_buffer(self.texts[place, : ends[-1]])
+
+def _texts(columns: Columns, place: int, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
+    """The buffers of the texts in a row of `Columns.texts`."""
+    ends = columns.ends[place, : rows + 1].astype(np.int32)
+    return pa.py_buffer(ends), pa.py_buffer(columns.texts[place, : ends[-1]])
 
 
 def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _is_utf8(text: Bytes) -> bool:
-    if text.max(initial=0) < _END_OF_ASCII:
-        return True
+def _is_utf8(text: bytes) -> bool:
     try:
-        str(text.data, "utf-8")
+        return text.isascii() or bool(text.decode())
     except UnicodeDecodeError:
         return False
-    return True

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from spark_pace.io.text.column_types import is_text
+
 TEXT = pa.large_string()  # the lists of a batch may have more than 2 GB of text
 Encode = Callable[[str], str]
 
@@ -76,9 +78,7 @@ def as_text(values: pa.Array) -> pa.Array:
         given = values.to_pylist()
         texts = [None if value is None else value.decode("utf-8", "backslashreplace") for value in given]
         return pa.array(texts, TEXT)
-    if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
-        return values.cast(TEXT)
-    if kinds.is_integer(kind) or kinds.is_date(kind):
+    if is_text(kind) or kinds.is_integer(kind) or kinds.is_date(kind):
         return values.cast(TEXT)
     return pa.array([None if value is None else str(value) for value in values.to_pylist()], TEXT)
 

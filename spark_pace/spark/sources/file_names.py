@@ -45,7 +45,7 @@ from spark_pace.spark.sources.read_limits import (
 
 FILE_NAMES = "spark_pace_files"
 READ_BYTES = "bytes"  # in offsets of jobs with admission: the weight of all files up to there
-# the same as `ARCHIVES` of `spark_pace.io.text.unread_lines`, which takes long to import
+# the same as `ARCHIVES` of `spark_pace.io.event_files`, which takes long to import
 _PACKED = (".gz", ".bz2", ".lz4", ".zst", ".parquet")
 _UNPACKED = 4  # bytes of text for each byte of such a file, roughly
 _OPENING = 4096  # opening a file takes about as long as reading this many bytes

@@ -36,7 +36,7 @@ from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta_tables import CHANGES_SCHEMA, QUARANTINE_SCHEMA, DeltaTables, of_batch
-from spark_pace.io.files import requests
+from spark_pace.io.files.contract import REQUESTS
 from spark_pace.io.metrics import ALIKE, IGNORED, LANES, SLOTS, TASKS, BatchReport, counters_of, metrics_row
 from spark_pace.io.query import CHANGES, TABLES
 from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, LevelStates
@@ -156,7 +156,9 @@ class MergerHost:
     began: float = 0.0
     note: bytes = b""
     _since: float = field(default_factory=time.monotonic)
-    _asked: int = field(default_factory=requests.so_far)  # requests to stores up to the row of the last batch
+    _asked: int = field(
+        default_factory=lambda: REQUESTS.so_far
+    )  # requests to stores up to the row of the last batch
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _closed: bool = False
 
@@ -257,7 +259,7 @@ class MergerHost:
         stages = {"merger": merged_at - self._found_at, "tables": now - merged_at}
         report.stage_seconds = {"tasks": report.batch_seconds - sum(stages.values()), **stages}
         report.seconds, self._since = now - self._since, now
-        asked = requests.so_far()
+        asked = REQUESTS.so_far
         report.store_requests, self._asked = report.store_requests + asked - self._asked, asked
         self.tables.append("metrics", metrics_row(report, datetime.now(timezone.utc)), report.batch_id)
 

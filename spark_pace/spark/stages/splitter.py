@@ -15,7 +15,7 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import PythonFold
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import StateError
-from spark_pace.io.files import requests
+from spark_pace.io.files.contract import REQUESTS
 from spark_pace.io.files.files import RESTORE
 from spark_pace.io.metrics import null_in_all
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch, prices_of_batch
@@ -66,7 +66,7 @@ class SplitterHost:
 
         if any(isinstance(planned.rule.fold, PythonFold) for planned in self.plan.rules):
             _process.start()
-        slot, asked_before = self.slot_of_key[int(key[0])], requests.so_far()
+        slot, asked_before = self.slot_of_key[int(key[0])], REQUESTS.so_far
         incoming = [
             (kind, body) for batch in batches for kind, body in zip(batch["kind"], batch["body"], strict=True)
         ]
@@ -89,7 +89,7 @@ class SplitterHost:
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
             "matches_waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
-            "store_requests": requests.so_far() - asked_before + _asked_by_tasks(reports, slot),
+            "store_requests": REQUESTS.so_far - asked_before + _asked_by_tasks(reports, slot),
         }
         rows = lanes.rows(slot, self.parts)
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)

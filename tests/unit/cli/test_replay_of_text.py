@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from spark_pace.core.order import Tick
+from spark_pace.io.event_files import position
 from spark_pace.io.replay import replay_files
-from spark_pace.io.text.unread_lines import position
 from spark_pace.reasons import why
 from spark_pace.rules import load_rules
 from tests.spark.jobs import LINES, line_of, random_events

@@ -24,6 +24,7 @@ NO_RECORD = "null in every record; a name in the schema that no record has?"
 NO_TIME = "must have the column time, the event time; got"
 RENAME = "Rename a column, or correct event_time in the rules."
 CORRECT = "Correct it, or leave the row out."
+WHOLE = '.astype("Int64"), which has room for missing numbers; before it .round(), if it has fractions.'
 MANY_TYPES = """
 events:
   schema: "time TIMESTAMP, x DOUBLE, n BIGINT, d DECIMAL(5,2), day DATE, o STRUCT<id: BIGINT, at: TIMESTAMP>"
@@ -85,15 +86,13 @@ rules: [{name: r, pattern: {sequence: [a: x > 0]}}]
         ),
         (
             pd.DataFrame({"time": [NOW, NOW], "n": [1, None]}),
-            'table: n — must be BIGINT; got: a column of double. In pandas, write .astype("Int64"), '
-            "which has room for missing numbers.",
+            f"table: n — must be BIGINT; got: a column of double. In pandas, write {WHOLE}",
         ),
         (
             pd.DataFrame({"time": [NOW, NOW], "x": ["a", "b"], "n": [1.5, None], "day": [1, "2024-01-01"]}),
             f"table, row 0: day — must be DATE; got: 1, of the type int. {CORRECT}\n"
             "table: x — must be DOUBLE; got: a column of string. In pandas, write .astype(float).\n"
-            "table: n — must be BIGINT; got: a column of double. It has fractions: declare it DOUBLE, "
-            'or write in pandas .round().astype("Int64"), which has room for missing numbers.',
+            f"table: n — must be BIGINT; got: a column of double. In pandas, write {WHOLE}",
         ),
         (
             pd.DataFrame({"time": [NOW, NOW], "x": [1, "2"]}),
@@ -254,14 +253,17 @@ def test_a_message_says_what_makes_a_column_one_of_its_type(
     frame = pd.DataFrame({"time": ["2024-01-01", "2024-01-02"], "v": values})
     with pytest.raises(EventError) as caught:
         spark_pace.replay(rules, frame)
-    assert f" {code.removeprefix('column')}" in str(caught.value)
+    said = str(caught.value)
+    assert f" {code.removeprefix('column').removeprefix('.round()')}" in said
     frame["v"] = eval(code, {"pd": pd, "Decimal": Decimal, "frame": frame, "column": frame["v"]})
     found = spark_pace.replay(rules, frame).matches["v"]
     assert found.cast(pa.timestamp("us") if kind == "TIMESTAMP" else found.type).to_pylist() == wanted
 
 
 def test_a_column_of_event_times_that_are_numbers_may_be_declared_so() -> None:
-    with pytest.raises(EventError, match=r"Or declare it BIGINT, with time_unit: s in events\.$"):
+    with pytest.raises(
+        EventError, match=r"Or, if it has integers, declare it BIGINT, with time_unit: s in events\.$"
+    ):
         spark_pace.replay(DECIMALS, [{"time": 5}])
     counted = DECIMALS.replace("time TIMESTAMP", "time BIGINT").replace(
         "time: time", "time: time, time_unit: s"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_pace.errors import StateError
-from spark_pace.io.delta_log import DeltaLog, TableCheckpoint, last_checkpoint
+from spark_pace.io.delta_log import DeltaLog, last_checkpoint
 from spark_pace.spark.sources.manifest import file_of
 from tests.unit.io.test_delta_log import append, commits_of, forget_commits
 
@@ -75,10 +75,10 @@ def test_of_the_checkpoints_in_a_log_the_last_whole_one_counts() -> None:
         *(f"{2:020d}.checkpoint.{part:010d}.{2:010d}.parquet" for part in (2, 1)),
         *(f"{3:020d}.checkpoint.{part:010d}.{3:010d}.parquet" for part in (1, 3)),
     ]
-    assert last_checkpoint(names) == TableCheckpoint(2, tuple(sorted(names[3:5])))
+    assert last_checkpoint(names) == (2, sorted(names[3:5]))
     assert last_checkpoint([f"{4:020d}.json"]) is None
     for form in ("json", "parquet"):
         names.append(f"{4:020d}.checkpoint.{unique}.{form}")
         found = last_checkpoint(names)
         assert found is not None
-        assert found.version == 4
+        assert found[0] == 4

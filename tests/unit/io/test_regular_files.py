@@ -91,7 +91,7 @@ def of_a_file_of_a_table(folder: Path, make: Callable[[Path], None]) -> str:
     (folder / "table" / file.path).unlink()
     make(folder / "table" / file.path)
     with pytest.raises(pa.ArrowInvalid) as raised:
-        stored_rows(log.folder, file)
+        stored_rows(log.folder, file, ["x"], {})
     return str(raised.value)
 
 

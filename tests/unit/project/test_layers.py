@@ -47,17 +47,16 @@ ALLOWED = {
     "spark_pace.io.files": {"spark_pace.errors"},
     "spark_pace.io.files.object_store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
     "spark_pace.io.delta_rs": {"spark_pace.io.files", "deltalake", "pyarrow"},
-    "spark_pace.io.text.scan": {"spark_pace.io.text", "spark_pace.machine_code", "numpy"},
-    "spark_pace.io.text.scan_values": {"spark_pace.machine_code", "numpy"},
+    "spark_pace.io.text.scan": {"spark_pace.machine_code", "numpy"},
     "spark_pace.io.delta_tables": {
-        *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "delta", "pyarrow", "deltalake"),
+        *("spark_pace.errors", "spark_pace.core", "spark_pace.io"),
+        *("delta", "deltalake", "numpy", "pyarrow"),
     },
     "spark_pace.io.own_tables": {
         *("spark_pace.errors", "spark_pace.io.delta_log", "spark_pace.io.delta_rs", "spark_pace.io.files"),
         *("pyarrow", "deltalake"),
     },
-    "spark_pace.io.delta_file": {"spark_pace.io.files", "deltalake", "numpy", "pyarrow"},
-    "spark_pace.io.html.match_frame": {"spark_pace.errors", "spark_pace.io", "pandas", "pyarrow"},
+    "spark_pace.io.replay": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pandas", "pyarrow"},
     "spark_pace.io.query": {
         *("spark_pace.errors", "spark_pace.io.delta_rs", "spark_pace.io.files", "pyarrow", "deltalake"),
     },

@@ -362,6 +362,6 @@ def test_an_open_quotation_swallows_no_other_record(tmp_path: Path) -> None:
 )
 def test_a_long_quotation_needs_memory_for_its_record_only(record: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    (opened,) = CsvParser(EVENTS, ["t", "s"]).objections([record]).refused
+    (opened,) = CsvParser(EVENTS, ["t", "s"]).refuses([record])
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10 < 120
     assert opened != record.endswith(b'x"')

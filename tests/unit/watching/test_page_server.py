@@ -17,7 +17,7 @@ import pytest
 
 from examples.ports import free_port
 from spark_pace.errors import ConfigError, SetupError, StateError
-from spark_pace.io.html import timeline
+from spark_pace.io import timeline
 from spark_pace.job_file import Endpoint, JobSpec, Page
 from spark_pace.spark.summary import Summary
 from spark_pace.watching import page

@@ -18,7 +18,7 @@ from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records
-from spark_pace.io.replay import read_all
+from spark_pace.io.replay import read_each
 from spark_pace.io.text import lines
 from spark_pace.rules.schema import PRESETS
 from tests.spark.jobs import LINES, job, line_of, random_events
@@ -193,4 +193,4 @@ def test_json_behind_text(tmp_path: Path, ignores: bool, repeats: int) -> None:
 def test_without_the_key_text_a_file_of_another_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "events.log").write_text("a line")
     with pytest.raises(ConfigError, match=r"; for lines of text, events needs the key text\.$"):
-        read_all(tmp_path / "events.log", schema_of(RecordForm()))
+        read_each(tmp_path / "events.log", schema_of(RecordForm()))

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from spark_pace.io.event_files import ARCHIVES
 from spark_pace.io.files.files import digest
-from spark_pace.io.text.unread_lines import ARCHIVES
 from spark_pace.job_file import FilesSource
 from spark_pace.job_file import source as reader
 from spark_pace.spark import start

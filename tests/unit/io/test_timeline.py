@@ -11,7 +11,7 @@ import pytest
 
 import spark_pace as package
 from spark_pace.errors import ConfigError
-from spark_pace.io.html import timeline
+from spark_pace.io import timeline
 from tests.support.commands import spark_pace
 
 RULES = """

@@ -1,1 +1,0 @@
-"""Makes HTML of matches, for notebooks and browsers."""
