@@ -16,8 +16,8 @@ from rich.text import Text
 
 from spark_pace.cli.show import console_of, require_folder
 from spark_pace.errors import SparkPaceError
-from spark_pace.io.timeline import require_plotly, write_page
 from spark_pace.io.query import Tables
+from spark_pace.io.timeline import require_plotly, write_page
 from spark_pace.watching.facts import MATCHES_OF_RULES, Facts, Look, facts, status_of
 from spark_pace.watching.figures import figures, quiet_rules
 from spark_pace.watching.history import Seen

@@ -61,11 +61,9 @@ def test_s3_is_reached_without_encryption_by_an_endpoint_that_says_so_others_by_
     assert settings.may_be_plain(address) == may_be_plain
 
 
-def test_settings_show_no_secret_and_come_back_from_their_text() -> None:
+def test_settings_show_no_secret() -> None:
     settings = StoreSettings.of("s3://b", {}, ENVIRONMENT)
     assert str(settings) == "StoreSettings()"
-    path = StorePath.of("s3://b/x", settings)
-    assert path_of(str(path), secret_of(path)) == path
 
 
 def test_the_checkpoint_of_a_job_is_named_as_spark_knows_its_store() -> None:
