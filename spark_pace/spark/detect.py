@@ -17,7 +17,16 @@ from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
-from pyspark.sql.types import ArrayType, DataType, DecimalType, NullType, StructType, TimestampNTZType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    DecimalType,
+    NullType,
+    StructType,
+    TimestampNTZType,
+    VarcharType,
+)
 
 from spark_pace.core.expr import (
     ARROW_TYPES,
@@ -208,6 +217,8 @@ def arrow_type(kind: DataType) -> pa.DataType:
     """The type of a column as expressions know it; one that they cannot read counts as bytes."""
     if isinstance(kind, DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, VarcharType | CharType):
+        return pa.string()
     return _PLAIN.get(kind, pa.binary())
 
 

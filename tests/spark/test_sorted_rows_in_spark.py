@@ -113,9 +113,14 @@ def test_keys_that_are_equal_meet_in_one_task(spark: SparkSession) -> None:
     table = pa.table({"k": keys, "f": single, "i": range(8)})
     spark.createDataFrame(table).repartition(8).createOrReplaceTempView("alike")
     clause = "PARTITION BY {} ORDER BY i MEASURES COUNT(*) AS n PATTERN (a+)"
-    for key in ("k", "f", "k, f"):
-        found = spark_pace.sql(spark, f"SELECT n FROM alike MATCH_RECOGNIZE ({clause.format(key)})")
-        assert [row.n for row in found.collect()] == [2, 2, 2, 2]
+    tasks = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", 32)
+    try:
+        for key in ("k", "f", "k, f"):
+            found = spark_pace.sql(spark, f"SELECT n FROM alike MATCH_RECOGNIZE ({clause.format(key)})")
+            assert [row.n for row in found.collect()] == [2, 2, 2, 2]
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", tasks)
 
 
 def test_rows_of_many_partitions_of_the_input_stay_in_its_order(spark: SparkSession) -> None:

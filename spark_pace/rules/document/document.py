@@ -141,9 +141,11 @@ def _read_text(file: str, report: Report) -> str | None:
 
 
 def _report_syntax(error: yaml.MarkedYAMLError, file: str, report: Report) -> None:
-    mark = error.problem_mark or error.context_mark
+    mark, problem = error.problem_mark or error.context_mark, error.problem or "an error"
+    if problem == "found unexpected end of stream" and error.context_mark:
+        mark, problem = error.context_mark, "a text whose quotation mark is not closed"
     place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
-    problem = (error.problem or "an error").replace("\n", " ")
+    problem = problem.replace("\n", " ")
     if "'\\t'" in problem:
         report.add(place, "must be indented with spaces", "a tab", "Replace tabs by spaces.")
     else:
@@ -433,9 +435,8 @@ class Section:
             name = node.value if isinstance(node, Scalar) else None
             if isinstance(name, str) and name.replace(".", "").isidentifier():
                 example = f"{example.partition(':')[0]}: [{name}]"
-            self.report.add(
-                node.place, "must be a list of texts", describe(node), f"Write for example {example}."
-            )
+            must = "must be text, or a list of texts" if alone else "must be a list of texts"
+            self.report.add(node.place, must, describe(node), f"Write for example {example}.")
             return []
         found = []
         for item in node.items:

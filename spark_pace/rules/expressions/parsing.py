@@ -199,11 +199,18 @@ def _height(tree: exp.Expr) -> int:
     return highest
 
 
+_COMPARING = {"=", "<>", "!=", "<", ">", "<=", ">=", "<=>", "not", "is", "in", "between", "like"}
+
+
 def _report_parse_error(error: ParseError, scalar: Scalar, report: Report) -> None:
     details = error.errors[0] if error.errors else {}
     word = details.get("highlight") or ""
     place = scalar.at(max(0, int(details["col"]) - len(word))) if word else scalar.place
     advice = f"Look near {quote(word)}." if word else "Write a condition or a value."
+    if scalar.text.count("(") > scalar.text.count(")"):
+        advice += " Close every parenthesis; within [ ] or { } a text with a comma must stand in quotes."
+    elif word.lower() in _COMPARING and not scalar.text.rstrip().endswith(word):
+        advice += " A comparison inside another must stand in parentheses."
     report.add(place, "must be a whole expression", quote(scalar.text), advice)
 
 

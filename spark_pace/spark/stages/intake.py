@@ -120,9 +120,10 @@ class TaskIntake:
                 "heartbeats": sifted.heartbeats,
                 "events": sifted.events.num_rows,
                 "late": sifted.late.num_rows,
-                IGNORED: read.ignored_rows,
             }
         )
+        if read.ignored_rows:
+            self._counts[IGNORED] += read.ignored_rows
         if read.bad_rows:
             yield self._bad_row(read.bad)
         if sifted.late.num_rows:

@@ -256,7 +256,7 @@ def _serve(link: Link) -> None:
             assert spans is not None and spans.rule.operator is not None
             load_operator(spans.rule.operator)
         except OperatorError as error:
-            link.send(encode_parcel({"error": str(error)}, []))
+            _send(link, {"error": str(error)}, [])
             continue
         _answer(link, spans, asked)
 
