@@ -22,6 +22,7 @@ class CommandInput:
     """A running program that reads alerts."""
 
     most_rows = _MOST_ROWS
+    refuses_all = False
 
     def __init__(self, to: Command, timeout_us: int) -> None:
         """Start nothing yet."""

@@ -38,6 +38,8 @@ _AGAIN_SECONDS = 0.1
 class HttpPost:
     """Posts to one address over one connection, which it keeps."""
 
+    refuses_all = True
+
     def __init__(self, to: HttpAddress, timeout_us: int) -> None:
         """Take an address without references to the environment."""
         self._seconds = timeout_us / 1e6

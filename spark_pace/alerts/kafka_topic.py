@@ -26,6 +26,7 @@ class KafkaRecords:
     """Sends to one topic with one producer."""
 
     most_rows = _MOST_ROWS
+    refuses_all = False
 
     def __init__(self, to: KafkaTopic, timeout_us: int, where: str) -> None:
         """Take a topic without references to the environment; `where` names the target in errors.

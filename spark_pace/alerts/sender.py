@@ -52,14 +52,18 @@ class SendError(Exception):
 
 
 class Sender(Protocol):
-    """Sends alerts to one place. One thread calls it."""
+    """Sends alerts to one place. One thread calls it.
+
+    Attributes:
+        most_rows: how many alerts it takes at once.
+        refuses_all: True if it refuses all alerts of a call where it refuses one: each is then sent alone.
+    """
 
     most_rows: int
+    refuses_all: bool
 
     def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
         """Send alerts in their order, and return once the place has accepted or refused each of them.
-
-        Where all of several are refused, it may be for one of them: each is sent again alone.
 
         Raises:
             SendError: some may not have been accepted.

@@ -12,7 +12,7 @@ import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -51,7 +51,7 @@ class Forwarder:
         origin: where its alerts come from.
         masked: hides secrets in a text.
         cursor: where it goes on.
-        done: the last batch that is there.
+        done: the last batch that is there, as far as it has heard.
         counts: how its alerts stand.
         moved_at: when it last got on, by `time.monotonic`.
     """
@@ -70,7 +70,7 @@ class Forwarder:
         """Send nothing before `start`."""
         self.counts = AlertCounts(self.name)
         self.moved_at = time.monotonic()
-        self._stored, self._heard = self.cursor, self.done
+        self._stored = self.cursor
         self._ahead: list[tuple[int, TableRows]] | None = None  # batches with rows to send; None: not known
         self._reports = deque[BatchReport]()  # of batches since the start
         self._failures = 0  # in a row
@@ -88,8 +88,7 @@ class Forwarder:
 
     def look(self, batch: BatchReport | None = None) -> None:
         """Look for rows to send, and hear of a batch of which all rows are there."""
-        if batch is not None and batch.batch_id > self._heard:  # else it was done again
-            self._heard = batch.batch_id
+        if batch is not None:
             self._reports.append(batch)
         self._asked += 1
         self._woken.set()
@@ -154,16 +153,16 @@ class Forwarder:
         # a piece that a crash has left may have been larger than those of now
         most = max(until, at.sending.until) if is_repeat and at.sending is not None else until
         self._write(replace(at, sending=Sending(table.table, most)))
-        if not self._accepted(table.table, rows, is_repeat=is_repeat):
+        refused = self._accepted(table.table, rows, is_repeat=is_repeat)
+        if refused is None or not self._kept(refused):
             return False
         sending = self.cursor.sending if until < most else None
         self.cursor = replace(self.cursor.at(table.table, Place(begin.batch, until)), sending=sending)
-        self.moved_at = time.monotonic()
         self.counts.waiting = max(0, self.counts.waiting - rows.num_rows)
         return True
 
-    def _accepted(self, table: str, rows: pa.Table, *, is_repeat: bool) -> bool:
-        """Send rows until each alert is accepted or refused; False if the forwarder ends before."""
+    def _accepted(self, table: str, rows: pa.Table, *, is_repeat: bool) -> list[Refusal] | None:
+        """Send rows until each alert is accepted or refused; None if the forwarder ends before."""
         while not self._ended.is_set():
             alerts = alerts_of(self.origin, table, rows, is_repeat=is_repeat)
             try:
@@ -174,16 +173,27 @@ class Forwarder:
                     self._count()
                 self._failed(str(error), error.pause_seconds)
             else:
-                if 1 < len(refused) == len(alerts):  # perhaps for one of them
-                    each = (rows.slice(place, 1) for place in range(len(alerts)))
-                    return all(self._accepted(table, row, is_repeat=True) for row in each)
-                return self._settled(len(alerts), refused)
+                if self.sender.refuses_all and len(refused) > 1:  # perhaps for one of them
+                    return self._accepted_singly(table, rows)
+                self.moved_at = time.monotonic()
+                self.counts.sent += len(alerts) - len(refused)
+                self._well()
+                return refused
         if not is_repeat:  # nobody has got it, so the next run need not call it a repeat
             self._noted(replace(self.cursor, sending=None))
-        return False
+        return None
 
-    def _settled(self, count: int, refused: list[Refusal]) -> bool:
-        """Put refused alerts into their table, and count; False if the forwarder ends before.
+    def _accepted_singly(self, table: str, rows: pa.Table) -> list[Refusal] | None:
+        refused = list[Refusal]()
+        for place in range(rows.num_rows):
+            found = self._accepted(table, rows.slice(place, 1), is_repeat=True)
+            if found is None:
+                return None
+            refused += found
+        return refused
+
+    def _kept(self, refused: list[Refusal]) -> bool:
+        """Put the refused alerts of a piece into their table; False if the forwarder ends before.
 
         A target may answer with what it was sent, its secrets too.
         """
@@ -195,9 +205,7 @@ class Forwarder:
             got = f"{refused[0].status} {refused[0].reply}".rstrip()
             told = "refuses alerts, which go to the table alerts_refused; the first with"
             _LOG.warning("alerts.%s — %s: %s", self.name, told, got)
-        self.counts.sent += count - len(refused)
         self.counts.refused += len(refused)
-        self._well()
         return True
 
     def _tried(self, step: Callable[[], Any]) -> bool:
@@ -253,22 +261,31 @@ class Forwarder:
         """The batches with rows to send, of those that are done; what a crash has left comes first."""
         if self._ahead is None:
             places, sending = self.cursor.places, self.cursor.sending
-            found = [
-                (batch, table, count)
-                for table in self.tables
-                for batch, count in table.counts(places[table.table].batch, self.done)
-            ]
+            found = self._written({name: place.batch for name, place in places.items()}, self.done)
             sent = sum(one.row for one in places.values())
             self.counts.waiting = max(0, sum(one[2] for one in found) - sent)
             left = sending and (places[sending.table].batch, sending.table)
             found.sort(key=lambda one: ((one[0], one[1].table) != left, one[0]))
-            self._ahead = [(batch, table) for batch, table, _ in found]
+            self._ahead = [one[:2] for one in found]
         while self._reports:
-            report = self._reports.popleft()
-            counts = {table: table.count(report) for table in self.tables}
-            self._ahead += [(report.batch_id, table) for table, count in counts.items() if count]
-            self.counts.waiting += sum(counts.values())
+            report, next_one = self._reports[0], self.done + 1
+            if report.batch_id >= next_one:  # else it was done again
+                found = [(report.batch_id, table, table.count(report)) for table in self.tables]
+                if report.batch_id > next_one:  # another driver has done those between
+                    found += self._written(dict.fromkeys(self.cursor.places, next_one), report.batch_id - 1)
+                self._ahead += [one[:2] for one in sorted(found, key=lambda one: one[0]) if one[2]]
+                self.counts.waiting += sum(one[2] for one in found)
+                self.done = report.batch_id
+            self._reports.popleft()
         return self._ahead
+
+    def _written(self, first: Mapping[str, int], last: int) -> list[tuple[int, TableRows, int]]:
+        """From a batch of each table on up to the last: the batches with rows to send, and how many."""
+        return [
+            (batch, table, count)
+            for table in self.tables
+            for batch, count in table.counts(first[table.table], last)
+        ]
 
 
 AT_END_SECONDS = 30.0  # how long the end of the input waits for targets that do not get on

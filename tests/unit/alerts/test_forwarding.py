@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,7 +21,9 @@ from spark_pace.io.delta_tables import QUARANTINE_SCHEMA
 from spark_pace.io.query import REFUSED, Tables
 from tests.support.alerts import (
     CHECKPOINT,
+    LATE_SCHEMA,
     RULES,
+    TIME,
     Server,
     alerts_of,
     cursor_file,
@@ -29,6 +32,7 @@ from tests.support.alerts import (
     match_rows,
     numbers_of,
     pager,
+    report,
     running,
     sent_by,
 )
@@ -174,6 +178,80 @@ def test_after_a_failure_between_single_alerts_those_left_are_posted(tmp_path: P
     assert posts == [[0, 1, 2], [0], [1], [1], [1], [2]]
     assert (counts.sent, counts.refused, counts.failures) == (2, 1, 2)
     assert [alert["repeat"] for alert in server.alerts] == [False] * 3 + [True] * 5
+
+
+def stored_refusals(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = (
+        Tables(folder / "out", [REFUSED]).query(f"SELECT * FROM {REFUSED}").read_all().to_pylist()
+    )
+    return rows
+
+
+def test_what_is_refused_of_a_piece_is_stored_at_once_and_each_alert_of_it_is_a_step(
+    tmp_path: Path, server: Server
+) -> None:
+    tables, moved = job_tables(tmp_path / "out"), list[float]()
+    with running(tmp_path, pager(server)) as alerts:
+
+        def is_refused(_: dict[str, Any]) -> bool:
+            moved.append(alerts._forwarders[0].moved_at)
+            return True
+
+        server.refused = is_refused
+        tables.append("matches", match_rows(("a", range(9))), 0)
+        sent_by(alerts)
+        assert alerts.counts[0].refused == 9
+    assert Tables(tmp_path / "out", [REFUSED]).version(REFUSED) == 1  # version 0 makes it
+    assert len(stored_refusals(tmp_path)) == 9
+    assert len(server.posts) == 10 and len(set(moved)) == 9  # after the whole piece, and each but the last
+
+
+def test_what_was_refused_when_the_job_is_stopped_amid_single_alerts_is_stored_once(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "AT_STOP_SECONDS", 0.0)
+    tables, stopped = job_tables(tmp_path / "out"), threading.Event()
+    stopped.set()
+    server.answers = [(400, {}), (400, {}), "hang"]
+    with running(tmp_path, pager(server, timeout="1 s")) as alerts:
+        tables.append("matches", match_rows(("a", range(3))), 0)
+        look(alerts)
+        server.wait_for(lambda server: len(server.posts) == 3)
+        alerts.wait(stopped)
+    server.refused = lambda alert: True
+    with running(tmp_path, pager(server)) as alerts:
+        sent_by(alerts)
+    assert len(stored_refusals(tmp_path)) == 3
+
+
+def test_what_kafka_s_client_refuses_is_not_sent_again_alone(tmp_path: Path) -> None:
+    tables = job_tables(tmp_path / "out")
+    place = {"servers": "127.0.0.1:9", "topic": "t", "options": {"message.max.bytes": "1000"}}
+    with running(tmp_path, {"name": "bus", "kafka": place, "tables": ["late"]}) as alerts:
+        late = {"event_time": TIME, "source": "in", "reason": "late", "event": "x" * 2_000}
+        rows = pa.Table.from_pylist([{**late, "offset": number} for number in range(2)], LATE_SCHEMA)
+        tables.append("late", rows, 0)
+        sent_by(alerts)
+    rows = stored_refusals(tmp_path)
+    assert [json.loads(row["alert"])["repeat"] for row in rows] == [False, False]
+    assert {row["status"] for row in rows} == {"MSG_SIZE_TOO_LARGE"}
+
+
+def test_batches_that_another_driver_has_done_are_counted_from_the_tables(
+    tmp_path: Path, server: Server
+) -> None:
+    tables = job_tables(tmp_path / "out")
+    with running(tmp_path, pager(server, tables=["matches", "late"])) as alerts:
+        for batch in range(4):
+            tables.append("matches", match_rows(("a", range(batch, batch + 1))), batch)
+        late = {"event_time": TIME, "source": "in", "offset": 0, "reason": "late", "event": "{}"}
+        tables.append("late", pa.Table.from_pylist([late], LATE_SCHEMA), 1)
+        for batch in (0, 3, 3):  # the last one is done again
+            alerts.look(report(str(tmp_path / "out"), batch))
+        alerts.wait(threading.Event())
+        assert (alerts.counts[0].sent, alerts.counts[0].waiting) == (5, 0)
+    sent = [alert["out_seq"] if alert["table"] == "matches" else "late" for alert in server.alerts]
+    assert sent == [0, 1, "late", 2, 3]
 
 
 def test_a_target_that_is_down_keeps_no_other_waiting(
