@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,7 +45,9 @@ FROM {{rows}} GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3 LIMIT {_MOST_ROWS}
 _MOST_EVENTS = 100  # of a match
 _MOST_CHARACTERS = 300
 _MOST_SOURCES = 50
-_DRAWN = ("seconds", "batch_seconds", "pending", "carry", "open", "state_bytes", *COUNTED)
+_MOST_POINTS = 500  # of a curve
+_SUMMED = ("seconds", *COUNTED)
+_GREATEST = ("at", "newest", "lag_ms", "batch_seconds", "pending", "carry", "open", "state_bytes")
 _TOLD = {
     "finished": "its input has ended",
     "unknown": "the job file tells whether a job runs; this is of its tables alone",
@@ -134,8 +137,8 @@ class Look:
     now: datetime
 
     @staticmethod
-    def of(subject: Subject, seen: Seen, now: datetime) -> Look:
-        """Look.
+    def of(subject: Subject, seen: Seen, now: datetime, *, with_alerts: bool = True) -> Look:
+        """Look; without alerts where their cursors cannot be read.
 
         Raises:
             ConfigError: there are no tables.
@@ -144,7 +147,7 @@ class Look:
         state = None if subject.checkpoint is None else running(subject.checkpoint)
         seen.look()
         last = seen.history.last
-        alerts = waiting_alerts(subject, None if last is None else last["batch_id"])
+        alerts = waiting_alerts(subject, None if last is None else last["batch_id"]) if with_alerts else []
         return Look(subject, seen.history, state, alerts, now)
 
     @property
@@ -187,7 +190,7 @@ def facts(subject: Subject, seen: Seen, now: datetime) -> Facts:
         "troubles": look.troubles,
         "figures": [*figures(look.history, now), *quiet_rules(spec, look.history)],
         "batches": _batches(look.history),
-        "rules": rules_told(spec, look.history),
+        "rules": _with_series(rules_told(spec, look.history), look.history),
         "newest": [_match(subject, match) for match in seen.asked("matches", latest_matches)],
         "late": seen.asked("late", late_events),
         "reasons": seen.asked("quarantine", reasons),
@@ -258,30 +261,36 @@ def _about(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def _batches(history: History) -> Facts:
-    """What is drawn over time: a list for each column of the history."""
+    """What is drawn over time: a list for each column of the history, in which batches may share a point."""
     rows = history.batches
     at, newest, frontier = (
         pc.divide(rows[name].cast(pa.int64()), 1_000) for name in ("written_at", "max_event_time", "frontier")
     )
     lag = pc.max_element_wise(pc.subtract(newest, frontier), 0, skip_nulls=False)
-    drawn = {"at": at, "newest": newest, "lag_ms": lag, **{name: rows[name] for name in _DRAWN}}
-    return {name: column.to_pylist() for name, column in drawn.items()}
+    point = np.arange(rows.num_rows) * _MOST_POINTS // max(rows.num_rows, _MOST_POINTS)
+    drawn = {"point": point, "at": at, "newest": newest, "lag_ms": lag}
+    drawn |= {name: rows[name] for name in (*_SUMMED, *_GREATEST) if name not in drawn}
+    kinds = {**dict.fromkeys(_SUMMED, "sum"), **dict.fromkeys(_GREATEST, "max")}
+    points = pa.table(drawn).group_by("point", use_threads=False).aggregate([*kinds.items()])
+    return {name: points[f"{name}_{kind}"].to_pylist() for name, kind in kinds.items()}
 
 
 def rules_told(spec: JobSpec | None, history: History) -> Facts:
-    """All rules, those with the most matches first, with their matches over time."""
+    """All rules, those with the most matches first."""
     totals = history.totals
     known = {} if spec is None else {rule.name: cut(rule.description) for rule in spec.rules}
     names = sorted({**dict.fromkeys(known), **totals}, key=lambda name: -totals.get(name, (0,))[0])
-    begins, matches = history.matrix(names)
     return {
         "names": names,
         "about": [known.get(name, "") for name in names],
         "matches": [totals[name][0] if name in totals else 0 for name in names],
         "last_written": [shown_time(totals[name][1]) if name in totals else "" for name in names],
-        "begins": [at // 1_000 for at in begins],
-        "series": matches,
     }
+
+
+def _with_series(rules: Facts, history: History) -> Facts:
+    begins, matches = history.matrix(rules["names"])
+    return {**rules, "begins": [at // 1_000 for at in begins], "series": matches}
 
 
 def _match(subject: Subject, match: Facts) -> Facts:

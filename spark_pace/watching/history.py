@@ -21,8 +21,10 @@ from spark_pace.io.metrics import METRICS_SCHEMA, Counts, null_in_all
 from spark_pace.io.query import Tables
 
 MOST_BATCHES = 10_000  # that are kept one by one
+MOST_COUNTS = 200_000  # of the matches of a rule in a batch that are kept one by one
 MOST_BARS = 64  # of the matches of a rule over time
 _LATELY = 10
+_MOST_PIECES = 64  # in which the columns of a table lie
 _LEAST_BAR_US = 1_000_000
 _ROWS_AT_ONCE = 5_000
 COUNTED = [counter.name for counter in fields(Counts)]
@@ -30,13 +32,12 @@ _SUMMED = ("seconds", "batch_seconds", *COUNTED, "matches")
 _TIMES = ("written_at", "frontier", "max_event_time")
 _STANDING = ("pending", "carry", "open", "state_bytes", "idle_sources", "idle_names", "unheard_sources")
 _COLUMNS = (
-    *("batch_id", *_TIMES, *_SUMMED, "matches_by_rule", *_STANDING),
+    *("batch_id", *_TIMES, *_SUMMED, *_STANDING),
     *("slowest_source", "finished", "over_bound", "absent"),
 )
+_BY_RULE = "matches_by_rule"
 _PAIRS = pa.list_(pa.struct({"key": pa.string(), "value": pa.int64()}))
-_SCHEMA = pa.schema(
-    {name: _PAIRS if name == "matches_by_rule" else METRICS_SCHEMA.field(name).type for name in _COLUMNS}
-)
+_SCHEMA = pa.schema({name: METRICS_SCHEMA.field(name).type for name in _COLUMNS} | {_BY_RULE: _PAIRS})
 
 
 @dataclass(frozen=True)
@@ -45,39 +46,51 @@ class History:
 
     Attributes:
         batches: of the last batches the columns of `metrics` that are needed, a row for each, in order.
+        by_rule: a row for each rule with matches in each of the last batches; of many rules, of fewer.
         sums: over all batches, by column; `timed_batches` are those of which `batch_seconds` is known.
         greatest: the greatest `batch_seconds` and `max_event_time` of all batches; None before the first.
         totals: of each rule with matches: their number, and when the last was written.
         absent: the attributes that no record had, as far as batches tell; None if none does.
+        stands: the greatest frontier, and when the first batch with it was written; None before the first.
+        came: when the first and the last of the batches that had records were written, and how many there
+            are; None before the first.
     """
 
     batches: pa.Table
+    by_rule: pa.Table
     sums: Mapping[str, float]
     greatest: Mapping[str, Any]
     totals: Mapping[str, tuple[int, datetime]]
     absent: set[str] | None = None
+    stands: tuple[datetime, datetime] | None = None
+    came: tuple[datetime, datetime, int] | None = None
 
     def after(self, rows: pa.Table) -> History:
         """The history with further rows of `metrics`, in any order."""
-        rows = rows.select(_COLUMNS).cast(_SCHEMA)
+        rows = rows.select(_SCHEMA.names).cast(_SCHEMA)
         added = {"batches": rows.num_rows, "timed_batches": pc.count(rows["batch_seconds"]).as_py()}
         added |= {name: pc.sum(rows[name]).as_py() or 0 for name in _SUMMED}
         greatest, totals = dict(self.greatest), dict(self.totals)
         for name in ("batch_seconds", "max_event_time"):
             there = (one for one in (greatest.get(name), pc.max(rows[name]).as_py()) if one is not None)
             greatest[name] = max(there, default=None)
-        for rule, matches, at in zip(*(column.to_pylist() for column in _totals(rows)), strict=True):
+        counts = _by_rule(rows)
+        for rule, matches, at in zip(*(column.to_pylist() for column in _totals(counts)), strict=True):
             before, last = totals.get(rule, (0, at))
             totals[rule] = before + matches, max(last, at)
-        batches = pa.concat_tables([self.batches, rows]).combine_chunks()
+        batches = pa.concat_tables([self.batches, rows.select(_COLUMNS)])
+        by_rule = pa.concat_tables([self.by_rule, counts])
         if (np.diff(batches["batch_id"].to_numpy()) < 0).any():
-            batches = batches.sort_by("batch_id")
+            batches, by_rule = batches.sort_by("batch_id"), by_rule.sort_by("at")
         return History(
-            batches.slice(max(0, batches.num_rows - MOST_BATCHES)),
+            _last(batches, MOST_BATCHES),
+            _last(by_rule, MOST_COUNTS),
             {name: self.sums.get(name, 0) + number for name, number in added.items()},
             greatest,
             totals,
             null_in_all([self.absent, *rows["absent"].to_pylist()]),
+            _stands(self.stands, rows),
+            _came(self.came, rows),
         )
 
     @property
@@ -94,11 +107,12 @@ class History:
 
     def lately(self) -> pa.Table:
         """The last few rows of `batches`."""
-        return self.batches.slice(max(0, self.batches.num_rows - _LATELY))
+        return _last(self.batches, _LATELY)
 
     def matrix(self, rules: list[str]) -> tuple[list[int], list[list[int]]]:
         """When stretches of time begin, in us since 1970, and the matches of each rule in each of them."""
-        found = _by_rule(self.batches)
+        is_drawn = pc.greater_equal(self.by_rule["at"], pc.min(self.batches["written_at"]))
+        found = self.by_rule.filter(is_drawn)
         if not found.num_rows:
             return [], [[] for _ in rules]
         at = found["at"].cast(pa.int64()).to_numpy()
@@ -110,20 +124,46 @@ class History:
         return ends[:-1].tolist(), counts.astype(np.int64).tolist()
 
 
+def _last(rows: pa.Table, most: int) -> pa.Table:
+    """The last rows, which are not copied for each batch that comes."""
+    last = rows.slice(max(0, rows.num_rows - most))
+    is_cut = rows[0].num_chunks > _MOST_PIECES or rows.num_rows > 2 * most
+    return last.combine_chunks() if is_cut else last
+
+
+def _stands(before: tuple[datetime, datetime] | None, rows: pa.Table) -> tuple[datetime, datetime] | None:
+    frontier = pc.max(rows["frontier"])
+    since = pc.min(rows["written_at"].filter(pc.equal(rows["frontier"], frontier)))
+    known = [one for one in (before, (frontier.as_py(), since.as_py())) if one is not None and one[0]]
+    return max(known, key=lambda one: (one[0], -one[1].timestamp()), default=None)
+
+
+def _came(
+    before: tuple[datetime, datetime, int] | None, rows: pa.Table
+) -> tuple[datetime, datetime, int] | None:
+    written = rows["written_at"].filter(pc.greater(rows["records"], 0))
+    if not len(written):
+        return before
+    first, last = (end.as_py() for end in pc.min_max(written).values())
+    first_before, last_before, number = before or (first, last, 0)
+    return min(first, first_before), max(last, last_before), number + len(written)
+
+
 def _by_rule(rows: pa.Table) -> pa.Table:
     """A row for each rule with matches in each batch."""
-    counted = rows["matches_by_rule"].combine_chunks()
+    counted = rows[_BY_RULE].combine_chunks()
     entries, written = pc.list_flatten(counted), rows["written_at"].combine_chunks()
     columns = [entries.field("key"), entries.field("value"), written.take(pc.list_parent_indices(counted))]
     return pa.table(columns, ["rule", "matches", "at"])
 
 
-def _totals(rows: pa.Table) -> pa.Table:
-    found = _by_rule(rows).group_by("rule").aggregate([("matches", "sum"), ("at", "max")])
+def _totals(counts: pa.Table) -> pa.Table:
+    found = counts.group_by("rule").aggregate([("matches", "sum"), ("at", "max")])
     return found.select(["rule", "matches_sum", "at_max"])
 
 
-NOTHING = History(_SCHEMA.empty_table(), {}, {}, {}).after(_SCHEMA.empty_table())  # before the first batch
+_NONE = _SCHEMA.empty_table()
+NOTHING = History(_NONE.select(_COLUMNS), _by_rule(_NONE), {}, {}, {}).after(_NONE)  # before the first batch
 
 
 class Seen:
@@ -150,7 +190,7 @@ class Seen:
         """
         after = -1 if (last := self.history.last) is None else last["batch_id"]
         tables = Tables(self.out, ["metrics"])
-        shown, read, history = tables.columns("metrics", _COLUMNS), list[pa.RecordBatch](), self.history
+        shown, read, history = tables.columns("metrics", _SCHEMA.names), list[pa.RecordBatch](), self.history
         for batch in tables.query(f"SELECT {shown} FROM metrics WHERE batch_id > {after}"):
             if self._ended:
                 must, do = "must be looked at while the job runs", "Start the job again."

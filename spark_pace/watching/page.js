@@ -84,7 +84,7 @@ function drawRules(shown) {
     traces.push({ ...bar(`${count(rest.length)} others`, sum, "#ccc"), visible: "legendonly" });
   }
   const at = told.batches.at, ends = rules.begins.length ? [Math.min(at[0], rules.begins[0]), Math.max(at[at.length - 1], rules.begins[rules.begins.length - 1] + (width ?? 0))] : at;
-  // the whole run, so that one sees who finds nothing any more
+  // the time of all curves, so that one sees who finds nothing any more
   const range = ends.length > 1 && ends[0] < ends[ends.length - 1] ? [ends[0], ends[ends.length - 1]] : undefined;
   if (at.length) plot("matches", "Matches by rule", "matches", traces, { barmode: "stack", hovermode: "closest", bargap: 0.05, legend: {}, showlegend: true, xaxis: { type: "date", tickangle: 0, nticks: 6, range: range } });
   fill("rules", [["rule", "plain"], ["matches", "number"], ["last written", "plain"], ["description"]], shown.slice(0, MOST_RULES).map(at =>

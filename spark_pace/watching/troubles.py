@@ -102,10 +102,9 @@ def _stopped(last: dict[str, Any] | None, state: Running, now: datetime) -> str:
 
 
 def _standing(history: History, last: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
-    rows, frontier = history.batches, last["frontier"]
-    if not last["pending"] or frontier is None:
+    if not last["pending"] or history.stands is None:
         return
-    since = pc.min(rows["written_at"].filter(pc.equal(rows["frontier"], frontier))).as_py()
+    frontier, since = history.stands
     if (now - since).total_seconds() >= STANDS_AFTER_SECONDS:
         waiting = counted(last["pending"], "event")
         stands = f"The frontier stands at {shown_time(frontier)} since {shown_time(since)}"
@@ -116,18 +115,15 @@ def _silent(
     spec: JobSpec | None, history: History, last: dict[str, Any], now: datetime, *, is_under_way: bool
 ) -> Iterator[tuple[str, str]]:
     """Where nothing comes, batches end or go on by a clock alone, and nothing else need look wrong."""
-    written, has_records = history.batches["written_at"], pc.greater(history.batches["records"], 0)
     by_clock = not last["records"] and last["batch_id"] > 0  # Spark's first batch may have none
     if spec is not None:
         by_clock = spec.events.clock is not None
     if is_under_way and not by_clock:
         return
-    came = written.filter(has_records)
-    usual, at, when = 0.0, pc.min(written).as_py(), "yet"
-    if len(came):
-        first, at = (end.as_py() for end in pc.min_max(came).values())
-        usual = _UNUSUAL * (at - first).total_seconds() / max(1, len(came) - 1)
-    if history.sums["records"]:
+    usual, at, when = 0.0, pc.min(history.batches["written_at"]).as_py(), "yet"
+    if history.came is not None:
+        first, at, number = history.came
+        usual = _UNUSUAL * (at - first).total_seconds() / max(1, number - 1)
         when = f"since {shown_time(at)}, for {age(at, now)}"
     if (now - at).total_seconds() > max(patience(spec), usual):
         yield "silent", f"Nothing has come from any source {when}{_what_waits(last, by_clock)}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.watching.history import MOST_BARS, MOST_BATCHES, NOTHING
+from spark_pace.watching.history import MOST_BARS, MOST_BATCHES, MOST_COUNTS, NOTHING
+from spark_pace.watching.troubles import of_stream
+from spark_pace.watching.words import shown_time
 from tests.support.watched import BEGAN
 
 
@@ -53,6 +56,56 @@ def test_of_a_long_history_the_last_batches_are_kept_and_all_sums() -> None:
     assert {rule: matches for rule, (matches, _) in found.totals.items()} == {
         f"r{first}": sum(range(first, 100_000, 3)) for first in range(3)
     }
+
+
+def changed(batches: pa.Table, name: str, values: Any) -> pa.Table:
+    return batches.set_column(batches.column_names.index(name), name, pa.array(values))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_since_when_the_frontier_stands_is_exact_however_long_the_run(parts: int) -> None:
+    number, stood = 3 * MOST_BATCHES, 2 * MOST_BATCHES
+    batches = rows(number, 600.0)
+    frontier = batches["frontier"].to_pylist()
+    frontier[number - stood :] = [frontier[number - stood]] * stood
+    batches, found = changed(batches, "frontier", frontier), NOTHING
+    for first in range(0, number, number // parts):
+        found = found.after(batches.slice(first, number // parts))
+    now = BEGAN + timedelta(seconds=600.0 * number)
+    told = dict(of_stream(None, found, None, now))["stands"]
+    since = shown_time(frontier[-1])
+    assert told.startswith(f"The frontier stands at {since} since {since}, with ")
+
+
+def test_since_when_no_records_have_come_is_exact_however_long_the_run() -> None:
+    number, silent = 3 * MOST_BATCHES, 2 * MOST_BATCHES
+    batches = changed(rows(number, 60.0), "records", np.where(np.arange(number) < number - silent, 5, 0))
+    found = NOTHING
+    for first in range(0, number, 7_000):
+        found = found.after(batches.slice(first, 7_000))
+    first, last = (batches["written_at"][place].as_py() for place in (0, number - silent - 1))
+    assert found.came == NOTHING.after(batches).came == (first, last, number - silent)
+    now = BEGAN + timedelta(seconds=60.0 * number)
+    told = dict(of_stream(None, found, None, now))["silent"]
+    assert told.startswith(f"Nothing has come from any source since {shown_time(last)}, for ")
+
+
+def test_of_many_rules_the_last_counts_are_kept_and_no_batch_copies_them() -> None:
+    rules = [(f"r{number}", 1) for number in range(1_000)]
+    batches = rows(301, 2.0)
+    kind = METRICS_SCHEMA.field("matches_by_rule").type
+    batches = changed(batches, "matches_by_rule", pa.array([rules] * 301, kind))
+    found = NOTHING.after(batches.slice(0, 150)).after(batches.slice(150, 149))
+    assert found.by_rule.num_rows == MOST_COUNTS
+    before = found.by_rule["matches"].chunks
+    found = found.after(batches.slice(299, 1))
+    after = found.by_rule["matches"].chunks
+    assert [one.buffers()[1].address for one in after[:-1]] == [one.buffers()[1].address for one in before]
+    for _ in range(70):  # what is cut off is let go of
+        found = found.after(batches.slice(300, 1))
+    assert found.by_rule.num_rows == MOST_COUNTS
+    assert sum(one.buffers()[1].size for one in found.by_rule["matches"].chunks) < 1.1 * 8 * MOST_COUNTS
+    assert {matches for matches, _ in found.totals.values()} == {370}
 
 
 def test_without_batches_there_is_nothing() -> None:
