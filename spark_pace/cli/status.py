@@ -91,8 +91,12 @@ def status_command(subject: Subject) -> None:
     failure: SparkPaceError | None = None
     try:
         look = Look.of(subject, seen, now)
-    except SparkPaceError as error:  # perhaps of the checkpoint: the tables are told all the same
-        failure, look = error, Look.of(Subject(subject.sink), seen, now)
+    except SparkPaceError as error:  # perhaps of a cursor of alerts, or of the checkpoint: the rest is told
+        failure = error
+        try:
+            look = Look.of(subject, seen, now, with_alerts=False)
+        except SparkPaceError:
+            look = Look.of(Subject(subject.sink), seen, now)
     pairs = [(f"alerts.{one.target}", one.said) for one in look.alerts]
     pairs += [*figures(look.history, now), *quiet_rules(subject.spec, look.history)]
     told = [f"{look.word}: {look.told}", *(f"! {sentence}" for sentence in look.troubles)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -13,16 +14,18 @@ import pytest
 from spark_pace.alerts.cursor import Cursor, Failure, Place, write_cursor
 from spark_pace.alerts.sender import Alert, Refusal
 from spark_pace.alerts.tables import RefusedTable
-from spark_pace.errors import ConfigError
+from spark_pace.cli.status import status_command
+from spark_pace.errors import ConfigError, StateError
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, FilesNote, write_note
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.watching.facts import facts
-from spark_pace.watching.history import Seen
+from spark_pace.watching.facts import _batches, facts, rules_told
+from spark_pace.watching.history import NOTHING, Seen
 from spark_pace.watching.subject import Subject, subject_of
 from tests.support.commands import spark_pace
 from tests.support.watched import BEGAN, HOSTILE, Watched, pairs_of_events, watched_job
+from tests.unit.watching.test_history import rows
 
 SOON = BEGAN + timedelta(minutes=1)
 
@@ -239,6 +242,35 @@ def job_with_alerts_and_sources(folder: Path) -> Watched:
     write_cursor(checkpoint.alert_cursor("pager"), cursor, id_of(checkpoint))
     write_begin(checkpoint, 0, Begin({}, 0, reached={"north": 300_000_000, "south": 0}))
     return watched
+
+
+def test_status_tells_that_a_job_runs_where_a_cursor_of_alerts_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched = job_with_alerts_and_sources(tmp_path)
+    checkpoint = Checkpoint(watched.spec.checkpoint_folder)
+    checkpoint.alert_cursor("pager").write_text("{", encoding="utf-8")
+    write_note(checkpoint, FilesNote("a.yaml:1 — no", (), "2026-11-01 00:00:00Z"))
+    with checkpoint_lock(checkpoint), pytest.raises(StateError, match="pager"):
+        status_command(subject_of(str(tmp_path / "job.yaml")))
+    told = capsys.readouterr().out
+    assert told.startswith(f"runs: as process {os.getpid()} since ")
+    assert "! The rules of the files do not run, since 2026-11-01 00:00:00Z: a.yaml:1 — no" in told
+    assert "no match yet: 1 rule: rule_1" in told
+
+
+def test_a_long_history_is_drawn_in_few_points_that_lose_nothing() -> None:
+    history = NOTHING.after(rows(1_990, 2.0))
+    drawn = _batches(history)
+    assert {len(values) for values in drawn.values()} == {500}
+    assert (
+        sum(drawn["records"]) == sum(range(1_990)) and drawn["pending"][-1] == max(drawn["pending"]) == 1_989
+    )
+    assert drawn["at"] == sorted(drawn["at"])
+    assert drawn["at"][-1] == (BEGAN + timedelta(seconds=2.0 * 1_989)).timestamp() * 1e3
+    few = _batches(NOTHING.after(rows(3, 2.0)))
+    assert few["records"] == [0, 1, 2]
+    assert "series" not in rules_told(None, history)  # which the terminal does not show
 
 
 def test_what_is_wrong_in_the_rules_is_told_beside_what_the_tables_say(tmp_path: Path) -> None:
