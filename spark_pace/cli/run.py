@@ -27,7 +27,7 @@ from spark_pace.spark.summary import Listener, Summary
 from spark_pace.watching.facts import rules_told
 from spark_pace.watching.figures import figures
 from spark_pace.watching.history import NOTHING
-from spark_pace.watching.troubles import CLOSE_SECONDS, lag_of, of_stream
+from spark_pace.watching.troubles import CLOSE_SECONDS, lag_of, of_stream, patience
 from spark_pace.watching.words import shown_length, shown_time
 
 _MOST_RULES = 20  # of the live table
@@ -49,6 +49,7 @@ class Progress:
         self.history = NOTHING
         self._spec, self._say, self._now = spec, say, now
         self._began: datetime | None = None
+        self._worked = now()  # when a batch was under way last
         self._told: set[str] = set()
         self._lag: str | None = None  # the kind that was told last
 
@@ -75,11 +76,18 @@ class Progress:
                 self._lag = None
 
     def works(self, is_under_way: bool) -> None:
-        """Say what stands, unless it was said; called each second, and after each batch."""
+        """Say what stands, unless it was said; called each second, and after each batch.
+
+        A batch that was under way lately counts as one: it may have been interrupted, and had records.
+        """
         if self._began is None:
             return
-        state = Running("", self._began, 0 if is_under_way else None, None)
-        found = dict(of_stream(self._spec, self.history, state, self._now()))
+        now = self._now()
+        self._worked = now if is_under_way else self._worked
+        works = (now - self._worked).total_seconds() <= patience(self._spec)
+        found = dict(
+            of_stream(self._spec, self.history, Running("", self._began, 0 if works else None, None), now)
+        )
         if "silent" not in found:  # between two batches every stream stands for a while
             found.pop("stands", None)
         for kind, sentence in found.items():

@@ -95,6 +95,15 @@ def test_a_run_says_where_it_reads_and_later_that_nothing_has_come(source: Any, 
     ]
 
 
+def test_nothing_is_said_of_records_that_came_where_their_batch_is_interrupted() -> None:
+    run = Run()
+    run.batch(pending=0, open=0)
+    assert run.pass_by(300, under_way=True) == []
+    run._progress.works(False)  # by a signal, a failure, or other rules, which take some seconds
+    assert run.told() == run.pass_by(20) == []
+    assert len(run.pass_by(40)) == 1
+
+
 def test_ticks_of_a_clock_end_no_silence() -> None:
     run = Run(WITH_CLOCK)
     run.batch(records=0, pending=0)
