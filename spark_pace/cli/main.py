@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 the input is wrong, 130 stopped by ctrl-C.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -29,7 +30,20 @@ _OPERATORS = click.option(
     metavar="MODULE",
     help="Allow a module that rules name as Python operators; a job file names them itself.",
 )
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+class _Number(click.FloatRange):
+    """A number that is finite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse others: no bound keeps nan out."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
+_POSITIVE = _Number(min=0, min_open=True)
 _FORMAT = click.option(
     "--format",
     "form",
@@ -285,7 +299,7 @@ def match(
 )
 @click.option(
     "--probability",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=_Number(0, 1, min_open=True, max_open=True),
     default=0.99,
     show_default=True,
     help="How often that must hold.",

@@ -122,6 +122,15 @@ def test_the_slots_of_a_cluster_are_asked_for() -> None:
         ("--probability", "1", "1.0 is not in the range 0<x<1."),
         ("--rate", "0", "0.0 is not in the range x>0."),
         ("--slots", "0", "0 is not in the range x>=1."),
+        *(
+            (option, number, f"{number} is not a finite number.")
+            for option, number in (
+                *(("--probability", "nan"), ("--rate", "nan"), ("--seconds", "nan")),
+                *(("--rate", "inf"), ("--seconds", "inf")),
+            )
+        ),
+        ("--probability", "inf", "inf is not in the range 0<x<1."),
+        *((option, "nan", "'nan' is not a valid integer range.") for option in ("--queue", "--slots")),
     ],
 )
 def test_impossible_options_are_refused(option: str, value: str, message: str) -> None:
