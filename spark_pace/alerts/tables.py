@@ -54,10 +54,13 @@ class TableRows:
         return list(zip(found["batch_id"].to_pylist(), found[_COUNT].to_pylist(), strict=True))
 
     def count(self, batch: BatchReport) -> int:
-        """How many rows for the target a batch has written, by its report."""
+        """How many rows for the target a batch has written, by its report; raises as `counts`."""
         if self.table == MATCHES:
             return sum(n for rule, n in batch.matches.items() if self._rules is None or rule in self._rules)
-        return batch.late if self.table == "late" else batch.quarantined
+        if self.table == "late" or not batch.quarantined:
+            return batch.late if self.table == "late" else 0
+        # of many bad records of a file one row tells
+        return sum(count for _, count in self.counts(batch.batch_id, batch.batch_id))
 
     def waiting(self, place: Place, last: int) -> int:
         """How many rows for the target stand behind a place, up to the batch `last`; raises as `counts`."""

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,16 @@ def test_a_quarantined_record_is_sent_with_its_columns(tmp_path: Path, server: S
     assert alert["id"] == "cards:01234567/quarantine/record////a%2Fb%20c/4/b5499bca"
     assert (alert["reason"], alert["offset"], alert["rule"]) == ("no", 4, None)
     assert alert["raw"] == "\\xff" + "x" * 4095
+
+
+def test_of_many_bad_records_with_one_row_one_alert_waits(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    row = {"kind": "record", "reason": "500 bad records of rows 0 to 499", "source": "a", "offset": 0}
+    with running(tmp_path, pager(server, tables=["quarantine"])) as alerts:
+        tables.append("quarantine", pa.Table.from_pylist([row | {"batch_id": 0}], QUARANTINE_SCHEMA), 0)
+        alerts.look(replace(report(str(tmp_path / "out"), 0), quarantined=500))
+        alerts.wait(threading.Event())
+        assert (alerts.counts[0].sent, alerts.counts[0].waiting) == (1, 0)
 
 
 def test_a_new_target_hears_of_what_is_written_from_then_on(tmp_path: Path, server: Server) -> None:
