@@ -13,19 +13,21 @@ import pyarrow as pa
 import pytest
 
 from spark_pace import read_table
+from spark_pace.core.frames import encode
 from spark_pace.core.intake.pack import pack
-from spark_pace.core.intake.sift import Past, sift
+from spark_pace.core.intake.sift import LATE_SCHEMA, Past, sift
 from spark_pace.core.operate.python_operator import Answers, Spans, gathered
 from spark_pace.core.order import Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.python_functions import emit_schema
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import SetupError
+from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.stages.merger import MergerHost
-from spark_pace.spark.stages.rows import RESULT, STATS, to_batches
+from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, to_batches
 from tests.support.drive import operate
 
 RULES = """
@@ -53,8 +55,11 @@ def no_late_files(*_: object) -> pa.Table:
     raise AssertionError("there are no files")
 
 
-def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) -> Any:
-    """The rows of a batch with a selection for each value, as the query hands them to the merger."""
+def batch(plan: Plan, values: Collection[int], failing: Collection[int] = (), lost: int = 0) -> Any:
+    """The rows of a batch with a selection for each value, as the query hands them to the merger.
+
+    So many late events and bad records are `lost` in it.
+    """
     count = len(values)
     events = pa.table({
         "@time": pa.array(range(count), pa.int64()),
@@ -76,6 +81,10 @@ def batch(plan: Plan, values: Collection[int], failing: Collection[int] = ()) ->
     output = splitter.step(frames, Progress(count, finish=True))
     stats = {**output.stats, "slot": 0, "state_bytes": 0, "store_requests": 0, "chunks": [], "finish": True}
     rows = [(0, RESULT, operate(plan, lane, call)) for lane in output.lanes]
+    stats["counts"] = {"records": count + 2 * lost, "late": lost, "bad_records": lost}
+    for kind, schema in ((LATE, LATE_SCHEMA), (BAD, BAD_SCHEMA)):
+        place = [{"source": "s", "offset": number} for number in range(lost)]
+        rows.append((0, kind, encode(pa.Table.from_pylist(place, schema))))
     table = pa.Table.from_batches(to_batches([*rows, (0, STATS, json.dumps(stats).encode())], "part"))
     session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda name, value: None))
     found = SimpleNamespace(sparkSession=session, toArrow=lambda: table)
@@ -140,6 +149,34 @@ def test_a_selection_that_fails_in_one_try_only_is_in_some_table(
     for n in (1, 2):
         assert (n,) in stored(tmp_path, "matches", "n") or (n - 1,) in quarantined
     assert len(set(quarantined)) == len(quarantined)
+
+
+@pytest.mark.parametrize("last", [None, "", "late", "quarantine", "matches", "metrics"])
+@pytest.mark.parametrize("again", [2, 1])
+def test_the_report_of_a_batch_tells_how_many_rows_it_has_written(
+    plan: Plan,
+    host: MergerHost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    last: str | None,
+    again: int,
+) -> None:
+    """Also where a try before was killed after the table `last`, and an operator fails elsewhere then."""
+    reports: list[BatchReport] = []
+    host.listeners.append(reports.append)
+    host(batch(plan, [7], lost=1), 0)
+    if last is not None:
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(DeltaTables, "append", killing(last, DeltaTables.append))
+            host(batch(plan, [1, 2, 3], [2], lost=2), 1)
+    for number in (1, 1):
+        host(batch(plan, [1, 2, 3], [again], lost=2), number)
+    for report in reports[1:]:
+        written = [
+            stored(tmp_path, name, "batch_id").count((1,)) for name in ("late", "quarantine", "matches")
+        ]
+        assert written == [report.late, report.quarantined, sum(report.matches.values())]
+        assert written[0] == written[2] == 2 and written[1] >= 3
 
 
 def test_a_job_that_has_lost_its_checkpoint_writes_nothing_of_a_batch(
