@@ -25,7 +25,6 @@ _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
 TABLES = ("matches", "late", "quarantine", "metrics")  # what a batch may append to, and must know the age of
 CHANGES = "rule_changes"  # tables of older releases lack it until the next start of their job
 REFUSED = "alerts_refused"  # which a job has once a target of its alerts has refused one
-_READ_AT_ONCE = 16  # files that are far away
 
 
 class Tables:
