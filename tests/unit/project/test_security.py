@@ -56,8 +56,10 @@ while True:
 
 
 def problems(tmp_path: Path, text: str) -> list[str]:
+    path = tmp_path / "r.yaml"
+    path.write_text(text)
     with pytest.raises(RuleError) as caught:
-        load_rules(text)
+        load_rules(path)
     return [str(problem).removeprefix(f"{tmp_path}/") for problem in caught.value.problems]
 
 
@@ -151,6 +153,7 @@ def test_that_there_are_more_problems_is_said_last(tmp_path: Path) -> None:
     rules.write_text(HEAD + RULE + "  - [x]\n" * 48)
     job.write_text(
         "name: j\nnosuch: 1\nrules: [r.yaml]\nsink: {kind: delta, path: o}\ncheckpoint: c\nalerts: x\n",
+        encoding="utf-8",
     )
     found = [str(problem) for problem in check_files([job])]
     assert len(found) == 51
@@ -314,8 +317,10 @@ def test_a_rule_has_a_name_that_is_safe_anywhere(tmp_path: Path, name: str) -> N
     assert "must be a letter, then letters, digits and _ (64 at most)" in problem
 
 
-def test_the_path_of_a_view_cannot_end_its_quotation() -> None:
-    (rule,) = load_rules(HEAD + RULE)
+def test_the_path_of_a_view_cannot_end_its_quotation(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(HEAD + RULE)
+    (rule,) = load_rules(path)
     assert "FROM delta.`a``b/matches` WHERE rule = 'r'" in view_sql(rule, "a`b")
 
 
@@ -331,9 +336,11 @@ def test_what_a_module_imports_is_not_its_operator() -> None:
 
 
 def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rules = load_rules((HEAD + RULE).replace("s = 'x'", "s is not null"))
+    path = tmp_path / "r.yaml"
+    path.write_text((HEAD + RULE).replace("s = 'x'", "s is not null"))
+    rules = load_rules(path)
     events = pa.table({"t": pa.array([0, 1], pa.timestamp("us")), "s": ["[/bold] [red]", "\x1b[2J"]})
     show(replay_table(rules, events).matches, rules)
     shown = capsys.readouterr().out
@@ -344,7 +351,9 @@ def test_what_events_hold_is_no_markup_and_no_order_to_the_terminal(
 
 def test_an_open_quotation_swallows_no_other_record(tmp_path: Path) -> None:
     path = tmp_path / "open.csv"
-    path.write_text('t,s\n2024-05-01,"a\n2024-05-01,5" pipe\n2024-05-01,"b ""c"""\n2024-05-01,"d')
+    path.write_text(
+        't,s\n2024-05-01,"a\n2024-05-01,5" pipe\n2024-05-01,"b ""c"""\n2024-05-01,"d', encoding="utf-8"
+    )
     read = read_events(str(path), "csv", EVENTS, "open")
     assert read.events.select(["@offset", "s"]).to_pylist() == [
         {"@offset": 1, "s": '5" pipe'},
