@@ -501,7 +501,7 @@ def check(rules: Rules) -> Check:
         ... rules: [{name: high, pattern: {sequence: [a: y > 5]}}]
         ... '''
         >>> spark_pace.check(rules)  # doctest: +ELLIPSIS
-        rules:3:46 rules[0].pattern.sequence[0].a — must name an attribute ...; got "y". Use one of: time, x.
+        rules:3:46 rules[0].pattern.sequence[0].a — must name an attribute ...; got "y". Use one of: ...
     """
     given = listed(rules, (Rule, *_SOURCES))
     if all(isinstance(one, Rule) for one in given):

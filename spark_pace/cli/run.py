@@ -92,7 +92,7 @@ class Progress:
             found.pop("stands", None)
         for kind, sentence in found.items():
             if kind not in self._told:
-                self._say(f"{'warning' if kind == 'ahead' else 'waiting'}: {sentence}")
+                self._say(f"{'warning:' if kind == 'ahead' else 'waiting:'} {sentence}")
         self._told = {*found}
 
     def board(self, batch: BatchReport) -> Group:

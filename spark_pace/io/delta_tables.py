@@ -258,7 +258,7 @@ class DeltaTables:
 
     Each append is a transaction (`app_id`, batch id) of its table, so repeating it does nothing. Delta-rs
     writes in this process, to a mounted file system or to a store. No other process may write with this
-    `app_id`, which `spark_pace.spark.checkpoint.lock` ensures, and none with another `app_id`, which `claim`
+    `app_id`, which the lock of the checkpoint ensures, and none with another `app_id`, which `claim`
     ensures: a batch calls it before it appends.
     """
 

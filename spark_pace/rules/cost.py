@@ -140,7 +140,8 @@ def _search(pattern: Pattern) -> Told:
 
 
 def _told(each: str, method: str, compiled: bool, steps: Sequence[Told] = ()) -> Told:
-    return {"each": each, "method": method, "compiled": compiled, "steps": [*steps]}
+    keys, values = ("each", "method", "compiled", "steps"), (each, method, compiled, [*steps])
+    return dict(zip(keys, values, strict=True))
 
 
 def _steps(pattern: Pattern, where: list[Conjunct], order: list[int]) -> list[Told]:

@@ -243,7 +243,7 @@ class _Compiler:
         found = self._scope.column(*name)
         if isinstance(found, Wrong):
             unlike = found.must == NO_ATTRIBUTE and found.do.startswith("Use")
-            return replace(found, do=found.do + f" A text stands in quotes: '{tree.name}'." * unlike)
+            return replace(found, do=found.do + f" If it is a text, write '{tree.name}' in quotes." * unlike)
         return whole(found, tree) or found
 
     def _chain(self, tree: exp.Expr, kind: type[exp.Expr], name: str) -> Expr | Wrong | None:

@@ -44,7 +44,7 @@ def test_a_rule_gives_what_the_page_shows(section: Section) -> None:
 
 
 def matches_of(section: Section, written: dict[str, Any]) -> str:
-    case = GoldenCase(section.name, written, parse_events(section.stream), (), {})
+    case = GoldenCase(section.name, written, parse_events(section.stream), (), {}, {})
     rule = case.load_rule()
     result = run(build_plan([rule], order=OrderSpec(3_600_000_000)), [table_of(rule, case.events)])
     ids = ids_of(section.stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -49,13 +50,13 @@ def test_what_a_wheel_gets_does_what_its_source_does(tmp_path: Path, monkeypatch
     said("--into", str(tmp_path))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     calls: list[tuple[Kernel, tuple[Any, ...]]] = []
-    run = Kernel.__call__
+    bound = Kernel.bound
 
-    def noted(self: Kernel, *arguments: Any, **steps: Any) -> None:
+    def noted(self: Kernel, *arguments: Any, **steps: Any) -> Callable[[], None]:
         calls.append((self, deepcopy(arguments)))
-        run(self, *arguments, **steps)
+        return bound(self, *arguments, **steps)
 
-    monkeypatch.setattr(Kernel, "__call__", noted)
+    monkeypatch.setattr(Kernel, "bound", noted)
     random = np.random.default_rng(1)
     kinds = [*map(str, random.choice([*"abc"], 90))]
     times = pa.array(np.arange(90) * 1_000_000, pa.timestamp("us", "UTC"))

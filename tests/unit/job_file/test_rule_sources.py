@@ -94,8 +94,8 @@ def test_a_problem_is_at_the_line_of_its_text(tmp_path: Path) -> None:
         f"rules[{shown}]:1:1 name — must be a letter, then letters, digits and _ (64 at most); "
         f'got "{shown}". Rename the rule.',
         f"rules[{shown}]:2:25 pattern.sequence[0].a — must name an attribute of the events; "
-        'got "y". Use one of: t, x. A text stands in quotes: '
-        "'y'.",
+        'got "y". Use one of: t, x. If it is a text, write '
+        "'y' in quotes.",
     ]
 
 
