@@ -18,8 +18,8 @@ from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.errors import EventError
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.event_files import EventsRead
+from spark_pace.io.files import contract
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.files.contract import REQUESTS
 from spark_pace.io.metrics import IGNORED
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch
 from spark_pace.spark.stages.rows import BAD, FRAME, LATE, PROGRESS, SLOT_ROWS, Row, giving_back, to_batches
@@ -55,7 +55,7 @@ def intake_rows(
     """
 
     def rows(batches: Batches) -> Iterator[Row]:
-        before = REQUESTS.so_far
+        before = contract.REQUESTS.so_far
         past = Past() if plan.order.before == "files" else earlier_than_batch().past
         intake = TaskIntake(plan, past, on_bad_record, side_tables_of_batch(side_tables, plan.schema))
         finish = False
@@ -67,7 +67,7 @@ def intake_rows(
                     intake.tick(found)
                 else:
                     yield from intake.take(*found)
-        yield from intake.rows_at_end(finish, REQUESTS.so_far - before)
+        yield from intake.rows_at_end(finish, contract.REQUESTS.so_far - before)
 
     return records.mapInArrow(lambda batches: giving_back(to_batches(rows(batches), "slot")), SLOT_ROWS)
 
