@@ -57,8 +57,10 @@ class TableRows:
         """How many rows for the target a batch has written, by its report; raises as `counts`."""
         if self.table == MATCHES:
             return sum(n for rule, n in batch.matches.items() if self._rules is None or rule in self._rules)
-        if self.table == "late" or not batch.quarantined:
-            return batch.late if self.table == "late" else 0
+        if self.table == "late":
+            return batch.late
+        if not batch.quarantined:
+            return 0
         # of many bad records of a file one row tells
         return sum(count for _, count in self.counts(batch.batch_id, batch.batch_id))
 

@@ -30,15 +30,8 @@ ENDED, NO_ROOM, NO_LABELS, NO_TARGET, NO_MOVE, NO_STEPS, TO_TEST = range(7)  # v
 PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = range(4)
 BY_EVENT, BY_END = -1, -2  # values of `Output.by`, beside rows
 FAR = 1 << 62  # a row that never comes
-SEARCHING, FAILED, FULL, LONG, OPEN, MANY, WAITING = (
-    -1,
-    -2,
-    -3,
-    -4,
-    -5,
-    -6,
-    -7,
-)  # how a search from a row stands
+# how a search from a row stands
+SEARCHING, FAILED, FULL, LONG, OPEN, MANY, WAITING = range(-1, -8, -1)
 
 
 class Input(NamedTuple):
