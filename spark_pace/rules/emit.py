@@ -67,12 +67,7 @@ def check_name(name: str, place: Place, before: Sequence[str], shared: Sequence[
     if not _NAME.fullmatch(name):
         report.add(place, "must be a name of letters, digits and _", quote(name), "Rename the field.")
     elif name.lower() in TAKEN_COLUMNS:
-        report.add(
-            place,
-            "must not be a column that every match has",
-            quote(name),
-            f"Choose another name than {', '.join(TAKEN_COLUMNS)}.",
-        )
+        report.add(place, "must not be a column that every match has", quote(name), "Choose another name.")
     elif name.lower() in [column_name(other).lower() for other in shared]:
         report.add(
             place,

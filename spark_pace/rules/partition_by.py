@@ -67,8 +67,9 @@ def _wrong(name: str, schema: EventSchema, found: Sequence[str]) -> Wrong | None
         must, got = "must name an attribute with exact values", f"{quote(name)}, a DOUBLE"
         return Wrong(must, got, "Use a BIGINT or STRING attribute.")
     if not _IDENTIFIER.fullmatch(column) or column.lower() in TAKEN_COLUMNS:
-        must, taken = "must be usable as a column of the matches", ", ".join(TAKEN_COLUMNS)
-        return Wrong(must, quote(name), f"Rename the attribute: letters, digits and _, but none of {taken}.")
+        must = "must be usable as a column of the matches"
+        do = "Rename the attribute: letters, digits and _, but no column that every match has."
+        return Wrong(must, quote(name), do)
     if column in map(column_name, found):
         return Wrong("must name an attribute once", quote(name), "Remove one.")
     return None

@@ -71,7 +71,9 @@ def latest_matches(tables: Tables) -> list[Facts]:
     found, latest = tables.newest("matches", _ORDER, MOST_MATCHES), []
     fields = [name for name in found.column_names if name not in TAKEN_COLUMNS]
     cells = {name: cells_of(found, name) for name in fields if found[name].null_count < found.num_rows}
-    heads = records(found.select([name for name in FIXED_COLUMNS if name != "events"]))
+    # a table of an older release may lack one
+    fixed = [name for name in FIXED_COLUMNS if name in found.column_names and name != "events"]
+    heads = records(found.select(fixed))
     for row, (head, events) in enumerate(zip(heads, found["events"].to_pylist(), strict=True)):
         shown = (events or [])[:_MOST_EVENTS]
         rows = pa.Table.from_pylist(shown, pa.schema(FIXED_COLUMNS["events"].value_type))

@@ -62,13 +62,15 @@ def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(tmp_path: Path, na
     change_table(tmp_path, 1)
     assert run_job(spec).batches == FILES - FILES // 2
     found, expected = matches(spec), undisturbed(tmp_path, spec)
-    written = set(map(place, early))
-    assert [row for row in found if place(row) in written] == early
+    written, kept = set(map(place, early)), early[0].keys()  # later columns of the table are null there
+    assert [{name: row[name] for name in kept} for row in found if place(row) in written] == early
     assert [row for row in found if place(row) not in written] == [
         row for row in expected if place(row) not in written
     ]
     # the last digit of what an older build has written may be another one
-    assert list(map(rounded, found)) == list(map(rounded, expected))
+    assert [rounded({name: row[name] for name in kept}) for row in found] == [
+        rounded({name: row[name] for name in kept}) for row in expected
+    ]
     assert table(spec, "metrics")["records"].to_pylist().count(SIZE) == FILES
     assert {row["rule"] for row in expected} == {rule.name for rule in spec.rules}
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark_pace import create_views, detect, read_table
 from spark_pace.cli.status import status_command
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import ConfigError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
@@ -35,7 +36,7 @@ def ended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> JobS
 def test_a_view_of_a_rule_has_its_columns_only(ended: JobSpec, tmp_path: Path, spark: SparkSession) -> None:
     spec = ended
     create_views(spark, spec.sink_path, spec.rules)
-    fixed = ["out_seq", "selection_id", "seq", "opened_at", "matched_at"]
+    fixed = [name for name in FIXED_COLUMNS if name not in ("rule", "key", "events")]
     assert spark.table("keyed").columns == ["key", *fixed, "k", "events"]
     assert spark.table("metrics").count() == 1
     changes = spark.sql("SELECT DISTINCT batch_id, change FROM rule_changes").collect()

@@ -16,7 +16,7 @@ import pytest
 
 from spark_pace import load_rules
 from spark_pace.cli.show import IDENTITY, WRITERS
-from spark_pace.core.operate.match_table import EVENTS_TYPE
+from spark_pace.core.operate.match_table import EVENTS_TYPE, FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
 
 RULES = """
@@ -72,9 +72,8 @@ TIMES = [
 ]
 SCHEMA = pa.schema(
     [
-        *((name, pa.string()) for name in ("rule", "key", "k")),
-        *((name, pa.int64()) for name in ("out_seq", "selection_id", "seq", "i")),
-        *((name, pa.timestamp("us", "UTC")) for name in ("opened_at", "matched_at", "began")),
+        *((name, kind) for name, kind in FIXED_COLUMNS.items() if name != "events"),
+        *(("k", pa.string()), ("i", pa.int64()), ("began", pa.timestamp("us", "UTC"))),
         *(("b", pa.bool_()), ("x", pa.float64()), ("d", pa.date32()), ("events", EVENTS_TYPE)),
     ]
 )

@@ -27,11 +27,11 @@ def test_an_example_gives_its_matches(example: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "matches.json")
     given = ["replay", str(example / "rule.yaml"), str(events), "-o", out]
     assert CliRunner().invoke(commands, given, catch_exceptions=False).exit_code == 0
-    found, expected = ((folder / "matches.json").read_text("utf-8") for folder in (tmp_path, example))
-    assert [json.loads(line) for line in found.splitlines()] == [
-        json.loads(line) for line in expected.splitlines()
-    ]
+    texts = ((folder / "matches.json").read_text("utf-8") for folder in (tmp_path, example))
+    found, expected = ([*map(json.loads, text.splitlines())] for text in texts)
     assert expected
+    # what is shown is right; a match may have further columns
+    assert [one | shown for one, shown in zip(found, expected, strict=True)] == found
 
 
 def test_the_cookbook_shows_every_example_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_pace import read_table
 from spark_pace.cli.show import sql_command
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.io.query import TABLES
@@ -115,7 +116,7 @@ def test_a_table_or_a_column_that_is_not_there_is_named(out: Path) -> None:
 
 
 def test_a_rule_is_a_view_with_the_columns_that_it_fills(out: Path) -> None:
-    fixed = {
+    filled = {
         "out_seq": 0,
         "selection_id": 0,
         "seq": 1,
@@ -124,11 +125,14 @@ def test_a_rule_is_a_view_with_the_columns_that_it_fills(out: Path) -> None:
     }
     place = {"source": "events.json"}
     events = [
-        {"component": "a", "seq": 0, "event_time": fixed["opened_at"], **place, "offset": 0},
-        {"component": "b", "seq": 1, "event_time": fixed["matched_at"], **place, "offset": 1},
+        {"component": "a", "seq": 0, "event_time": filled["opened_at"], **place, "offset": 0},
+        {"component": "b", "seq": 1, "event_time": filled["matched_at"], **place, "offset": 1},
     ]
-    emitted = {"rise": 4.0, "maxTime": fixed["matched_at"], "first_key": "é\x1b[2J"}
-    assert rows(out, "SELECT * FROM Rising") == [{**fixed, **emitted, "events": events}]
+    emitted = {"rise": 4.0, "maxTime": filled["matched_at"], "first_key": "é\x1b[2J"}
+    fixed = [name for name in FIXED_COLUMNS if name not in ("rule", "key", "events")]
+    (row,) = rows(out, "SELECT * FROM Rising")
+    assert row | filled | emitted | {"events": events} == row
+    assert list(row) == [*fixed, *emitted, "events"]
     assert list(rows(out, "\nselect * from keyed;")[0]) == ["key", *fixed, "big", "k", "events"]
     both = "SELECT maxTime AS t FROM Rising UNION ALL SELECT matched_at FROM keyed"
     assert rows(out, f"WITH both AS ({both}) SELECT count(*) AS n FROM both") == [{"n": 2}]

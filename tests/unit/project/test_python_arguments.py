@@ -10,6 +10,7 @@ import pytest
 
 import spark_pace
 from spark_pace.arguments import whole
+from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import ConfigError
 
 TEXT = """
@@ -135,8 +136,9 @@ GIVE = "Give what load_rules gave, a path, a text of several lines, a dict, or a
         ),
         (
             lambda: spark_pace.timeline(pa.table({"rule": ["r"], "out_seq": [0]})),
-            "matches — must have the columns of matches; got a table without key, selection_id, seq, "
-            "opened_at, matched_at, events. Give the matches of a replay, or read_table(out, 'matches').",
+            "matches — must have the columns of matches; got a table without "
+            f"{', '.join(name for name in FIXED_COLUMNS if name not in ('rule', 'out_seq'))}. "
+            "Give the matches of a replay, or read_table(out, 'matches').",
         ),
         (
             lambda: spark_pace.detect([], TEXT),

@@ -86,6 +86,6 @@ def test_no_field_may_have_the_name_of_a_fixed_column(name: str) -> None:
 
 def test_a_view_has_the_columns_that_its_rule_fills(plan: Plan) -> None:
     of_all, of_k = (view_sql(planned.rule, "out") for planned in plan.rules)
-    fixed = "`out_seq`, `selection_id`, `seq`, `opened_at`, `matched_at`"
+    fixed = ", ".join(f"`{name}`" for name in FIXED_COLUMNS if name not in ("rule", "key", "events"))
     assert f"SELECT {fixed}, `doubled`, `events` FROM" in of_all
     assert f"SELECT `key`, {fixed}, `k`, `tripled`, `events` FROM" in of_k
