@@ -9,7 +9,8 @@
     └── SetupError     something outside is missing or in the way: a broker, a store, a lock, disk space
         └── UnfitError   no new start mends it: Java, a jar, a variable is missing, an option is wrong
 
-A message reads alone: where — what must hold; got what. What to do.
+A message reads alone: where — what must hold; got what. What to do. Here is too how messages write numbers,
+times and texts of others.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import os
 import traceback
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import ClassVar
 
 TRACE_VARIABLE = "SPARK_PACE_TRACEBACK"
@@ -43,6 +45,21 @@ def counted(number: int, noun: str) -> str:
     """A number with its noun, given in the singular: ``1 batch``, ``3,000 events``."""
     ending = "" if number == 1 else "es" if noun.endswith(("ch", "s")) else "s"
     return f"{number:,} {noun}{ending}"
+
+
+def shown_time(time: datetime) -> str:
+    """A time in UTC, to the second."""
+    return f"{time.astimezone(timezone.utc):%Y-%m-%d %H:%M:%SZ}"
+
+
+def shown_length(seconds: float) -> str:
+    """A length of time, to the second: ``0:01:30``, ``2 days, 3:00:00``."""
+    return str(timedelta(seconds=max(0, int(seconds))))
+
+
+def age(time: datetime, now: datetime) -> str:
+    """How long ago a time was."""
+    return shown_length((now - time).total_seconds())
 
 
 def shown(error: Exception, before: str = "") -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import IO
 
 from spark_pace.alerts.sender import Alert, Refusal, SendError
-from spark_pace.job_file.alerts import Command
+from spark_pace.job_file.alerts import AlertTarget, Command
 
 _MOST_ROWS = 500
 _ENDING_SECONDS = 1.0  # of a program that has closed its input
@@ -24,31 +24,38 @@ class CommandInput:
     most_rows = _MOST_ROWS
     refuses_all = False
 
-    def __init__(self, to: Command, timeout_us: int) -> None:
+    def __init__(self, to: Command, target: AlertTarget) -> None:
         """Start nothing yet."""
-        self._words, self._seconds = to.words, timeout_us / 1e6
+        self._words, self._seconds = to.words, target.timeout_us / 1e6
         self._process: subprocess.Popen[bytes] | None = None
 
     def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
         """Write alerts; return once the system has taken all of them for the program."""
         process = self._running()
-        lines = memoryview("".join(f"{alert.text}\n" for alert in alerts).encode())
-        written, until = 0, time.monotonic() + self._seconds * (len(alerts) + 1)
-        while written < len(lines):
+        left = memoryview("".join(f"{alert.text}\n" for alert in alerts).encode())
+        file, until = _input_of(process).fileno(), time.monotonic() + self._seconds * (len(alerts) + 1)
+        room = select.poll()  # `select` takes no file with a number above 1,023
+        room.register(file, select.POLLOUT)
+        while left:
+            seconds = min(self._seconds, until - time.monotonic())
+            if seconds <= 0 or not room.poll(seconds * 1000):
+                how = f"nothing for {self._seconds:g} s" if seconds == self._seconds else "too slowly"
+                self._end(process)
+                raise SendError(f"a program that reads {how}, and was ended", may_have_arrived=True)
             try:
-                written += self._write(process, lines[written:], until)
+                left = left[os.write(file, left) :]
+            except BlockingIOError:  # another process has filled the pipe
+                continue
             except OSError as error:
-                self._end(process, patience=0.0 if isinstance(error, TimeoutError) else _ENDING_SECONDS)
-                raise SendError(self._told(process, error), may_have_arrived=True) from error
+                self._end(process, _ENDING_SECONDS)
+                told = f"its end, with exit code {process.returncode}"
+                raise SendError(told, may_have_arrived=True) from error
         return []
 
     def close(self) -> None:
         """Let the program read to the end of its input and end; kill it if it does not."""
-        process, self._process = self._process, None
-        if process is not None:
-            with suppress(OSError):
-                _input_of(process).close()
-            self._end(process, patience=self._seconds)
+        if self._process is not None:
+            self._end(self._process, patience=self._seconds)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
@@ -68,18 +75,6 @@ class CommandInput:
         self._process = process
         return process
 
-    def _write(self, process: subprocess.Popen[bytes], lines: memoryview, until: float) -> int:
-        file = _input_of(process).fileno()
-        room = select.poll()  # `select` takes no file with a number above 1,023
-        room.register(file, select.POLLOUT)
-        left = until - time.monotonic()
-        if left <= 0 or not room.poll(min(self._seconds, left) * 1000):
-            is_slow = time.monotonic() >= until
-            raise TimeoutError("reads too slowly" if is_slow else f"reads nothing for {self._seconds:g} s")
-        with suppress(BlockingIOError):
-            return os.write(file, lines)
-        return 0
-
     def _end(self, process: subprocess.Popen[bytes], patience: float = 0.0) -> None:
         self._process = None
         with suppress(OSError):
@@ -88,11 +83,6 @@ class CommandInput:
             process.wait(patience)
         process.kill()
         process.wait()
-
-    def _told(self, process: subprocess.Popen[bytes], error: OSError) -> str:
-        if isinstance(error, TimeoutError):
-            return f"a program that {error}, and was ended"
-        return f"its end, with exit code {process.returncode}"
 
 
 def _input_of(process: subprocess.Popen[bytes]) -> IO[bytes]:

@@ -25,7 +25,7 @@ from urllib3.util import Retry, Timeout
 
 from spark_pace.alerts.sender import Alert, Refusal, SendError
 from spark_pace.errors import one_line
-from spark_pace.job_file.alerts import HttpAddress
+from spark_pace.job_file.alerts import AlertTarget, HttpAddress
 
 # what these say holds for every alert until the job or its place is corrected: the alerts wait
 _WAIT = {401, 403, 404, 407, 408, 425, 429}
@@ -33,6 +33,7 @@ _NOT_TAKEN = {401, 403, 404, 407, 425, 429}
 _NOT_SENT = (NewConnectionError, ConnectTimeoutError, NameResolutionError)
 _REPLY_BYTES = 9_000  # far more than is shown, so that no secret is cut before it is masked
 _AGAIN_SECONDS = 0.1
+_JSON = "application/json"
 
 
 class HttpPost:
@@ -40,11 +41,10 @@ class HttpPost:
 
     refuses_all = True
 
-    def __init__(self, to: HttpAddress, timeout_us: int) -> None:
-        """Take an address without references to the environment."""
-        self._seconds = timeout_us / 1e6
+    def __init__(self, to: HttpAddress, target: AlertTarget) -> None:
+        """Connect to nothing yet."""
+        self._to, self._seconds = to, target.timeout_us / 1e6
         self.most_rows = to.most_rows
-        self._to = to
         timeout = Timeout(connect=self._seconds, read=self._seconds)
         self._pool = PoolManager(num_pools=1, retries=False, timeout=timeout)
         self._connection: HTTPConnection | None = None
@@ -52,15 +52,6 @@ class HttpPost:
 
     def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
         """Post alerts, which are refused together or not at all."""
-        refused = self._post(alerts)
-        return [] if refused is None else [Refusal(alert, *refused) for alert in alerts]
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._pool.clear()
-
-    def _post(self, alerts: Sequence[Alert]) -> tuple[str, str] | None:
-        """Post alerts; the code and the beginning of the reply if they are refused, else None."""
         body = f"[{','.join(alert.text for alert in alerts)}]".encode()
         seconds = self._seconds * (len(alerts) + 1)
         with self._broken_off_after(seconds):
@@ -69,7 +60,7 @@ class HttpPost:
                     "POST",
                     self._to.url,
                     body=body,
-                    headers=self._headers(),
+                    headers={"Content-Type": _JSON, "User-Agent": "spark_pace", **self._to.headers},
                     redirect=False,
                     preload_content=False,
                 )
@@ -79,11 +70,15 @@ class HttpPost:
                 raise SendError(text, may_have_arrived=came) from error
             reply, status = _reply(answer), answer.status
         if 200 <= status < 300:
-            return None
+            return []
         if 400 <= status < 500 and status not in _WAIT:
-            return str(status), reply
+            return [Refusal(alert, str(status), reply) for alert in alerts]
         pause = _asked_pause(answer)
         raise SendError(_named(status), may_have_arrived=status not in _NOT_TAKEN, pause_seconds=pause)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pool.clear()
 
     @contextmanager
     def _broken_off_after(self, seconds: float) -> Iterator[None]:
@@ -114,9 +109,6 @@ class HttpPost:
         kind = HTTPSConnection if self._to.url.startswith("https:") else HTTPConnection
         self._connection = kind(*args, **options)
         return self._connection
-
-    def _headers(self) -> dict[str, str]:
-        return {"Content-Type": "application/json", "User-Agent": "spark_pace", **self._to.headers}
 
 
 def _reply(answer: BaseHTTPResponse) -> str:

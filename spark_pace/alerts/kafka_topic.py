@@ -9,11 +9,15 @@ import logging
 import time
 from collections.abc import Sequence
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-
 from spark_pace.alerts.sender import Alert, Refusal, SendError
-from spark_pace.errors import ConfigError, one_line
-from spark_pace.job_file.alerts import KafkaTopic
+from spark_pace.errors import ConfigError, UnfitError, one_line
+from spark_pace.job_file.alerts import AlertTarget, KafkaTopic
+
+try:
+    from confluent_kafka import KafkaError, KafkaException, Message, Producer
+except ImportError as error:
+    do = "Install it: pip install 'spark-pace[kafka]'."
+    raise UnfitError(f"alerts — must have confluent-kafka for kafka; got no such package. {do}") from error
 
 _REFUSED = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD}
 _MOST_ROWS = 500
@@ -28,20 +32,20 @@ class KafkaRecords:
     most_rows = _MOST_ROWS
     refuses_all = False
 
-    def __init__(self, to: KafkaTopic, timeout_us: int, where: str) -> None:
-        """Take a topic without references to the environment; `where` names the target in errors.
+    def __init__(self, to: KafkaTopic, target: AlertTarget) -> None:
+        """Make the producer, which connects by itself.
 
         Raises:
             ConfigError: an option is none of Kafka's client, or does not fit.
         """
-        self._topic, self._seconds = to.topic, timeout_us / 1e6
+        self._topic, self._seconds = to.topic, target.timeout_us / 1e6
         self._settings = {
             "partitioner": "murmur2_random",  # as clients in Java choose the partition of a key
             **to.options,
             "bootstrap.servers": to.servers,
             "acks": "all",
             "enable.idempotence": True,
-            "delivery.timeout.ms": timeout_us // 1000,
+            "delivery.timeout.ms": target.timeout_us // 1000,
             "error_cb": self._note,
             "logger": _SILENT,
         }
@@ -51,9 +55,8 @@ class KafkaRecords:
         except KafkaException as error:
             got = one_line(error.args[0].str())
             do = "Write them as librdkafka has them, such as security.protocol and ssl.ca.location."
-            raise ConfigError.of(
-                f"{where}.kafka.options", "must be options of Kafka's client", got, do
-            ) from error
+            where = f"alerts.{target.name}.kafka.options"
+            raise ConfigError.of(where, "must be options of Kafka's client", got, do) from error
 
     def send(self, alerts: Sequence[Alert]) -> list[Refusal]:
         """Send alerts, and wait until all replicas in sync have them."""
@@ -66,13 +69,15 @@ class KafkaRecords:
         if producer.flush(self._seconds + _GRACE_SECONDS):
             producer.purge()
             producer.flush(_GRACE_SECONDS)
+        refused = list[Refusal]()
         for alert in alerts:
             error = found.get(alert.id, KafkaError(KafkaError._TIMED_OUT))
             if error is not None and error.code() not in _REFUSED:
                 self._producer = None if error.fatal() else producer
                 raise SendError(self._trouble or error.str(), may_have_arrived=True)
-        refused = ((alert, found[alert.id]) for alert in alerts)
-        return [Refusal(alert, error.name(), error.str()) for alert, error in refused if error is not None]
+            if error is not None:
+                refused.append(Refusal(alert, error.name(), error.str()))
+        return refused
 
     def close(self) -> None:
         """Let go of the producer and of what it has not sent."""
@@ -89,15 +94,15 @@ class KafkaRecords:
         def note(error: KafkaError | None, _: Message) -> None:
             found[alert.id] = error
 
-        try:
+        for _ in range(2):
             try:
                 producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
             except BufferError:  # the client holds as many as its options allow
                 producer.flush(max(0.0, until - time.monotonic()))
-                producer.produce(self._topic, alert.text.encode(), alert.key.encode(), on_delivery=note)
-        except (KafkaException, BufferError) as error:
-            is_full = isinstance(error, BufferError)
-            found[alert.id] = KafkaError(KafkaError._QUEUE_FULL) if is_full else error.args[0]
+            except KafkaException as error:
+                found[alert.id] = error.args[0]
+            else:
+                return
 
     def _note(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # it says less than what came before

@@ -6,10 +6,9 @@ that are not finite as text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import groupby
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -18,8 +17,7 @@ import pyarrow.compute as pc
 from spark_pace.alerts.sender import Alert
 from spark_pace.core.operate.match_table import FIXED_COLUMNS, TAKEN_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
-from spark_pace.core.tables import array
-from spark_pace.io.text.value_texts import as_json, json_objects
+from spark_pace.io.text.value_texts import as_json, fields_as_json, json_objects
 
 SCHEMA = 1  # a number that rises when a key is removed or gets another meaning
 _HEAD = [name for name in FIXED_COLUMNS if name not in ("rule", "events")]
@@ -63,55 +61,44 @@ def alerts_of(origin: Origin, table: str, rows: pa.Table, *, is_repeat: bool) ->
         rows: the rows.
         is_repeat: True if they may have been sent before.
     """
-    parts = _by_rule(rows) if table == "matches" else [(table, rows)]
-    return [alert for key, part in parts for alert in _alerts(origin, table, key, part, is_repeat)]
-
-
-def _by_rule(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    begin = 0
-    for rule, run in groupby(rows["rule"].to_pylist()):
-        count = sum(1 for _ in run)
-        yield rule, rows.slice(begin, count)
-        begin += count
-
-
-def _alerts(origin: Origin, table: str, key: str, rows: pa.Table, is_repeat: bool) -> list[Alert]:
-    ids = _ids(origin, table, rows)
+    (batch,) = rows.combine_chunks().to_batches()
+    ids, is_match = _ids(origin, table, batch), table == "matches"
     of_all = {"schema": SCHEMA, "id": ids, "repeat": is_repeat, "job": origin.job, "table": table}
     members = {
-        name: as_json(pa.array(value if name == "id" else [value] * rows.num_rows))
+        name: as_json(pa.array(value if name == "id" else [value] * batch.num_rows))
         for name, value in of_all.items()
     }
-    own = _of_match(origin, key, rows) if table == "matches" else _of_columns(rows)
+    own = _of_match(origin, batch) if is_match else _of_columns(batch)
     members |= {name: values for name, values in own.items() if name not in members}
-    texts = json_objects(members, rows.num_rows).to_pylist()
-    return [Alert(one, key, text) for one, text in zip(ids, texts, strict=True)]
+    keys = batch["rule"].to_pylist() if is_match else [table] * batch.num_rows
+    texts = json_objects(members, batch.num_rows).to_pylist()
+    return [Alert(*one) for one in zip(ids, keys, texts, strict=True)]
 
 
-def _of_match(origin: Origin, rule: str, rows: pa.Table) -> dict[str, pa.Array]:
-    own = [name for name in rows.column_names if name not in TAKEN_COLUMNS]
-    fields = origin.fields.get(rule)
-    if fields is None:  # the rule was removed since
-        fields = [name for name in own if rows[name].null_count < rows.num_rows]
-    values = {name: _json(rows, name) for name in fields}
-    members = {name: _json(rows, name) for name in ["rule", *_HEAD]}
-    return {**members, "fields": json_objects(values, rows.num_rows), "events": _json(rows, "events")}
+def _of_match(origin: Origin, matches: pa.RecordBatch) -> dict[str, pa.Array]:
+    def fields(rule: str, found: pa.RecordBatch) -> Collection[str]:
+        if rule in origin.fields:
+            return origin.fields[rule]
+        own = (name for name in found.schema.names if name not in TAKEN_COLUMNS)  # of a rule that was removed
+        return [name for name in own if found[name].null_count < found.num_rows]
+
+    members = {name: _json(matches, name) for name in ["rule", *_HEAD]}
+    return {**members, "fields": fields_as_json(matches, fields), "events": _json(matches, "events")}
 
 
-def _of_columns(rows: pa.Table) -> dict[str, pa.Array]:
-    if "raw" in rows.column_names:
-        raw = pc.binary_slice(rows["raw"], 0, _MOST_RAW_BYTES)
-        rows = rows.set_column(rows.column_names.index("raw"), "raw", raw)
-    return {name: _json(rows, name) for name in rows.column_names}
+def _of_columns(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    values = {name: rows[name] for name in rows.schema.names}
+    if "raw" in values:
+        values["raw"] = pc.binary_slice(values["raw"], 0, _MOST_RAW_BYTES)
+    return {name: as_json(column) for name, column in values.items()}
 
 
-def _json(rows: pa.Table, name: str) -> pa.Array:
+def _json(rows: pa.RecordBatch, name: str) -> pa.Array:
     """The values of a column as JSON; files of before it was added lack it."""
-    missing = name not in rows.column_names
-    return as_json(pa.nulls(rows.num_rows) if missing else array(rows, name))
+    return as_json(rows[name] if name in rows.schema.names else pa.nulls(rows.num_rows))
 
 
-def _ids(origin: Origin, table: str, rows: pa.Table) -> list[str]:
+def _ids(origin: Origin, table: str, rows: pa.RecordBatch) -> list[str]:
     """The id of each row: job and checkpoint, table, and what names the row in it, each part quoted."""
     names = _KEYS.get(table, ("rule", "out_seq"))
     head = [f"{origin.job}:{origin.checkpoint}", table]

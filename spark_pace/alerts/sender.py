@@ -1,4 +1,8 @@
-"""What every place that alerts are sent to must do, and how long to wait after it failed."""
+"""What every target of alerts must do, and how long to wait after it failed.
+
+A target is a dataclass of its keys in `spark_pace.job_file.alerts`, which names its `Sender`, a file beside
+this one.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +56,9 @@ class SendError(Exception):
 
 
 class Sender(Protocol):
-    """Sends alerts to one place. One thread calls it.
+    """Sends alerts to one place. It is made of the place, as `resolved` gives it, and the target.
+
+    One thread calls it.
 
     Attributes:
         most_rows: how many alerts it takes at once.

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
@@ -21,7 +20,7 @@ from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.text.value_texts import TEXT, as_cells, as_json, json_objects
+from spark_pace.io.text.value_texts import as_cells, as_json, fields_as_json, json_objects
 
 IDENTITY = tuple(name for name in FIXED_COLUMNS if name != "events")
 SHOWN_ROWS = 40
@@ -34,21 +33,14 @@ _READS = re.compile(r"\s*(\(|(select|with|values)\b)", re.IGNORECASE)
 
 def json_lines(matches: pa.Table, rules: Sequence[Rule]) -> Iterator[str]:
     """Each match as a JSON object; `fields` holds what its rule emits."""
+    emitted = {rule.name: [field.name for field in rule.emit] for rule in rules}
     for batch in matches.to_batches(max_chunksize=_ROWS_AT_ONCE):
         members = {name: as_json(batch[name]) for name in IDENTITY}
-        members |= {"fields": _fields(batch, rules), "events": as_json(batch["events"])}
+        members |= {
+            "fields": fields_as_json(batch, lambda rule, _: emitted[rule]),
+            "events": as_json(batch["events"]),
+        }
         yield from json_objects(members, batch.num_rows).to_pylist()
-
-
-def _fields(batch: pa.RecordBatch, rules: Sequence[Rule]) -> pa.Array:
-    """A JSON object for each match, with the fields that its rule emits: large_string[n]."""
-    texts, places = [pa.array([], TEXT)], [np.array([], np.int64)]
-    for rule in rules:
-        place = np.flatnonzero(pc.equal(batch["rule"], rule.name))
-        own = batch.take(pa.array(place))
-        texts.append(json_objects({field.name: as_json(own[field.name]) for field in rule.emit}, len(place)))
-        places.append(place)
-    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def write_json(matches: pa.Table, rules: Sequence[Rule], out: Path) -> None:

@@ -1,14 +1,21 @@
-"""The section `alerts` of a job file: who hears of new matches, late events and quarantined records."""
+"""The section `alerts` of a job file: who hears of new matches, late events and quarantined records.
+
+Each place is a dataclass of its keys, with a line in `_PLACES`. It names its sender, which is loaded where a
+job has such a target, and `resolved` gives it with what the machine and its environment say.
+"""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Mapping as AnyMapping
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from spark_pace.core.plan.rule import Rule
+from spark_pace.errors import ConfigError, UnfitError
 from spark_pace.job_file.keys import (
     Kind,
     duration,
@@ -26,6 +33,7 @@ from spark_pace.job_file.keys import (
     texts,
     whole,
 )
+from spark_pace.job_file.secrets import Secrets
 from spark_pace.job_file.source import is_topic
 from spark_pace.rules.document.document import Listing, Scalar, Section, as_mapping, describe
 from spark_pace.rules.document.report import nearest, quote
@@ -60,6 +68,9 @@ def _is_line(value: str) -> tuple[str, str, str] | None:
     return None if value.isprintable() else ("must be one line of text", "a control character", "Remove it.")
 
 
+_ADDRESS = re.compile(r"https?://[!-~]+")
+
+
 @dataclass(frozen=True)
 class HttpAddress:
     """An address to which alerts are posted.
@@ -76,6 +87,26 @@ class HttpAddress:
     )
     most_rows: int = key(whole(100, 1, 10_000), MOST_ROWS, "batch")
 
+    sender: ClassVar[str] = "spark_pace.alerts.http_post:HttpPost"
+
+    def resolved(self, secrets: Secrets, where: str) -> HttpAddress:
+        """Return it with the values of the environment, which no message shows, whatever is wrong with them.
+
+        Raises:
+            SetupError: a variable of the environment is missing.
+            ConfigError: a value does not fit.
+        """
+        url = secrets.resolve(self.url, f"{where}.http")
+        headers = secrets.resolve_all(self.headers, f"{where}.headers")
+        if not _ADDRESS.fullmatch(url):
+            must, do = "must be an address that begins with http:// or https://", "Correct the variable."
+            raise ConfigError.of(f"{where}.http", must, "another text in the environment", do)
+        for name, value in headers.items():
+            if not (value.isascii() and value.isprintable()):
+                must, got = "must be one line of ASCII", "other characters, or an end of line"
+                raise ConfigError.of(f"{where}.headers.{name}", must, got, "Correct the variable.")
+        return replace(self, url=url, headers=headers)
+
 
 @dataclass(frozen=True)
 class KafkaTopic:
@@ -91,6 +122,14 @@ class KafkaTopic:
     topic: str = key(text("alerts", is_topic))
     options: AnyMapping[str, str] = key(settings("{security.protocol: SSL}", left_out(_OWN_OPTIONS)), dict)
 
+    sender: ClassVar[str] = "spark_pace.alerts.kafka_topic:KafkaRecords"
+
+    def resolved(self, secrets: Secrets, where: str) -> KafkaTopic:
+        """Return it with the values of the environment; raises as `HttpAddress`."""
+        servers = secrets.resolve(self.servers, f"{where}.kafka.servers")
+        options = secrets.resolve_all(self.options, f"{where}.kafka.options")
+        return replace(self, servers=servers, options=options)
+
 
 def _read_command(section: Section, name: str) -> tuple[str, ...] | None:
     """The words of a command; the path of its program is relative to the folder of the job file."""
@@ -105,6 +144,19 @@ class Command:
     """A program that reads alerts from its standard input, and its arguments."""
 
     words: tuple[str, ...] = key(Kind("[./notify]", _read_command), name="command")
+
+    sender: ClassVar[str] = "spark_pace.alerts.command_input:CommandInput"
+
+    def resolved(self, secrets: Secrets, where: str) -> Command:
+        """Return it if the program can be started.
+
+        Raises:
+            SetupError: it cannot.
+        """
+        if shutil.which(self.words[0]) is None:
+            must = f"must name a program that can be started; got {self.words[0]}"
+            raise UnfitError(f"{where}.command — {must}. Correct the path, or the rights of the file.")
+        return self
 
 
 @dataclass(frozen=True)
@@ -180,7 +232,7 @@ def _read_target(keys: Section, rules: Sequence[Rule]) -> AlertTarget | None:
 def _read_place(keys: Section) -> Any:
     named = [key for key in _PLACES if keys.has(key)]
     if len(named) != 1:
-        must, got = "must have one of http, kafka and command", " and ".join(named) or "none"
+        must, got = "must have one place where it sends to", " and ".join(named) or "none"
         do = f"Keep one, with a target for each place, or write for example http: {_HTTP}."
         keys.report.add(keys.place, must, got, do)
         return None

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spark_pace.alerts import targets
-from spark_pace.alerts.cursor import read_cursor
+from spark_pace.alerts.queue import read_cursor
 from spark_pace.cli.run import alert_lines
 from spark_pace.cli.status import status_command
 from spark_pace.errors import SetupError

@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from spark_pace import load_rules
-from spark_pace.alerts.targets import Alerts, Queue
+from spark_pace.alerts.queue import Queue
+from spark_pace.alerts.targets import Alerts
 from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA, DeltaTables, of_batch

@@ -7,7 +7,7 @@ that are not finite become text, and a map becomes an object.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -37,6 +37,22 @@ def json_objects(members: Mapping[str, pa.Array], rows: int, encode: Encode = en
     for name, values in members.items():
         parts += [pa.scalar(f"{', ' if len(parts) > 1 else ''}{encode(name)}: ", TEXT), values]
     return _put_together(*parts, "}")
+
+
+def fields_as_json(
+    matches: pa.RecordBatch, fields_of: Callable[[str, pa.RecordBatch], Iterable[str]]
+) -> pa.Array:
+    """Build a JSON object for each match, with the fields of its rule: large_string[matches].
+
+    `fields_of` gives the names of a rule's fields, by its name and its matches.
+    """
+    texts, places = [pa.array([], TEXT)], [np.array([], np.int64)]
+    for rule in pc.unique(matches["rule"]).to_pylist():
+        place = np.flatnonzero(pc.equal(matches["rule"], rule))
+        own = matches.take(pa.array(place))
+        texts.append(json_objects({name: as_json(own[name]) for name in fields_of(rule, own)}, len(place)))
+        places.append(place)
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def as_json(values: pa.Array, encode: Encode = encode_basestring) -> pa.Array:

@@ -202,7 +202,7 @@ class Checkpoint:
     (`spark_pace.spark.checkpoint.lock`).
 
     Beside the batches, ``alerts/NAME.json`` says how far each target of alerts has come
-    (`spark_pace.alerts.cursor`), and ``files.json`` in what the job's files differ from what runs
+    (`spark_pace.alerts.queue`), and ``files.json`` in what the job's files differ from what runs
     (`spark_pace.spark.checkpoint.checkpoint`).
 
     A batch then removes the files of ``waiting/`` that batch N - 1 needed and batches N and N + 1 do not.

@@ -16,7 +16,7 @@ import yaml
 
 from spark_pace import load_rules
 from spark_pace.alerts import targets
-from spark_pace.alerts.cursor import Place, Sending, read_cursor, write_cursor
+from spark_pace.alerts.queue import Place, Sending, read_cursor, write_cursor
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.errors import ConfigError, SetupError
 from spark_pace.io.delta_tables import QUARANTINE_SCHEMA
@@ -133,6 +133,16 @@ def test_a_new_target_hears_of_what_is_written_from_then_on(tmp_path: Path, serv
     assert len(server.alerts) == 2
 
 
+def test_a_target_goes_on_behind_batches_that_have_nothing_for_it(tmp_path: Path, server: Server) -> None:
+    tables = job_tables(tmp_path / "out")
+    with running(tmp_path, pager(server, rules=["b"])) as alerts:
+        for batch, rule in enumerate("aab"):
+            tables.append("matches", match_rows((rule, range(1))), batch)
+        sent_by(alerts)
+    cursor = read_cursor(cursor_file(tmp_path), CHECKPOINT)
+    assert cursor is not None and cursor.places == {"matches": Place(3)} and len(server.alerts) == 1
+
+
 def test_a_failing_target_gets_all_in_order_and_is_told_of_once(
     tmp_path: Path, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -214,7 +224,7 @@ def test_what_is_refused_of_a_piece_is_stored_at_once_and_each_alert_of_it_is_a_
         tables.append("matches", match_rows(("a", range(9))), 0)
         sent_by(alerts)
         assert alerts.counts[0].refused == 9
-    assert Tables(tmp_path / "out", [REFUSED]).version(REFUSED) == 1  # version 0 makes it
+    assert Tables(tmp_path / "out", [REFUSED]).version(REFUSED) == 0
     assert len(stored_refusals(tmp_path)) == 9
     assert len(server.posts) == 10 and len(set(moved)) == 9  # after the whole piece, and each but the last
 

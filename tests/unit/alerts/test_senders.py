@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from spark_pace.alerts.command_input import CommandInput
-from spark_pace.alerts.http_post import HttpPost
-from spark_pace.alerts.kafka_topic import KafkaRecords
-from spark_pace.alerts.sender import Alert, SendError, pause_seconds
+from spark_pace.alerts.sender import Alert, Sender, SendError, pause_seconds
+from spark_pace.alerts.targets import sender_of
 from spark_pace.errors import ConfigError
-from spark_pace.job_file.alerts import Command, HttpAddress, KafkaTopic
+from spark_pace.job_file.alerts import AlertTarget, Command, HttpAddress, KafkaTopic
+from spark_pace.job_file.secrets import Secrets
 from tests.support.alerts import Answer, Server
 
 ALERTS = [Alert(f"job/{number}", "rule", json.dumps({"id": number})) for number in range(3)]
@@ -37,8 +37,12 @@ def server() -> Iterator[Server]:
         yield started
 
 
-def sender(server: Server, seconds: float = 10.0, **headers: str) -> HttpPost:
-    return HttpPost(HttpAddress(server.url, headers), round(seconds * 1e6))
+def made(to: HttpAddress | KafkaTopic | Command, seconds: float = 0.5) -> Sender:
+    return sender_of(AlertTarget(to, "bus", timeout_us=round(seconds * 1e6)), Secrets())
+
+
+def sender(server: Server, seconds: float = 10.0, **headers: str) -> Sender:
+    return made(HttpAddress(server.url, headers), seconds)
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
@@ -88,7 +92,7 @@ def test_what_may_pass_is_tried_again(
 def test_a_server_that_is_not_there_has_got_nothing() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        post = HttpPost(HttpAddress(f"http://127.0.0.1:{taken.getsockname()[1]}/?token=secret"), 1_000_000)
+        post = made(HttpAddress(f"http://127.0.0.1:{taken.getsockname()[1]}/?token=secret"))
         with pytest.raises(SendError) as raised:
             post.send(ONE)
     assert (str(raised.value), raised.value.may_have_arrived) == ("Connection refused", False)
@@ -118,7 +122,7 @@ def lines(path: Path) -> list[int]:
 
 def test_a_program_is_started_once_and_reads_a_line_for_each_alert(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = CommandInput(Command((sys.executable, "-c", KEEPER, str(out))), 10_000_000)
+    command = made(Command((sys.executable, "-c", KEEPER, str(out))), 10)
     command.send(ALERTS)
     command.send(ONE)
     command.close()
@@ -127,7 +131,7 @@ def test_a_program_is_started_once_and_reads_a_line_for_each_alert(tmp_path: Pat
 
 def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
     once = "import sys; open(sys.argv[1], 'a').write(sys.stdin.readline()); sys.exit(3)"
-    command = CommandInput(Command((sys.executable, "-c", once, str(tmp_path / "out"))), 10_000_000)
+    command = made(Command((sys.executable, "-c", once, str(tmp_path / "out"))), 10)
     command.send(ONE)
     with pytest.raises(SendError) as raised:
         for _ in range(100_000):  # until the system notices its end
@@ -140,7 +144,7 @@ def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
 
 def test_a_program_that_reads_nothing_is_ended() -> None:
     idle = "import threading; threading.Event().wait()"
-    command = CommandInput(Command((sys.executable, "-c", idle)), 200_000)
+    command = made(Command((sys.executable, "-c", idle)), 0.2)
     long = Alert("job/1", "rule", "x" * 1_000_000)
     with pytest.raises(SendError, match=r"a program that reads nothing for 0\.2 s, and was ended") as raised:
         command.send([long])
@@ -149,15 +153,14 @@ def test_a_program_that_reads_nothing_is_ended() -> None:
 
 def test_a_program_that_reads_too_slowly_is_ended() -> None:
     slow = "import os, threading\nwhile os.read(0, 4096): threading.Event().wait(0.05)"
-    command = CommandInput(Command((sys.executable, "-c", slow)), 500_000)
+    command = made(Command((sys.executable, "-c", slow)))
     with pytest.raises(SendError, match=r"a program that reads .*, and was ended") as raised:
         command.send([Alert("job/1", "rule", "x" * 1_000_000)])
     assert raised.value.may_have_arrived
 
 
 def test_a_full_queue_of_kafka_s_client_is_waited_for_once() -> None:
-    few = KafkaTopic("127.0.0.1:9", "alerts", {"queue.buffering.max.messages": "1"})
-    records = KafkaRecords(few, 500_000, "alerts.bus")
+    records = made(KafkaTopic("127.0.0.1:9", "alerts", {"queue.buffering.max.messages": "1"}))
     began = time.monotonic()
     with pytest.raises(SendError):
         records.send([Alert(f"job/{number}", "rule", "{}") for number in range(60)])
@@ -166,15 +169,15 @@ def test_a_full_queue_of_kafka_s_client_is_waited_for_once() -> None:
 
 
 def test_a_program_that_is_not_there_is_a_failure() -> None:
-    command = CommandInput(Command(("./nowhere",)), 1_000_000)
+    to = Command(("./nowhere",))
+    command = CommandInput(to, AlertTarget(to, "local"))
     with pytest.raises(SendError, match=r"No such file or directory: \./nowhere"):
         command.send(ONE)
 
 
 def test_an_option_of_kafka_that_is_none_is_refused() -> None:
-    topic = KafkaTopic("localhost:9092", "alerts", {"sasl.jaas.config": "secret"})
     with pytest.raises(ConfigError) as raised:
-        KafkaRecords(topic, 1_000_000, "alerts.bus")
+        made(KafkaTopic("localhost:9092", "alerts", {"sasl.jaas.config": "secret"}))
     assert str(raised.value).startswith("alerts.bus.kafka.options — must be options of Kafka's client; got ")
     assert "secret" not in str(raised.value)
 
@@ -183,7 +186,7 @@ def test_a_broker_that_is_not_there_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         servers = f"127.0.0.1:{taken.getsockname()[1]}"
-        records = KafkaRecords(KafkaTopic(servers, "alerts"), 500_000, "alerts.bus")
+        records = made(KafkaTopic(servers, "alerts"))
         with pytest.raises(SendError, match=f"{servers}/bootstrap: .*[Cc]onnect"):
             records.send(ONE)
     records.close()

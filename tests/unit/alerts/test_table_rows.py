@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from spark_pace.alerts.cursor import Cursor, Failure, Place, Sending, read_cursor, write_cursor
-from spark_pace.alerts.tables import TableRows
+from spark_pace.alerts.queue import Cursor, Failure, Place, Sending, TableRows, read_cursor, write_cursor
 from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.errors import StateError
 from tests.support.alerts import TIME, job_tables, match_rows

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.alerts.queue import add_refused
 from spark_pace.alerts.sender import Alert, Refusal
-from spark_pace.alerts.tables import RefusedTable
 from spark_pace.cli.main import commands
-from spark_pace.io.query import REFUSED
 from tests.support.watched import BEGAN, pairs_of_events, watched_job
 
 QUERY = "SELECT x FROM seen MATCH_RECOGNIZE (ORDER BY x MEASURES a.x AS x PATTERN (a) DEFINE a AS x > 17)"
@@ -40,7 +39,7 @@ def test_every_command_works_in_a_folder_of_any_name(
     watched.rows("late", {**late, "reason": "was late", "event": "{}"})
     watched.rows("quarantine", {"kind": "record", "reason": "no JSON", "source": "in.json", "offset": 3})
     refused = Refusal(Alert("id", "rule_0", "{}"), "404", "no")
-    RefusedTable(watched.tables.place(REFUSED)).add("pager", [refused])
+    add_refused(watched.tables.root, "pager", [refused])
     (folder / "q.sql").write_text(QUERY)
     monkeypatch.chdir(folder)
     assert COMMANDS.keys() == commands.commands.keys() - OF_SPARK

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from spark_pace.alerts.cursor import Cursor, Failure, Place, write_cursor
+from spark_pace.alerts.queue import Cursor, Failure, Place, add_refused, write_cursor
 from spark_pace.alerts.sender import Alert, Refusal
-from spark_pace.alerts.tables import RefusedTable
 from spark_pace.cli.status import status_command
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
@@ -163,7 +162,7 @@ def test_alerts_that_wait_and_those_that_were_refused_are_told(tmp_path: Path) -
     failure = Failure("2026-11-01T00:00:00Z", HOSTILE)
     write_cursor(cursor, Cursor({"matches": Place(0)}, failure=failure), "")
     refusal = Refusal(Alert("job/matches/rule_0/0", "rule_0", "{}"), "400", HOSTILE)
-    RefusedTable(watched.tables.place("alerts_refused")).add("pager", [refusal])
+    add_refused(watched.tables.root, "pager", [refusal])
     told = told_of(watched)
     said = f"4 wait; failing since 2026-11-01T00:00:00Z: {HOSTILE}"
     assert [(one["target"], one["rows_waiting"], one["said"]) for one in told["alerts"]] == [
