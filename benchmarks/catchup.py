@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import psutil
 import pyarrow as pa
@@ -50,7 +51,7 @@ MOST_GROWTH = 1.5
 TOPIC = "backlog"
 OUT = ROOT / "out" / "catchup"
 ADMISSION = Admission()
-ADMISSIONS = {"with admission": ADMISSION, "without": None}
+ADMISSIONS: dict[str, Admission | Literal["off"]] = {"with admission": ADMISSION, "without": "off"}
 
 
 def measure(sizes: Sizes) -> Iterator[Row]:
@@ -128,7 +129,7 @@ def _job(servers: str, records: int) -> JobSpec:
 
 
 def curve(
-    spec: JobSpec, ledgers: list[Path], admission: Admission | None, events: int
+    spec: JobSpec, ledgers: list[Path], admission: Admission | Literal["off"], events: int
 ) -> list[dict[str, float]]:
     """What each batch read and took where the source sets no limit, and the resident memory after it."""
     assert isinstance(spec.source, KafkaSource)
@@ -141,7 +142,7 @@ def curve(
         took = round(times[-1] - times[-2], 2) if times[1:] else round(batch.seconds, 2)
         batches.append({"records": batch.records, "seconds": took, "resident_mb": resident(process) >> 20})
 
-    out = f"{spec.sink_path}/{'admission' if admission else 'at_once'}"
+    out = f"{spec.sink_path}/{'at_once' if admission == 'off' else 'admission'}"
     source = replace(spec.source, max_offsets_per_trigger=None)
     own = replace(
         spec, source=source, admission=admission, sink_path=out, checkpoint_path=f"{out}/_checkpoint"

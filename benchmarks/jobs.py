@@ -46,11 +46,8 @@ def job(name: str, events: Path, rules: Sequence[Rule] | None = None, format: Fo
         checkpoint_path=str(out / "_checkpoint"),
         trigger_us="available_now",
         finish=True,
-        admission=None,
+        admission="off",
         operators=("benchmarks.operators",),
-        slots=None,
-        buckets=None,
-        lanes="auto",
         spark={},
     )
 

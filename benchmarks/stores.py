@@ -25,7 +25,7 @@ from examples.cluster.store_server import StoreServer
 from spark_pace.io.metrics import BatchReport
 from spark_pace.io.replay import replay_files
 from spark_pace.job import run_job
-from spark_pace.job_file import Clock, JobSpec
+from spark_pace.job_file import Clock, JobSpec, Parallelism
 
 EVENTS, FILES, EMPTY, WARM = 100_000, 8, 10, 3
 DISK, STORE = "on a disk", "in a store"
@@ -48,7 +48,7 @@ def alone(place: str) -> dict[str, tuple[float, float]]:
     files = write_events(DATA / "stores", EVENTS * FILES, FILES, "number")
     spec = job("batches", files)
     source = replace(spec.files, max_files_per_trigger=1)
-    spec = replace(spec, source=source, slots=2, trigger_us=1_000_000, finish=False)
+    spec = replace(spec, source=source, parallelism=Parallelism(2), trigger_us=1_000_000, finish=False)
     shutil.rmtree(OUT / "stores", ignore_errors=True)
     (OUT / "stores").mkdir(parents=True)
     if place == DISK:

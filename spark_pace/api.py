@@ -89,21 +89,22 @@ def load_rules(
         ['high', 'low']
     """
     files = listed(paths, _SOURCES)
-    if events is not None:
-        do = "Take the `schema` of a rule that was loaded."
-        require("events", events, EventSchema, "an EventSchema", do)
-    if not _is_job_file(files):
-        return rule_files.load_rules(files, events=events)
-    if events is not None:
+    if events is None:
+        return _in_files(files)[0]
+    require("events", events, EventSchema, "an EventSchema", "Take the `schema` of a rule that was loaded.")
+    if _is_one_path(files) and job_file.JobFile(files[0], whole=False).is_job:
         raise ConfigError.of(str(files[0]), _WITHOUT_EVENTS, "both", "Leave `events` out.")
-    return job_file.read_job(files[0]).rules
+    return rule_files.load_rules(files, events=events)
 
 
-def _is_job_file(given: Sequence[object]) -> bool:
-    """True if what was given for rules is the path of one job file."""
-    (first, *more) = given
-    is_path = not more and isinstance(first, (str, Path)) and "\n" not in str(first)
-    return is_path and job_file.is_job(str(first))
+def _is_one_path(given: Sequence[object]) -> bool:
+    """True if what was given for rules is the path of a file, which may be a job file."""
+    return len(given) == 1 and isinstance(given[0], (str, Path)) and "\n" not in str(given[0])
+
+
+def _in_files(files: Sequence[Any]) -> tuple[tuple[Rule, ...], JobSpec | None]:
+    """Return the rules in what was given for them, and the job whose settings order their events, if any."""
+    return job_file.rules_of(files[0]) if _is_one_path(files) else (rule_files.load_rules(files), None)
 
 
 def _in_a_stream(rules: object) -> tuple[tuple[Rule, ...], JobSpec | None]:
@@ -111,11 +112,7 @@ def _in_a_stream(rules: object) -> tuple[tuple[Rule, ...], JobSpec | None]:
     given = listed(rules, (Rule, *_SOURCES))
     if all(isinstance(one, Rule) for one in given):
         return of_one_stream(given), None
-    files = listed(rules, _SOURCES)
-    if not _is_job_file(files):
-        return rule_files.load_rules(files), None
-    job = job_file.read_job(files[0])
-    return job.rules, job
+    return _in_files(listed(rules, _SOURCES))
 
 
 def replay(rules: Rules, events: object) -> Replay:
@@ -508,7 +505,7 @@ def check(rules: Rules) -> Check:
         of_one_stream(given)
         return Check(())
     files, report = listed(rules, _SOURCES), Report()
-    if _is_job_file(files):
+    if _is_one_path(files):
         return Check(tuple(job_file.check_files(files)))
     with suppress(TooManyError):
         read_rules(files, None, report)

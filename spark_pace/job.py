@@ -8,11 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
-from spark_pace.errors import EventError, counted
+from spark_pace.errors import EventError, counted, shown_time
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.files.files import join_appended
 from spark_pace.io.metrics import BatchReport
@@ -24,7 +22,7 @@ from spark_pace.spark.checkpoint.layout import Layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock, mend_notes
 from spark_pace.spark.queries import Run, Stop, in_our_words, with_limits
 from spark_pace.spark.session import held_session
-from spark_pace.spark.sources.input import Input, waiting_for_all
+from spark_pace.spark.sources.input import waiting_for_all
 from spark_pace.spark.stages.side_table_copies import SideTables
 from spark_pace.spark.start import (
     input_of,
@@ -37,7 +35,7 @@ from spark_pace.spark.start import (
 from spark_pace.spark.summary import Listener, Summary
 from spark_pace.watching.answering import answering
 
-if TYPE_CHECKING:  # only jobs that ask for alerts load what sends them
+if TYPE_CHECKING:  # what looks at jobs alone does not load what sends alerts
     from spark_pace.alerts.targets import Alerts
 
 
@@ -66,37 +64,25 @@ def run_job(
         OperatorError: an operator failed, where the job says to stop then.
         SparkPaceError: Spark stopped the query for another reason.
     """
+    from spark_pace.alerts.targets import Alerts
+
     began = time.monotonic()
     summary = Summary({rule.name: 0 for rule in spec.rules})
     require_known(spec, reset_rules)
     secrets = Secrets()
-    with secrets.kept(), _alerts(spec, secrets, summary) as alerts, answering(spec, alerts) as answers:
-        all_heard = Listener.of([Listener(summary.add), answers, Listener(on_progress), *heard])
-        summary.stopped_by = _run(spec, secrets, reset_rules, all_heard, alerts)
+    with secrets.kept():
+        alerts = Alerts(spec, secrets)
+        with answering(spec, lambda: alerts.counts) as answers:
+            all_heard = [Listener(summary.add), answers, Listener(alerts.look), Listener(on_progress), *heard]
+            summary.stopped_by = _run(spec, secrets, reset_rules, Listener.of(all_heard), alerts)
+    summary.alerts = alerts.counts
     summary.seconds = time.monotonic() - began
     _require_events(spec, summary)
     return summary
 
 
-@contextmanager
-def _alerts(spec: JobSpec, secrets: Secrets, summary: Summary) -> Iterator[Alerts | None]:
-    """The alerts of the job, None if it has no targets; the summary has their counts behind the block."""
-    if not spec.alerts:
-        yield None
-        return
-    from spark_pace.alerts.targets import Alerts
-
-    alerts = Alerts(spec, secrets)
-    yield alerts
-    summary.alerts = alerts.counts
-
-
 def _run(
-    spec: JobSpec,
-    secrets: Secrets,
-    reset_rules: Collection[str],
-    heard: Listener,
-    alerts: Alerts | None,
+    spec: JobSpec, secrets: Secrets, reset_rules: Collection[str], heard: Listener, alerts: Alerts
 ) -> signal.Signals | None:
     """Run every query of the job to its end, and return the signal that stopped it, if one did."""
     checkpoint, stop = Checkpoint(spec.checkpoint_folder), Stop()
@@ -113,33 +99,25 @@ def _run(
         with session as spark, ExitStack() as stack:
             change = change or new_change(spec, spark, checkpoint)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
-            marks = _require_readable(job_input, spark, heard)
+            marks = job_input.require_readable(spark)
+            if job_input.lacks_files(spark):
+                heard.empty()
             running = with_limits(waiting_for_all(spec, job_input, spark), spark)
             stack.enter_context(stop.noted())
             stack.enter_context(in_our_words(stop, checkpoint))
             look = stack.enter_context(job_input.watched(spark, marks))
-            if alerts is not None:
-                stack.enter_context(_sending(alerts, stop))
+            stack.enter_context(_sending(alerts, stop))
             accepted = partial(require_accepted, spark, checkpoint)
             on_disk = RulesOnDisk(running, spec, accepted, partial(_note, checkpoint, heard))
             run = Run(spark, on_disk, inputs, checkpoint, stop, heard, look, side_tables)
             while change is not None:
                 stop.require_held()
                 tables = whole_tables(on_disk.spec, spark, change.before, job_input, marks)
-                if alerts is not None:
-                    _begin_sending(alerts, checkpoint, tables, change.before, on_disk.spec)
+                _begin_sending(alerts, checkpoint, tables, change.before, on_disk.spec)
                 run.take_over(change, tables)
                 goes_on = on_disk.take() and not stop.event.is_set()
                 change = known_change(on_disk.spec, job_input, ()) if goes_on else None
     return stop.signal
-
-
-def _require_readable(job_input: Input, spark: SparkSession, heard: Listener) -> dict[str, Any]:
-    """Refuse an input that cannot be read, and return the marks by which the checkpoint recognises it."""
-    marks = job_input.require_readable(spark)
-    if job_input.lacks_files(spark):
-        heard.empty()
-    return marks
 
 
 @contextmanager
@@ -156,10 +134,10 @@ def _begin_sending(
     alerts: Alerts, checkpoint: Checkpoint, tables: DeltaTables, layout: Layout, spec: JobSpec
 ) -> None:
     """Send alerts from now on; called again, it tells of other rules. The tables must be there."""
-    from spark_pace.alerts.targets import Queue
+    from spark_pace.alerts.queue import Queue
 
     alerts.know(spec.rules)
-    if not alerts.counts:
+    if spec.alerts and not alerts.counts:
         is_new = layout.number == 0  # it was never written
         done = tables.last_batch("metrics")  # its row is the last that a batch writes
         alerts.begin(Queue(tables.root, checkpoint.alert_cursor, layout.app_id, done, is_new))
@@ -169,7 +147,7 @@ def _note(checkpoint: Checkpoint, heard: Listener, rules: str, keys: tuple[str, 
     """Keep and count in what the files differ from what runs, so that others than the log can tell it."""
     heard.differ(bool(rules))
     if rules or keys:
-        write_note(checkpoint, FilesNote(rules, keys, f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%SZ}"))
+        write_note(checkpoint, FilesNote(rules, keys, shown_time(datetime.now(timezone.utc))))
     else:
         remove_note(checkpoint)
 

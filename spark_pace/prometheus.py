@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
 
 from spark_pace.io.metrics import AlertCounts, BatchReport, Counts
 
@@ -29,109 +28,95 @@ _COUNTERS = {
     "alerts_refused": "Alerts that the target will never accept.",
     "alerts_failures": "Messages that the target has not accepted.",
 }
+# of the last batch: the field of its report, and what it is
+_OF_BATCH = {
+    "pending_events": ("pending", "Events that wait for the frontier."),
+    "carried_events": ("carry", "Events kept for open selections."),
+    "open_selections": ("open", "Selections that are open."),
+    "state_bytes": ("state_bytes", "Bytes of the state, without its files of events."),
+    "idle_sources": ("idle_sources", "Sources that are left out because they lag too far behind."),
+    "batch_seconds": ("batch_seconds", "Seconds that the last batch took, without the wait for it."),
+    "batch_records": ("records", "Records of the last batch."),
+    "batch_store_requests": ("store_requests", "Counted requests of the last batch to object stores."),
+}
 _GAUGES = {
+    **{name: told for name, (_, told) in _OF_BATCH.items()},
     "alerts_waiting": "Rows that are not sent yet.",
     "rules_differ": "1 while the files have other rules than those that run, else 0.",
-    "pending_events": "Events that wait for the frontier.",
-    "carried_events": "Events kept for open selections.",
-    "open_selections": "Selections that are open.",
-    "state_bytes": "Bytes of the state, without its files of events.",
-    "idle_sources": "Sources that are left out because they lag too far behind.",
-    "batch_seconds": "Seconds that the last batch took, without the wait for it.",
-    "batch_records": "Records of the last batch.",
-    "batch_store_requests": "Counted requests of the last batch to object stores.",
     "last_batch_timestamp_seconds": "When the last batch was written.",
     "newest_event_timestamp_seconds": "The greatest event time.",
     "frontier_timestamp_seconds": "The time before which everything is decided.",
 }
 # the label that some have beside that of the job
 _LABELS = {
-    **dict.fromkeys(("alerts_sent", "alerts_refused", "alerts_failures", "alerts_waiting"), "target"),
-    "stage_seconds": "stage",
-    "matches": "rule",
+    **dict.fromkeys(("alerts_sent", "alerts_refused", "alerts_failures", "alerts_waiting"), ("target",)),
+    "stage_seconds": ("stage",),
+    "matches": ("rule",),
 }
-_METRICS: tuple[tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], dict[str, str]], ...] = (
-    (CounterMetricFamily, _COUNTERS),
-    (GaugeMetricFamily, _GAUGES),
-)
-_OF_BATCH = {
-    "pending_events": "pending",
-    "carried_events": "carry",
-    "open_selections": "open",
-    "state_bytes": "state_bytes",
-    "idle_sources": "idle_sources",
-    "batch_seconds": "batch_seconds",
-    "batch_records": "records",
-    "batch_store_requests": "store_requests",
-}
-_NEWEST = "newest_event_timestamp_seconds"
 
 
-class Offered(Collector):
+class Offered:
     """The counters since the job was started, and the values of its last batch, as Prometheus reads them.
 
-    Attributes:
-        alerts: gives how the alerts of each target stand.
+    Each has the label `job_name`. What is not known yet has no value.
     """
 
-    def __init__(self, job: str, rules: Sequence[str]) -> None:
-        """Begin without a batch: every rule has no match yet."""
-        self._job = job
-        self._lock = threading.Lock()
-        # of each metric, by the values of its own label, which is empty where it has none
-        self._values = {name: defaultdict[str, float](float) for name in (*_COUNTERS, *_GAUGES)}
+    def __init__(
+        self, job: str, rules: Iterable[str], alerts: Callable[[], Sequence[AlertCounts]] = list
+    ) -> None:
+        """Begin without a batch; every rule has no match yet. `alerts` gives how each target stands."""
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = registry = CollectorRegistry()
+        self._job, self._alerts = job, alerts
+        self._reading = threading.Lock()
+        self._metrics: dict[str, Any] = {
+            name: kind(f"spark_pace_{name}", told, ("job_name", *_LABELS.get(name, ())), registry=registry)
+            for kind, metrics in ((Counter, _COUNTERS), (Gauge, _GAUGES))
+            for name, told in metrics.items()
+        }
         for name in {*_COUNTERS} - {*_LABELS}:
-            self._values[name][""] = 0.0
-        self.alerts: Callable[[], Sequence[AlertCounts]] = list
+            self._of(name)
         self.run(rules)
         self.rules_differ(False)
 
     def after(self, batch: BatchReport, now: float) -> None:
         """Add a batch that was written at `now`, in seconds since 1970."""
-        known = {name: getattr(batch, field) for name, field in _OF_BATCH.items()}
-        known["last_batch_timestamp_seconds"] = now
-        times = {"newest_event": batch.max_time_us, "frontier": batch.frontier_us}
-        known |= {f"{of}_timestamp_seconds": us / 1e6 for of, us in times.items() if us is not None}
-        with self._lock:
-            for counter in fields(Counts):
-                self._values[counter.name][""] += getattr(batch, counter.name)
-            self._values["events"][""] += batch.repeats  # which a batch has subtracted: a counter never falls
-            self._values["batches"][""] += 1
-            self._values["operator_seconds"][""] += batch.operator_seconds
-            for name, parts in (("matches", batch.matches), ("stage_seconds", batch.stage_seconds)):
-                for of, value in parts.items():
-                    self._values[name][of] += value
-            if _NEWEST in known:
-                known[_NEWEST] = max([known[_NEWEST], *self._values[_NEWEST].values()])
-            self._values["frontier_timestamp_seconds"].clear()  # it is not known behind the end
-            for name, value in known.items():
-                self._values[name][""] = value
+        added = {counter.name: getattr(batch, counter.name) for counter in fields(Counts)}
+        added["events"] += batch.repeats  # which a batch has subtracted: a counter never falls
+        for name, value in (added | {"batches": 1, "operator_seconds": batch.operator_seconds}).items():
+            self._of(name).inc(value)
+        for name, parts in (("matches", batch.matches), ("stage_seconds", batch.stage_seconds)):
+            for of, value in parts.items():
+                self._of(name, of).inc(value)
+        for name, (field, _) in _OF_BATCH.items():
+            self._of(name).set(getattr(batch, field))
+        self._of("last_batch_timestamp_seconds").set(now)
+        self._metrics["frontier_timestamp_seconds"].clear()  # it is not known behind the end
+        for name, us in (("frontier", batch.frontier_us), ("newest_event", batch.newest_us)):
+            if us is not None:
+                self._of(f"{name}_timestamp_seconds").set(us / 1e6)
 
     def run(self, rules: Iterable[str]) -> None:
         """Note which rules run: one that was taken over has no match yet."""
-        with self._lock:
-            for rule in rules:
-                self._values["matches"][rule] += 0
+        for rule in rules:
+            self._of("matches", rule)
 
     def rules_differ(self, differ: bool) -> None:
         """Note whether the files of the job have other rules than those that run."""
-        self._values["rules_differ"][""] = float(differ)
-
-    def collect(self) -> Iterator[Metric]:
-        """All metrics, each with the label `job_name`. What is not known yet is left out."""
-        with self._lock:
-            for counts in self.alerts():
-                for name in (name for name, label in _LABELS.items() if label == "target"):
-                    self._values[name][counts.target] = getattr(counts, name.removeprefix("alerts_"))
-            for kind, metrics in _METRICS:
-                for name, told in metrics.items():
-                    own = [_LABELS[name]] if name in _LABELS else []
-                    family = kind(f"spark_pace_{name}", told, labels=["job_name", *own])
-                    for of, value in self._values[name].items():
-                        family.add_metric([self._job, *([of] if own else [])], value)
-                    yield family
+        self._of("rules_differ").set(differ)
 
     def answer(self, _path: str, accepted: str) -> tuple[int, str, str, bytes]:
         """All metrics, whatever the path, as `spark_pace.watching.page.Answers` has answers."""
         written, kind = choose_encoder(accepted)
-        return 200, kind, "no-store", written(self)
+        with self._reading:
+            for counts in self._alerts():
+                self._of("alerts_waiting", counts.target).set(counts.waiting)
+                for name in ("sent", "refused", "failures"):
+                    counter = self._of(f"alerts_{name}", counts.target)
+                    counter.reset()
+                    counter.inc(getattr(counts, name))
+            return 200, kind, "no-store", written(self._registry)
+
+    def _of(self, name: str, *of: str) -> Any:
+        """What counts, made with its first use; `of` is the value of its own label."""
+        return self._metrics[name].labels(self._job, *of)

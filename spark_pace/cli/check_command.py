@@ -66,11 +66,11 @@ def check_against(files: Sequence[Path], out: str) -> None:
 
 
 def _checkpoint(out: str, spec: JobSpec | None) -> Checkpoint:
-    if not out and spec is None:
+    if not out:
+        if spec is not None:
+            return Checkpoint(spec.checkpoint_folder)
         do = "Name the folder of the job's tables, or of its checkpoint."
         raise ConfigError.of("--against", "must say with what a rule file is compared", "no folder", do)
-    if not out and spec is not None:
-        return Checkpoint(spec.checkpoint_folder)
     found = checkpoint_in(out)
     if found is None:
         must = "must name the folder of a checkpoint, or of tables in which one lies"

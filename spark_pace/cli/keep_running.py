@@ -13,8 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,23 +58,32 @@ class KeptJob:
     _child: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
-        """Run the job until it is done, stopped by a signal, or fails for good; return the exit code."""
+        """Run the job until it is done, stopped by a signal, or fails for good; return the exit code.
+
+        Signals to stop are handed on to the job from here on; afterwards the process is to end.
+        """
+        for number in _STOPS:
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores one
+                signal.signal(number, self._note)
         pause = self.first_s
-        with self._signals_handed_on():
-            while True:
-                began = time.monotonic()
-                code = self._once()
-                lasted = time.monotonic() - began
-                failed = code < 0 or code == MAY_PASS
-                if self._signal is not None or not failed:
-                    return 128 + self._signal if self._signal is not None and failed else code
-                pause = self.first_s if lasted >= self.long_s else pause
-                how = f"signal {-code} has ended it" if code < 0 else "it has failed"
-                told = f"{how} after {lasted:.0f} s; next start in {pause:g} s"
-                say(f"keep-running: {told}", sys.stderr)
-                if (stopped := self._waited(pause)) is not None:
-                    return 128 + stopped
-                pause = min(self.most_s, 2 * pause)
+        while True:
+            began = time.monotonic()
+            code = self._once()
+            lasted = time.monotonic() - began
+            failed = code < 0 or code == MAY_PASS
+            if self._signal is not None or not failed:
+                return 128 + self._signal if self._signal is not None and failed else code
+            pause = self.first_s if lasted >= self.long_s else pause
+            how = f"signal {-code} has ended it" if code < 0 else "it has failed"
+            told = f"{how} after {lasted:.0f} s; next start in {pause:g} s"
+            say(f"keep-running: {told}", sys.stderr)
+            if (stopped := self._waited(pause)) is not None:
+                return 128 + stopped
+            pause = min(self.most_s, 2 * pause)
+
+    def _note(self, number: int, _frame: object) -> None:
+        self._signal = signal.Signals(number)
+        self._hand_on()
 
     def _waited(self, seconds: float) -> signal.Signals | None:
         """Wait so long, or until a signal to stop, which is returned.
@@ -84,8 +92,8 @@ class KeptJob:
         if it came just while that one takes the event's lock.
         """
         end = time.monotonic() + seconds
-        while self._signal is None and (left := end - time.monotonic()) > 0:
-            threading.Event().wait(min(left, _LOOK_S))
+        while self._signal is None and time.monotonic() < end:
+            threading.Event().wait(_LOOK_S)
         return self._signal
 
     def _once(self) -> int:
@@ -94,33 +102,12 @@ class KeptJob:
         with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as child:
             self._child = child
             self._hand_on()
-            try:
-                return child.wait()
-            finally:
-                self._child = None
+            return child.wait()
 
     def _hand_on(self) -> None:
         """Send the job the signal to stop, if there was one; it knows no end of a terminal."""
         if self._child is not None and self._signal is not None:
             self._child.send_signal(signal.SIGTERM if self._signal == signal.SIGHUP else self._signal)
-
-    @contextmanager
-    def _signals_handed_on(self) -> Iterator[None]:
-        """Note signals to stop inside the block, and hand them on to the job."""
-
-        def note(number: int, _frame: object) -> None:
-            self._signal = signal.Signals(number)
-            self._hand_on()
-
-        heard = [
-            number for number in _STOPS if signal.getsignal(number) != signal.SIG_IGN
-        ]  # nohup ignores one
-        before = {number: signal.signal(number, note) for number in heard}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 def kept_run(job: Path) -> int:

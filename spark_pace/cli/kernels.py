@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -17,7 +16,7 @@ from typing import NoReturn
 import click
 import pyarrow as pa
 
-from spark_pace import Rule, load_rules, replay, ways
+from spark_pace import replay, ways
 from spark_pace.core.match.compiled import conjunctions, sequences, sets, state_machine
 from spark_pace.core.match.row_patterns import compiled as row_patterns
 from spark_pace.core.match.row_patterns import tested_search
@@ -85,7 +84,7 @@ _CONDITIONS = ("", " DEFINE B AS x > AVG(A.x)")  # known of each row before; and
 
 def use_all() -> None:
     """Use all searches and the reader of JSON: rules run on three events."""
-    replay(_rules(), _events())
+    replay(_RULES, _events())
     match_row_patterns(_events())
     scan.is_ready(NOTHING, is_made_now=ways.FEW_NUMBERS < 0)
 
@@ -94,13 +93,6 @@ def match_row_patterns(events: pa.Table) -> None:
     """Use all searches for row patterns."""
     for define in _CONDITIONS:
         file_query(read_query(_QUERY.format(define), "query", "spark")).answer(events, 1_000)
-
-
-def _rules() -> Sequence[Rule]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rules.yaml")
-        path.write_text(_RULES, encoding="ascii")
-        return load_rules(path)
 
 
 def _events() -> pa.Table:

@@ -10,8 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TextIO
 
-from spark_pace.errors import exit_code, shown
-from spark_pace.watching.words import shown_time
+from spark_pace.errors import exit_code, shown, shown_time
 
 
 def say(text: str, stream: TextIO | None = None) -> None:

@@ -98,7 +98,7 @@ def check(files: tuple[Path, ...], against: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each rule, one a line.")
 def explain(files: tuple[Path, ...], as_json: bool) -> None:
     """Print what is known of each rule before it runs."""
-    from spark_pace.cli.why_command import explain_command
+    from spark_pace.cli.replay_command import explain_command
 
     explain_command(files, as_json)
 
@@ -137,20 +137,12 @@ def explain(files: tuple[Path, ...], as_json: bool) -> None:
     help="Read the files of EVENTS in the order in which the job RULES has read them so far, with the ticks "
     "of its clock, as its checkpoint says.",
 )
-def replay(
-    rules: Path,
-    events: str,
-    out: Path | None,
-    page: Path | None,
-    operators: tuple[str, ...],
-    listed: int,
-    as_read: bool,
-) -> None:
+def replay(rules: Path, events: str, operators: tuple[str, ...], **asked: Any) -> None:
     """Print the matches, or write them to a file."""
-    from spark_pace.cli.replay_command import Written, replay_command
+    from spark_pace.cli.replay_command import replay_command
 
     _see_current_directory()
-    replay_command(rules, events, Written(out, page), operators, listed, as_read)
+    replay_command(rules, events, operators, **asked)
 
 
 @commands.command(
@@ -172,7 +164,7 @@ def replay(
 @_OPERATORS
 def why(rules: Path, events: str, operators: tuple[str, ...], **asked: Any) -> None:
     """Print what is known of one event."""
-    from spark_pace.cli.why_command import why_command
+    from spark_pace.cli.replay_command import why_command
 
     why_command(rules, events, operators, **asked)
 
@@ -276,13 +268,11 @@ def sql(out: Any, query: str, form: str) -> None:
     show_default=True,
     help="The most steps of the search from one row where conditions read the match.",
 )
-def match(
-    query: Path, tables: tuple[str, ...], out: Path | None, form: str, dialect: str, steps: int
-) -> None:
+def match(query: Path, **asked: Any) -> None:
     """Print the rows, or write them."""
     from spark_pace.cli.match_command import match_command
 
-    match_command(query, tables, out, form, dialect, steps)
+    match_command(query, **asked)
 
 
 @commands.command(

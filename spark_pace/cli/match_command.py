@@ -29,7 +29,7 @@ _FORMS = {".csv": "csv", ".json": "json", ".jsonl": "json"}
 
 
 def match_command(
-    path: Path, tables: Sequence[str], out: Path | None, form: str, dialect: str, most_steps: int
+    path: Path, *, tables: Sequence[str], out: Path | None, form: str, dialect: str, steps: int
 ) -> None:
     """Do what `spark_pace.cli.main.match` says."""
     query = file_query(read_query(path.read_text(encoding="utf-8"), str(path), dialect))
@@ -43,18 +43,18 @@ def match_command(
         raise ConfigError.of(
             "--table", f"must name the file of {query.table}", ", ".join(files) or "none", do
         )
-    _write(query.answer(_read(files[name]), most_steps), out, form)
+    _write(query.answer(_read(files[name]), steps), out, form)
 
 
 def _named(text: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not equals or not name or not path:
+    name, equals, file = text.partition("=")
+    if not equals or not name or not file:
         raise ConfigError.of(
             "--table", "must be NAME=FILE", quote(text), "Write for example ticks=ticks.csv."
         )
-    if "://" in path:
-        raise ConfigError.of(path, "must be a path of this machine", "an address", "Copy it here.")
-    return name, Path(path)
+    if "://" in file:
+        raise ConfigError.of(file, "must be a path of this machine", "an address", "Copy it here.")
+    return name, Path(file)
 
 
 def _read(path: Path) -> pa.Table:

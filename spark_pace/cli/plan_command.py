@@ -1,23 +1,21 @@
-"""`spark-pace plan`: how many task slots keep queues of selections short, also while one slot is lost."""
+"""`spark-pace plan`: how many task slots keep queues of selections short, also while one slot is lost.
+
+In the model each instance is a queue of selections of its own (M/M/1): arrivals and completions are Poisson
+processes, and selections are dealt round robin. It is pessimistic: real arrivals and times vary less.
+
+Sources: Trischler 2013, section 6 (tables 6.1 to 6.4).
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from spark_pace.degree import (
-    Guarantee,
-    Load,
-    fewest_instances,
-    fewest_surviving_instances,
-    short_queue_probability,
-    survives_loss,
-)
 from spark_pace.errors import ConfigError, counted
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import Tables
@@ -179,3 +177,85 @@ def _pace(
     elif slots is None:
         return text
     return f"{text}; they stay below the trigger: {'yes' if below else 'no'}"
+
+
+_FEWEST_QUEUED = 2  # a bound of 1 leaves no room for a selection of the lost instance
+
+
+@dataclass(frozen=True)
+class Load:
+    """The rate at which selections arrive, and at which one instance completes them.
+
+    Attributes:
+        arrivals: selections that arrive in a time unit, for all instances.      # λ
+        completions: selections that one instance can complete in a time unit.   # ν
+    """
+
+    arrivals: float
+    completions: float
+
+    def utilization(self, instances: int) -> float:
+        """The share of its time that each of these instances is busy; queues stay finite below 1."""  # ρ
+        return self.arrivals / instances / self.completions
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A promise: an instance has at most `queue` selections, its present one included, with `probability`."""
+
+    queue: int  # n
+    probability: float  # p
+
+
+def short_queue_probability(utilization: float, queue: int) -> float:
+    """The probability that at most `queue` selections are in an instance: P(Q ≤ n) = 1 − ρ^(n + 1)."""
+    return 1 - utilization ** (queue + 1) if utilization < 1 else 0.0
+
+
+def fewest_instances(load: Load, guarantee: Guarantee) -> int:
+    """The least number of instances that keeps the guarantee while none is lost."""  # c0
+    return _least(1, lambda instances: _keeps(load, instances, guarantee.queue, guarantee.probability))
+
+
+def queue_before_loss(queue: int, instances: int) -> int:
+    """The longest queue with room for a share of a lost one: n − ⌈n / (c − 1)⌉, for two instances or more."""
+    return queue + -queue // (instances - 1)  # n_new
+
+
+def survives_loss(load: Load, guarantee: Guarantee, instances: int) -> bool:
+    """True if this many instances keep the guarantee while one is lost.
+
+    The others take all arrivals and the selections of the lost instance, which had as many as the guarantee
+    allows. Only one loss at a time counts. False for a guarantee of one selection, which leaves no room.
+    """
+    if instances < 2 or guarantee.queue < _FEWEST_QUEUED:
+        return False
+    left = queue_before_loss(guarantee.queue, instances)
+    return _keeps(load, instances - 1, left, guarantee.probability)
+
+
+def fewest_surviving_instances(load: Load, guarantee: Guarantee) -> int:
+    """The least number of instances that keeps the guarantee while one is lost.
+
+    Raises:
+        ValueError: the guarantee allows one selection only; the formula does not apply to that.
+    """
+    if guarantee.queue < _FEWEST_QUEUED:
+        must = f"must be {_FEWEST_QUEUED} or more, for the selections of a lost instance need room"
+        raise ValueError(f"queue — {must}; got {guarantee.queue}. Allow longer queues.")
+    return _least(2, lambda instances: survives_loss(load, guarantee, instances))
+
+
+def _keeps(load: Load, instances: int, queue: int, probability: float) -> bool:
+    return short_queue_probability(load.utilization(instances), queue) >= probability
+
+
+def _least(first: int, enough: Callable[[int], bool]) -> int:
+    """The least number from `first` on that is enough; if one is, so is every greater one."""
+    last = first
+    while not enough(last):
+        first, last = last + 1, 2 * last
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (first, middle) if enough(middle) else (middle + 1, last)
+    return last

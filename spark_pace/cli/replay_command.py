@@ -1,10 +1,11 @@
-"""`spark-pace replay`: reads events, runs the core on them, and shows or writes the matches."""
+"""`spark-pace replay`, `why` and `explain`: what rules find in events, why, and how they would run."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import pyarrow as pa
 
+from spark_pace.api import Explained
 from spark_pace.cli.show import WRITERS, require_folder, show
 from spark_pace.core.local_run import IN_THIS_PROCESS, Calls
 from spark_pace.core.plan.rule import Rule
@@ -20,8 +22,8 @@ from spark_pace.errors import ConfigError, counted, one_line
 from spark_pace.io.event_files import at_position
 from spark_pace.io.replay import Replay, counts_told, replay_files, told_of_ignored
 from spark_pace.io.timeline import require_plotly
-from spark_pace.job_file import FilesSource, JobSpec, is_job, read_job
-from spark_pace.rules import load_rules
+from spark_pace.job_file import FilesSource, JobFile, JobSpec, rules_in, rules_of
+from spark_pace.job_file.reader import MANY_PROBLEMS
 
 if TYPE_CHECKING:
     from spark_pace.spark.sources.files import FilesRead
@@ -29,46 +31,20 @@ if TYPE_CHECKING:
 _UNLIMITED_US = 10**12  # somebody waits for `replay`, and may end it: no call is ended here
 
 
-@dataclass(frozen=True)
-class Written:
-    """The files to which the matches are written.
-
-    Attributes:
-        out: the matches as JSON or CSV; None: the terminal shows them.
-        page: the matches on a time axis, in HTML; None: no page.
-    """
-
-    out: Path | None
-    page: Path | None
-
-    def check(self) -> None:
-        """Raise ConfigError for a file that cannot be written, before any work is done."""
-        if self.out is not None and self.out.suffix not in WRITERS:
-            must = f"must end in {' or '.join(WRITERS)}"
-            raise ConfigError.of("--out", must, str(self.out), "Choose one of them.")
-        for option, path in (("--out", self.out), ("--html", self.page)):
-            if path is not None:
-                require_folder(option, path)
-        if self.page is not None:
-            require_plotly()
-
-
 def replay_command(
     rules_file: Path,
     events: str,
-    written: Written,
-    operators: tuple[str, ...],
+    operators: Sequence[str],
+    *,
+    out: Path | None,
+    page: Path | None,
     listed: int,
-    as_read: bool = False,
+    as_read: bool,
 ) -> None:
     """Do what `spark_pace.cli.main.replay` says."""
-    written.check()
-    of_job = is_job(rules_file)
-    if of_job:
-        refuse_beside_job(rules_file, operators)
-    job = read_job(rules_file) if of_job else None
+    _require_writable(out, page)
+    rules, job = _read(rules_file, operators)
     read = _as_read(job) if as_read else None
-    rules = load_rules(rules_file) if job is None else job.rules
     for rule in rules:
         if job is None:
             _require_allowed(rule, operators)
@@ -79,21 +55,34 @@ def replay_command(
         if read is not None:
             reading |= {"as_read": read.parts, "finish": read.ended}
         replayed = replay_files(rules, events, calls=calls, **reading)
-    if written.page is not None:
-        replayed.timeline(f"{rules_file} over {events}").write(written.page)
-    if written.out is not None:
-        WRITERS[written.out.suffix](replayed.matches, rules, written.out)
-    elif written.page is None:
+    if page is not None:
+        replayed.timeline(f"{rules_file} over {events}").write(page)
+    if out is not None:
+        WRITERS[out.suffix](replayed.matches, rules, out)
+    elif page is None:
         show(replayed.matches, rules)
     _summarise(replayed, rules, listed, has_ended=read is None or read.ended)
 
 
-def refuse_beside_job(job_file: Path, operators: Sequence[str]) -> None:
-    """Refuse ``--operators`` with a job file."""
-    if operators:
-        got = f"{operators[0]} beside the job file {job_file}"
+def _require_writable(out: Path | None, page: Path | None) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if out is not None and out.suffix not in WRITERS:
+        must = f"must end in {' or '.join(WRITERS)}"
+        raise ConfigError.of("--out", must, str(out), "Choose one of them.")
+    for option, path in (("--out", out), ("--html", page)):
+        if path is not None:
+            require_folder(option, path)
+    if page is not None:
+        require_plotly()
+
+
+def _read(rules_file: Path, operators: Sequence[str]) -> tuple[tuple[Rule, ...], JobSpec | None]:
+    """The rules of a file, and the job if it is a job file, with which no ``--operators`` may be given."""
+    if operators and JobFile(rules_file, whole=False).is_job:
+        got = f"{operators[0]} beside the job file {rules_file}"
         do = "Leave it out: the job file's own `operators` count."
         raise ConfigError.of("--operators", "must be given with a rule file only", got, do)
+    return rules_of(rules_file)
 
 
 @contextmanager
@@ -169,3 +158,32 @@ def _list(what: str, told: Iterable[str], count: int, listed: int) -> None:
         click.echo(f"{what}: {one_line(line)}", err=True)
     if count > listed:
         click.echo(f"{what}: and {count - listed:,} more", err=True)
+
+
+def explain_command(files: Sequence[Path], as_json: bool) -> None:
+    """Do what `spark_pace.cli.main.explain` says."""
+    found = Explained(rules_in(files))
+    for one in found.as_json() if as_json else [found]:
+        click.echo(json.dumps(one, ensure_ascii=False) if as_json else str(one))
+
+
+def why_command(
+    rules_file: Path,
+    events: str,
+    operators: Sequence[str],
+    *,
+    rule: str,
+    at: str,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Do what `spark_pace.cli.main.why` says. It calls no operator, allowed or not."""
+    from spark_pace.reasons import why
+
+    if rule in JobFile(rules_file, MANY_PROBLEMS).paused:
+        must, got = "must name a rule that runs", f"{rule}, which is paused"
+        raise ConfigError.of("--rule", must, got, "Remove its enabled: false, in a copy of the file perhaps.")
+    rules, job = _read(rules_file, operators)
+    reading = {} if job is None else {**job.events.stream, "spark": job.access(events)}
+    answer = why(rules, events, rule=rule, at=at, key=key, **reading)
+    click.echo(json.dumps(asdict(answer), ensure_ascii=False) if as_json else str(answer))

@@ -17,18 +17,16 @@ from rich.text import Text
 from spark_pace.cli.log import say
 from spark_pace.cli.status import board
 from spark_pace.core.expr.time_functions import time_of
-from spark_pace.errors import counted, one_line
+from spark_pace.errors import counted, one_line, shown_length, shown_time
 from spark_pace.io.metrics import ENOUGH_RECORDS, BatchReport, metrics_row
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.running import Running
 from spark_pace.spark.stages.rows import keep_freed
 from spark_pace.spark.summary import Listener, Summary
-from spark_pace.watching.facts import rules_told
-from spark_pace.watching.figures import figures
+from spark_pace.watching.facts import figures, rules_told
 from spark_pace.watching.history import NOTHING
 from spark_pace.watching.troubles import CLOSE_SECONDS, lag_of, of_stream, patience
-from spark_pace.watching.words import shown_length, shown_time
 
 _MOST_RULES = 20  # of the live table
 

@@ -15,15 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_pace.cli.show import console_of, require_folder
-from spark_pace.errors import SparkPaceError
+from spark_pace.errors import SparkPaceError, shown_time
 from spark_pace.io.query import Tables
 from spark_pace.io.timeline import require_plotly, write_page
-from spark_pace.watching.facts import MATCHES_OF_RULES, Facts, Look, facts, status_of
-from spark_pace.watching.figures import figures, quiet_rules
+from spark_pace.watching.facts import (
+    MATCHES_OF_RULES,
+    Facts,
+    Look,
+    facts,
+    figures,
+    quiet_rules,
+    status_of,
+)
 from spark_pace.watching.history import Seen
 from spark_pace.watching.page import report
 from spark_pace.watching.subject import Subject
-from spark_pace.watching.words import shown_time
 
 _EVERY_SECONDS = 2.0
 _WIDTH = 120  # where the output is no terminal

@@ -1,9 +1,9 @@
 """Reads job files, which say where events come from, where matches go, and how the job runs."""
 
 from spark_pace.job_file.events import Clock, Events
-from spark_pace.job_file.reader import JobFile, check_files, is_job, read_job, rules_in
+from spark_pace.job_file.reader import JobFile, check_files, read_job, rules_in, rules_of
 from spark_pace.job_file.source import DeltaSource, FilesSource, Format, KafkaFormat, KafkaSource
-from spark_pace.job_file.spec import Endpoint, JobSpec, Page, as_planned, planned_settings
+from spark_pace.job_file.spec import Endpoint, JobSpec, Page, Parallelism, as_planned, planned_settings
 
 __all__ = [
     "Clock",
@@ -17,10 +17,11 @@ __all__ = [
     "KafkaFormat",
     "KafkaSource",
     "Page",
+    "Parallelism",
     "as_planned",
     "check_files",
-    "is_job",
     "planned_settings",
     "read_job",
     "rules_in",
+    "rules_of",
 ]

@@ -9,9 +9,19 @@ from spark_pace.core.expr import Expr, is_single
 from spark_pace.core.order import Before, OrderSpec
 from spark_pace.core.plan.plan import OPERATOR_TIMEOUT_US, OnBad
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.job_file.keys import Key, duration, filled, key, one_of, read_keys, section_of, text, texts
-from spark_pace.rules.document.document import Listing, Node, Scalar, Section
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.job_file.keys import (
+    Key,
+    duration,
+    key,
+    known,
+    one_of,
+    out_of,
+    read_keys,
+    section_of,
+    text,
+    texts,
+)
+from spark_pace.rules.document.document import Mapping, Section
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import event_scope
@@ -74,24 +84,22 @@ class Events:
         return {"order": self.order, "source_column": self.source_column, "heartbeat": self.heartbeat}
 
 
-def open_events(fields: Section) -> Section | None:
-    """The section `events`, ready to be read; None if the job file has none."""
-    mapping = fields.mapping("events", "events: {delay: 10 min}")
-    return None if mapping is None else Section(mapping, fields.report, (*SCHEMA_KEYS, *OF_JOBS))
+def open_events(fields: Section) -> Section:
+    """The section `events`, ready to be read; without keys if the job file has none."""
+    mapping = fields.mapping("events", "events: {delay: 10 min}") or Mapping(fields.place, {})
+    return Section(mapping, fields.report, (*SCHEMA_KEYS, *OF_JOBS))
 
 
-def declared_schema(keys: Section | None) -> EventSchema | None:
+def declared_schema(keys: Section) -> EventSchema | None:
     """The schema that the section declares; None if it declares none, or one that is reported as wrong."""
-    return read_schema(keys) if keys is not None and any(keys.has(key) for key in SCHEMA_KEYS) else None
+    return read_schema(keys) if any(keys.has(key) for key in SCHEMA_KEYS) else None
 
 
-def read_events(
-    keys: Section | None, schema: EventSchema | None, *, sources_known: bool, goes_on: bool
-) -> Events:
+def read_events(keys: Section, schema: EventSchema | None, *, sources_known: bool, goes_on: bool) -> Events:
     """Read how the job treats events.
 
     Args:
-        keys: the section; None if the job file has none.
+        keys: the section.
         schema: of the rules and the job; None if it was wrong, so names cannot be looked up.
         sources_known: True if an event's position names its source, as a Kafka partition does and a path
             does not.
@@ -100,20 +108,20 @@ def read_events(
     Returns:
         All that is right; without attributes if the schema is None.
     """
-    if keys is None:
-        return Events(schema or _UNKNOWN, OrderSpec(before=_before(sources_known, False)))
-    order = read_keys(keys, _ORDER)
+    of_order, of_events = dict(_ORDER), known(Events)
+    if schema is not None:  # columns of side tables do not decide the order
+        attributes = [field.name for field in schema.own.fields if is_single(field.type)]
+        is_one = out_of(attributes, "must name an attribute of the events")
+        of_order["deduplicate_on"] = Key("deduplicate_on", texts("[id]", "an attribute", is_one))
+        of_events["source_column"] = Key("source_column", text("device", is_one))
+    order = read_keys(keys, of_order)
     _check_ordering(keys, order["by_source"], sources_known)
-    if schema is not None:
-        _check_attributes(keys, schema.own)  # columns of side tables do not decide the order
     if keys.has("clock") and not goes_on:
         must, do = "must come with a periodic trigger", "Set a trigger such as 1 s, or leave out clock."
         keys.report.add(keys.key_place("clock"), must, "trigger: available_now", do)
     ordered = OrderSpec(**order, before=_before(sources_known, order["by_source"]))
     beat = _heartbeat(keys, schema and schema.own)
-    found = filled(Events, keys, schema=schema or _UNKNOWN, order=ordered, heartbeat=beat)
-    assert found is not None
-    return found
+    return Events(schema or _UNKNOWN, order=ordered, heartbeat=beat, **read_keys(keys, of_events))
 
 
 def _before(sources_known: bool, by_source: bool) -> Before:
@@ -134,17 +142,6 @@ def _check_ordering(keys: Section, by_source: bool, sources_known: bool) -> None
         do = "Add source_column: and the attribute that names an event's source."
         must = "must come with a source_column where events come from files"
         keys.report.add(keys.key_place("ordering"), must, "none", do)
-
-
-def _check_attributes(keys: Section, schema: EventSchema) -> None:
-    """Report what is no attribute where one must be named."""
-    attributes = [field.name for field in schema.fields if is_single(field.type)]
-    on = keys.node("deduplicate_on")
-    named: tuple[Node | None, ...] = on.items if isinstance(on, Listing) else ()
-    for node in (keys.node("source_column"), *named):
-        if isinstance(node, Scalar) and isinstance(node.value, str) and node.text not in attributes:
-            must, do = "must name an attribute of the events", nearest(node.text, attributes)
-            keys.report.add(node.place, must, quote(node.text), do)
 
 
 def _heartbeat(keys: Section, schema: EventSchema | None) -> Expr | None:

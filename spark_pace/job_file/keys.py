@@ -129,35 +129,32 @@ class Key:
         name: of the key.
         kind: what may stand there.
         needed: True if the file must have it.
-        under: the key of the mapping that it stands in; empty: that of its dataclass.
     """
 
     name: str
     kind: Kind
     needed: bool = False
-    under: str = ""
 
 
-def key(kind: Kind, default: Any = MISSING, name: str = "", under: str = "") -> Any:
+def key(kind: Kind, default: Any = MISSING, name: str = "") -> Any:
     """A field that a key fills, with its default: a value, or the type dict.
 
     A file must have a key without a default whose kind has an example.
     """
     needed = default is MISSING and bool(kind.example)
-    said = {"kind": kind, "name": name, "needed": needed, "under": under}
+    said = {"kind": kind, "name": name, "needed": needed}
     if default is dict:
         return field(default_factory=dict, metadata=said)
     return field(default=default, metadata=said)
 
 
-def known(of: type, under: str = "") -> dict[str, Key]:
-    """The keys of a dataclass that stand in one mapping, by the names of their fields."""
+def known(of: type) -> dict[str, Key]:
+    """The keys of a dataclass, by the names of their fields."""
     keys = {}
     for one in dataclasses.fields(of):
-        kind = one.metadata.get("kind")
-        if kind is not None and one.metadata["under"] == under:
+        if "kind" in one.metadata:
             name = one.metadata["name"] or one.name.removesuffix(_UNIT)
-            keys[one.name] = Key(name, kind, one.metadata["needed"], under)
+            keys[one.name] = Key(name, one.metadata["kind"], one.metadata["needed"])
     return keys
 
 
@@ -175,10 +172,10 @@ def read_keys(section: Section, keys: Mapping[str, Key]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if value is not None}
 
 
-def filled(of: type[T], section: Section, **more: Any) -> T | None:
-    """The dataclass with what its keys say, and with `more`; None without a right value that is needed."""
+def filled(of: type[T], section: Section) -> T | None:
+    """The dataclass with what its keys say; None without a right value that is needed."""
     keys = known(of)
-    read = {**read_keys(section, keys), **more}
+    read = read_keys(section, keys)
     return of(**read) if all(name in read for name, one in keys.items() if one.needed) else None
 
 
@@ -204,7 +201,7 @@ def text(example: str, objection: Objection = lambda _: None) -> Kind:
     return Kind(example, read)
 
 
-def place(example: str, schemes: tuple[str, ...] = PLACES) -> Kind:
+def place(example: str, schemes: tuple[str, ...] = PLACES, objection: Objection = lambda _: None) -> Kind:
     """A path, relative to the folder of the job file and absolute once it is read, or an address."""
 
     def read(section: Section, name: str) -> str | None:
@@ -212,7 +209,10 @@ def place(example: str, schemes: tuple[str, ...] = PLACES) -> Kind:
         if found is None:
             return None
         check_address(found, section.report, schemes)
-        return resolve(found.text, Path(found.place.file).parent)
+        path = resolve(found.text, Path(found.place.file).parent)
+        if wrong := objection(path):
+            section.report.add(found.place, *wrong)
+        return path
 
     return Kind(example, read)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from spark_pace.job_file.keys import duration, filled, key, known, names, single, whole
-from spark_pace.rules.document.document import Mapping, Scalar, Section, describe
+from spark_pace.job_file.keys import duration, key, single, whole
 
 _SEEN = 3  # the last batches, from which the speed is computed
 _AHEAD = 2.0  # by the last batch's speed, no batch is planned for more than twice `batch_seconds`
@@ -146,16 +145,3 @@ class Admission:
 def _speed(batches: tuple[Batch, ...]) -> float:
     """The mean speed of some batches, in units a second."""
     return sum(batch.amount for batch in batches) / sum(max(batch.seconds, 1e-3) for batch in batches)
-
-
-def read_admission(fields: Section, name: str) -> Admission | None:
-    """The settings under a key of a job file, with defaults for what is wrong or missing; None: ``off``."""
-    node = fields.node(name)
-    if isinstance(node, Scalar) and node.text == "off":
-        return None
-    if isinstance(node, Mapping):
-        return filled(Admission, Section(node, fields.report, names(known(Admission))))
-    if node is not None:
-        do = "Write for example admission: {batch_seconds: 5 s, warm_up: 5, max_deviation: 0.25}."
-        fields.report.add(node.place, "must be a mapping, or off", describe(node), do)
-    return Admission()

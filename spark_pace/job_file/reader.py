@@ -30,13 +30,13 @@ from spark_pace.job_file.source import (
     check_source,
     read_source,
 )
-from spark_pace.job_file.spec import PARALLELISM, JobSpec
+from spark_pace.job_file.spec import JobSpec
 from spark_pace.rules.document.document import Mapping, Section, as_mapping, read_document
 from spark_pace.rules.document.report import MOST_PROBLEMS, Report, TooManyError, quote
 from spark_pace.rules.rule_file import load_rules, read_rules, those_that_run
 
-_KEYS, _OF_PARALLELISM = known(JobSpec), known(JobSpec, PARALLELISM)
-JOB_KEYS = (*names(_KEYS), PARALLELISM)
+_KEYS = known(JobSpec)
+JOB_KEYS = names(_KEYS)
 _ONLY_IN_JOBS = {*JOB_KEYS} - {"events", "rules"}
 MANY_PROBLEMS = 10_000  # of a file of which what is right is wanted
 
@@ -113,7 +113,7 @@ class JobFile:
         goes_on = said.get("trigger_us", "available_now") != "available_now"
         _check_trigger(fields, said, goes_on)
         _check_operators(fields, said.get("operators", ()), self.rules)
-        lanes = _read_parallelism(fields, self.rules)
+        _check_latency_bound(fields, said, self.rules)
         alerts = read_alerts(fields, self.rules, self.sink)
         events = read_events(section, schema, sources_known=isinstance(source, KafkaSource), goes_on=goes_on)
         if source is not None and of_source is not None and schema is not None:
@@ -122,7 +122,6 @@ class JobFile:
         if source is not None and all(name in said for name in ("name", "sink_path", "checkpoint_path")):
             self.spec = JobSpec(
                 **said,
-                **lanes,
                 source=source,
                 rules=running,
                 events=events,
@@ -144,9 +143,17 @@ def read_job(path: str | Path) -> JobSpec:
     return found.spec
 
 
-def is_job(path: str | Path) -> bool:
-    """True if the file has a key that only job files have."""
-    return JobFile(path, whole=False).is_job
+def rules_of(path: str | Path) -> tuple[tuple[Rule, ...], JobSpec | None]:
+    """The rules of a file that run, and the job if it is a job file, else None.
+
+    Raises:
+        RuleError: the rule file is wrong.
+        ConfigError: the job file is wrong.
+    """
+    if not JobFile(path, whole=False).is_job:
+        return load_rules(path), None
+    job = read_job(path)
+    return job.rules, job
 
 
 def check_files(paths: Iterable[str | Path]) -> list[Problem]:
@@ -155,18 +162,9 @@ def check_files(paths: Iterable[str | Path]) -> list[Problem]:
 
 
 def rules_in(paths: Iterable[str | Path]) -> tuple[tuple[Rule, str | None], ...]:
-    """The rules of rule and job files, each with the format of its job's source; None for a rule file.
-
-    Raises:
-        RuleError: a rule file is wrong.
-        ConfigError: a job file is wrong.
-    """
-    rules = list[tuple[Rule, str | None]]()
-    for path in paths:
-        job = read_job(path) if is_job(path) else None
-        own, source_format = (load_rules(path), None) if job is None else (job.rules, job.source.format)
-        rules += [(rule, source_format) for rule in own]
-    return tuple(rules)
+    """The rules of rule and job files, each with the format of its job's source; raises as `rules_of`."""
+    found = map(rules_of, paths)
+    return tuple((rule, None if job is None else job.source.format) for rules, job in found for rule in rules)
 
 
 def _check_trigger(fields: Section, said: dict[str, Any], goes_on: bool) -> None:
@@ -202,21 +200,17 @@ def _check_operators(fields: Section, modules: Sequence[str], rules: Iterable[Ru
             fields.report.add(place, must, quote(module), do)
 
 
-def _read_parallelism(fields: Section, rules: Sequence[Rule]) -> dict[str, Any]:
-    """The fields of `JobSpec` whose keys stand under `parallelism`."""
-    mapping = fields.mapping(PARALLELISM, f"{PARALLELISM}: {{slots: 4, buckets: 8, lanes: auto}}")
-    if mapping is None:
-        return {}
-    keys = Section(mapping, fields.report, names(_OF_PARALLELISM))
-    said = read_keys(keys, _OF_PARALLELISM)
-    if keys.has("latency_bound"):
-        got = "lanes: 1" if said.get("lanes") == 1 else ""
-        if rules and all(_found_by_splitter(rule) for rule in rules):
-            got = got or "rules whose matches the splitter finds"
-        if got:
-            place, must = keys.key_place("latency_bound"), "must be left out where nothing can be cut"
-            fields.report.add(place, must, got, "Leave it out.")
-    return said
+def _check_latency_bound(fields: Section, said: dict[str, Any], rules: Sequence[Rule]) -> None:
+    """Report a bound where no cut of lanes can keep it."""
+    node, parallelism = fields.node("parallelism"), said.get("parallelism")
+    if not isinstance(node, Mapping) or parallelism is None or parallelism.latency_bound_us is None:
+        return
+    got = "lanes: 1" if parallelism.lanes == 1 else ""
+    if rules and all(_found_by_splitter(rule) for rule in rules):
+        got = got or "rules whose matches the splitter finds"
+    if got:
+        place = node.entries.get("latency_bound", (node.place,))[0]
+        fields.report.add(place, "must be left out where nothing can be cut", got, "Leave it out.")
 
 
 def _found_by_splitter(rule: Rule) -> bool:
@@ -226,7 +220,7 @@ def _found_by_splitter(rule: Rule) -> bool:
 
 
 _LOG = logging.getLogger(__name__)
-_LOOK_SECONDS = 10.0  # where the job only tells that they have changed
+_LOOK_US = 10_000_000  # how often, where the job only tells that they have changed
 _OF_RULES = ("rules", "operators")  # keys
 
 Stamps = dict[str, tuple[int, ...]]  # of each file: its inode, when it was written (ns), its size
@@ -270,7 +264,7 @@ class RulesOnDisk:
         due = self.spec.trigger_us != "available_now" and time.monotonic() >= self._next
         looks = self._look is not None and self._look.is_alive()
         if self._found is None and due and not looks:
-            self._next = time.monotonic() + self._seconds
+            self._next = time.monotonic() + (self.spec.rules_refresh_us or _LOOK_US) / 1e6
             self._look = threading.Thread(target=self._looked, name="rules", daemon=True)
             self._look.start()
         return self._found is not None
@@ -281,11 +275,6 @@ class RulesOnDisk:
             return False
         self.spec, self._found = self._found, None
         return True
-
-    @property
-    def _seconds(self) -> float:
-        refresh_us = self.spec.rules_refresh_us
-        return _LOOK_SECONDS if refresh_us is None else refresh_us / 1e6
 
     def _looked(self) -> None:
         try:
@@ -354,11 +343,8 @@ def keys_told(keys: tuple[str, ...]) -> str:
 
 def _changed_keys(started: JobSpec, now: JobSpec) -> tuple[str, ...]:
     """The keys of the job file, but those about rules, whose values differ in two jobs."""
-    fields = [*known(JobSpec).items(), *known(JobSpec, PARALLELISM).items()]
-    changed = [
-        key.under or key.name for field, key in fields if getattr(started, field) != getattr(now, field)
-    ]
-    return tuple(name for name in dict.fromkeys(changed) if name not in _OF_RULES)
+    changed = [key.name for field, key in _KEYS.items() if getattr(started, field) != getattr(now, field)]
+    return tuple(name for name in changed if name not in _OF_RULES)
 
 
 def _told(now: JobSpec, then: JobSpec) -> str:

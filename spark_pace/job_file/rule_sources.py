@@ -65,7 +65,7 @@ class RuleSources:
         except (DeltaError, OSError):
             return ()
 
-    def nodes(self, section: Section | None, fields: Section) -> tuple[Node, ...]:
+    def nodes(self, section: Section, fields: Section) -> tuple[Node, ...]:
         """The rules in the table as nodes of YAML, in the order of their names; none without a table.
 
         Problems are reported; one in a rule is at ``PATH[NAME]:LINE:COLUMN``, by its text.
@@ -77,7 +77,7 @@ class RuleSources:
         if self.table is None or self.place is None:
             return ()
         report = fields.report
-        if section is None or not section.has("schema"):
+        if not section.has("schema"):
             do = 'Add events: {schema: "time TIMESTAMP, ...", event_time: time} to the job file.'
             report.add(self.place, "must come with a schema of the events", "none", do)
             return ()

@@ -30,13 +30,12 @@ from spark_pace.job_file.keys import (
     whole,
 )
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.rules.document.document import Mapping, Scalar, Section, describe
-from spark_pace.rules.document.report import Place, Report, meant_by, nearest, quote
+from spark_pace.rules.document.document import Mapping, Section
+from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.schema import groups_of
 
 EXAMPLE = "{kind: files, format: json, path: events}"
 ISOLATION = "kafka.isolation.level"  # the option that says whether records of aborted transactions are read
-RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers.NAME")
 Format = Literal["json", "csv", "text", "parquet"]
 KafkaFormat = Literal["json", "csv", "text", "columns"]
 
@@ -44,6 +43,11 @@ is_topic = matching(
     r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
     "must be the name of a topic (letters, digits, dot, _ and -)",
     "Correct the name.",
+)
+_is_column = matching(
+    r"key|value|topic|partition|offset|timestamp|headers\..+",
+    "must be a column of the Kafka record",
+    "Use one of: key, value, topic, partition, offset, timestamp, headers.NAME.",
 )
 _FILES_PER_BATCH, _BAD_PER_FILE = whole(1000, 1, 1_000_000), whole(100, 1, 1_000_000)
 _END = "Use finish: true to end with what is there."
@@ -67,13 +71,6 @@ _OWN_OPTIONS = {
 _COMMITTED = {ISOLATION: "read_committed"}  # Kafka's own default reads what was aborted, too
 # a task that reads the middle of a partition does not know the records before it
 _SPLITTING = ("minpartitions", "maxrecordsperpartition")
-
-
-def _is_column(column: str) -> tuple[str, str, str] | None:
-    if column in RECORD_COLUMNS[:-1] or (column.startswith("headers.") and column != "headers."):
-        return None
-    do = f"Use one of: {', '.join(RECORD_COLUMNS)}."
-    return "must be a column of the Kafka record", quote(column), do
 
 
 def _version(value: object) -> object:
@@ -225,38 +222,21 @@ class DeltaSource:
 
 Source = FilesSource | KafkaSource | DeltaSource
 KINDS: dict[str, type[Source]] = {"files": FilesSource, "kafka": KafkaSource, "delta": DeltaSource}
-# if the kind is missing or misspelt, these keys tell which one is meant
-_TELLING = {"topics": "kafka", "from_version": "delta"}
+_TELLING = {"topics": "kafka", "from_version": "delta"}  # which one is meant where the kind is missing
 
 
 def read_source(fields: Section) -> tuple[Source | None, Section | None]:
     """Read the source of a job file and return it, with its keys; None if it was wrong."""
     mapping = fields.mapping("source", f"source: {EXAMPLE}")
-    if mapping is None or names_iceberg(
-        mapping, fields.report, "files, kafka or delta", "Read the table by detect"
-    ):
+    if mapping is None:
         return None, None
-    node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
+    unheard = Section(mapping, Report(len(mapping.entries) + 1), ("kind",))
     guess = next((kind for name, kind in _TELLING.items() if name in mapping.entries), "files")
-    kind = node.text if isinstance(node, Scalar) else guess
-    meant = kind if kind in KINDS else meant_by(kind, tuple(KINDS)) or guess
-    keys = Section(mapping, fields.report, ("kind", *names(known(KINDS[meant]))))
-    keys.require("kind", f"kind: {meant}")
-    keys.choice("kind", tuple(KINDS), meant)
-    form = keys.node("format")
-    if meant == "kafka" and isinstance(form, Scalar) and form.text == "columns" and not keys.has("columns"):
-        must = 'must have the key "columns", for the attributes are columns of the record'
-        keys.report.add(keys.place, must, "none", "Add columns: {name: value}.")
-    return filled(KINDS[meant], keys), keys
-
-
-def names_iceberg(mapping: Mapping, report: Report, kinds: str, do: str) -> bool:
-    """True if a source or a sink is to be a table of Iceberg, which is reported in place of all else."""
-    node = mapping.entries["kind"][1] if "kind" in mapping.entries else None
-    if not isinstance(node, Scalar) or node.text.lower() != "iceberg":
-        return False
-    report.add(node.place, f"must be {kinds}", describe(node), f"{do}; docs/python.md (Iceberg) shows how.")
-    return True
+    kind = unheard.choice("kind", tuple(KINDS), guess)
+    keys = Section(mapping, fields.report, ("kind", *names(known(KINDS[kind]))))
+    keys.require("kind", f"kind: {kind}")
+    keys.choice("kind", tuple(KINDS), kind)
+    return filled(KINDS[kind], keys), keys
 
 
 def check_source(
@@ -327,7 +307,7 @@ def _check_columns(keys: Section, source: KafkaSource, schema: EventSchema) -> N
         do = "Declare it a TIMESTAMP, or set time_unit: ms."
         report.add(there[schema.event_time], must, f"time_unit: {schema.time_unit}", do)
     missing = [name for name in types if name not in columns]
-    if source.format == "columns" and missing and there:
-        got = f"none for {', '.join(missing)}"
-        do = "Add them, or use json."
-        report.add(keys.key_place("columns"), "must fill every attribute of the events", got, do)
+    if source.format == "columns" and missing:
+        place = keys.key_place("columns" if keys.has("columns") else "format")
+        must, got = "must have a column for every attribute of the events", f"none for {', '.join(missing)}"
+        report.add(place, must, got, "Add them under columns, or use json.")

@@ -23,54 +23,37 @@ from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.events import Events
 from spark_pace.job_file.keys import (
     SINKS,
-    Key,
     Kind,
     checkpoint_at,
     duration,
     either,
     flag,
     key,
+    matching,
     mistaken,
-    names,
     one_of,
     place,
-    read_keys,
     section_of,
     settings,
     text,
     texts,
     whole,
 )
-from spark_pace.job_file.pace import Admission, read_admission
+from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.rule_sources import EXAMPLE as EXAMPLE_OF_RULES
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.job_file.source import EXAMPLE, ISOLATION, FilesSource, KafkaSource, Source, names_iceberg
-from spark_pace.rules.document.document import Section
-from spark_pace.rules.document.report import quote
+from spark_pace.job_file.source import EXAMPLE, ISOLATION, FilesSource, KafkaSource, Source
 
 HEALTHY_WITHIN_US = 300 * 1_000_000  # of a batch; what ends an unhealthy job makes it do that batch again
-PARALLELISM = "parallelism"  # the key under which those of some fields stand
 _NUMBER = whole(8, 1, 10_000)
-_SINK = {"kind": Key("kind", one_of(("delta",)), True), "path": Key("path", place("out", SINKS), True)}
-_SINK_EXAMPLE = "{kind: delta, path: out}"
+_is_of_spark = matching(r"spark\..*", 'must be a setting that begins with "spark."', "Correct the name.")
+_OF_ORDER = ("delay_us", "idle_after_us", "expected_sources")  # of these a batch's result depends
 
 
-def _is_of_spark(name: str) -> tuple[str, str, str] | None:
-    must = 'must be a setting that begins with "spark."'
-    return None if name.startswith("spark.") else (must, quote(name), "Correct the name.")
-
-
-def _read_sink(fields: Section, name: str) -> str | None:
-    """Where the tables of a job are to be."""
-    mapping, report = fields.mapping(name, f"{name}: {_SINK_EXAMPLE}"), fields.report
-    if mapping is None or names_iceberg(mapping, report, "delta", "Copy the tables from Delta"):
-        return None
-    section = Section(mapping, report, names(_SINK))
-    path: str | None = read_keys(section, _SINK).get("path")
-    node, wrong = section.node("path"), mistaken(path or "")
-    if wrong and node:
-        report.add(node.place, *wrong)
-    return path
+@dataclass(frozen=True)
+class _Sink:
+    kind: str = key(one_of(("delta",)))
+    path: str = key(place("out", SINKS, mistaken))
 
 
 @dataclass(frozen=True)
@@ -90,28 +73,47 @@ class Page(Endpoint):
 
 
 @dataclass(frozen=True)
+class Parallelism:
+    """How much of a job runs at once.
+
+    Attributes:
+        slots: how many splitters; None: as many as Spark has cores.
+        buckets: of the keys of a rule; None: as many as slots.
+        lanes: of a splitter's work.
+        latency_bound_us: the time that operators may take for a lane; None: any.
+    """
+
+    slots: int | None = key(_NUMBER, None)
+    buckets: int | None = key(_NUMBER, None)
+    lanes: int | Literal["auto"] = key(either("auto", _NUMBER), "auto")
+    latency_bound_us: int | None = key(duration("2 s", least=1), None)
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """A checked job file. Its paths are absolute."""
 
     name: str = key(text("my_job"))
     source: Source = key(Kind(EXAMPLE))
     rules: tuple[Rule, ...] = key(Kind(EXAMPLE_OF_RULES))
-    sink_path: str = key(Kind(_SINK_EXAMPLE, _read_sink), name="sink")
+    sink_path: str = key(
+        section_of(_Sink, "{kind: delta, path: out}").to(lambda sink: sink.path), name="sink"
+    )
     checkpoint_path: str = key(place("out/_checkpoint"), name="checkpoint")
     events: Events = key(Kind())
     trigger_us: int | Literal["available_now"] = key(
         either("available_now", duration("2 s", before="available_now, or ")), "available_now", "trigger"
     )
     finish: bool = key(flag(), False)
-    admission: Admission | None = key(Kind(read=read_admission), None)  # None: off
+    admission: Admission | Literal["off"] = key(
+        either("off", section_of(Admission, "{batch_seconds: 5 s, warm_up: 5, max_deviation: 0.25}, or off")),
+        Admission(),
+    )
     # modules whose functions `operator:` may name
     operators: tuple[str, ...] = key(texts("[my_rules]"), ())
-    # None: as many as Spark has cores
-    slots: int | None = key(_NUMBER, None, under=PARALLELISM)
-    buckets: int | None = key(_NUMBER, None, under=PARALLELISM)
-    lanes: int | Literal["auto"] = key(either("auto", _NUMBER), "auto", under=PARALLELISM)
-    # the time operators may take for a lane; None: any
-    latency_bound_us: int | None = key(duration("2 s", least=1), None, under=PARALLELISM)
+    parallelism: Parallelism = key(
+        section_of(Parallelism, "{slots: 4, buckets: 8, lanes: auto}"), Parallelism()
+    )
     # settings of Spark; values may hold ``${env:NAME}``
     spark: dict[str, str] = key(settings("{spark.driver.memory: 4g}", _is_of_spark), dict)
     # where Prometheus finds the job's counters; None: nowhere
@@ -182,9 +184,7 @@ def planned_settings(spec: JobSpec) -> dict[str, Any]:
     told: dict[str, Any] = {
         "schema": [(field.name, field.type) for field in schema.fields],
         "tie_break": schema.tie_break,
-        "delay_us": events.order.delay_us,
-        "idle_after_us": events.order.idle_after_us,
-        "expected_sources": events.order.expected_sources,
+        **{name: getattr(events.order, name) for name in _OF_ORDER},
         "heartbeat": None if events.heartbeat is None else to_stored(events.heartbeat),
         "format": source.format,
         "side_tables": list(map(asdict, schema.side_tables)),
@@ -213,12 +213,7 @@ def as_planned(spec: JobSpec, settings: dict[str, Any]) -> JobSpec:
         side_tables=tuple(sides),
         form=RecordForm(**told.get("form", {})),
     )
-    order = replace(
-        spec.events.order,
-        delay_us=told["delay_us"],
-        idle_after_us=told["idle_after_us"],
-        expected_sources=told["expected_sources"],
-    )
+    order = replace(spec.events.order, **{name: told[name] for name in _OF_ORDER})
     heartbeat = None if told["heartbeat"] is None else from_stored(settings["heartbeat"])
     events = replace(spec.events, schema=schema, order=order, heartbeat=heartbeat)
     source = spec.source

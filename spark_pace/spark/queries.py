@@ -78,10 +78,10 @@ def with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
     bounded = TELLS_LIMITS or isinstance(spec.source, KafkaSource)  # Kafka's connector is Spark's own
     if not bounded and spec.trigger_us == "available_now":
         _LOG.warning("Spark %s — reads all files that are there in one batch; 4.2 bounds it.", spark.version)
-    if spec.admission is None or (bounded and has_limits(spark)):
+    if spec.admission == "off" or (bounded and has_limits(spark)):
         return spec
     _LOG.warning("admission — must set how much Spark reads, which this Spark does not allow. It is off.")
-    return replace(spec, admission=None)
+    return replace(spec, admission="off")
 
 
 class Throttle:
@@ -92,7 +92,7 @@ class Throttle:
 
     def __init__(self, spec: JobSpec, job_input: Input, query: StreamingQuery, merger: MergerHost) -> None:
         """Begin with the first cap of the input, which Spark knows from the source's options."""
-        assert job_input.first_cap is not None and spec.admission is not None
+        assert job_input.first_cap is not None and spec.admission != "off"
         every = 0.0 if spec.trigger_us == "available_now" else spec.trigger_us / 1e6
         self._admission = spec.admission.every(every)
         self._input = job_input
@@ -453,7 +453,7 @@ class Run:
                 merger = self._merger(job_input, plan, layout, tables)
                 query = start(rows, merger, "unfinished" if unfinished else spec.trigger_us, spec.name)
                 if not unfinished:
-                    if job.admission is not None:
+                    if job.admission != "off":
                         merger.listeners.append(Throttle(job, job_input, query, merger))
                     self.heard.ready(spec)
                 changed = (lambda: False) if unfinished else self.on_disk.changed
@@ -489,8 +489,8 @@ def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:
         **events.stream,
         slots=layout.slots,
         buckets=layout.buckets,
-        lanes=cores if spec.lanes == "auto" else spec.lanes,
-        latency_bound_us=spec.latency_bound_us,
+        lanes=cores if spec.parallelism.lanes == "auto" else spec.parallelism.lanes,
+        latency_bound_us=spec.parallelism.latency_bound_us,
         on_operator_error=events.on_operator_error,
         operator_timeout_us=events.operator_timeout_us,
         places=layout.places,

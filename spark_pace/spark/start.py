@@ -174,7 +174,7 @@ def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
     """
     source = spec.source.resolved(secrets)
     kind = _INPUTS[type(source)]
-    first_cap = None if spec.admission is None else _FIRST_CAPS[kind.kind]
+    first_cap = None if spec.admission == "off" else _FIRST_CAPS[kind.kind]
     events = spec.events
     available_now = spec.trigger_us == "available_now"
     return kind(source, checkpoint, spec.finish, events.on_bad_record, first_cap, events.clock, available_now)
@@ -236,7 +236,9 @@ def require_accepted(spark: SparkSession, checkpoint: Checkpoint, spec: JobSpec)
 
 def new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint) -> Change:
     """The change with which a new checkpoint begins."""
-    layout = new_layout(spark, spec.rules, spec.slots, spec.buckets, event_settings(spec))
+    layout = new_layout(
+        spark, spec.rules, spec.parallelism.slots, spec.parallelism.buckets, event_settings(spec)
+    )
     return change_of(checkpoint, layout, spec.rules, ())
 
 
@@ -249,7 +251,7 @@ def fitting_layout(spec: JobSpec, job_input: Input) -> Layout | None:
     layout = read_layout(job_input.checkpoint)  # first: in another version every other file may differ
     require_same_source(job_input)
     if layout is not None:
-        require_same_settings(layout, spec.slots, spec.buckets, event_settings(spec))
+        require_same_settings(layout, spec.parallelism.slots, spec.parallelism.buckets, event_settings(spec))
     return layout
 
 

@@ -8,18 +8,17 @@ who asks waits for no store.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spark_pace.io.metrics import BatchReport
+from spark_pace.io.metrics import AlertCounts, BatchReport
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.summary import Listener
 
-if TYPE_CHECKING:
-    from spark_pace.alerts.targets import Alerts
+AlertsNow = Callable[[], Sequence[AlertCounts]]
 
 
 @dataclass
@@ -61,10 +60,10 @@ class Health:
 
 
 @contextmanager
-def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
+def answering(spec: JobSpec, alerts: AlertsNow) -> Iterator[Listener]:
     """Answer while the block runs, where the job file says so; only then load what is needed for it.
 
-    Gives what hears of the run for it.
+    Gives what hears of the run for it. `alerts` gives how the alerts of each target stand.
 
     Raises:
         SetupError: a port is taken, or a host is not one of this machine.
@@ -76,29 +75,23 @@ def answering(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
             listeners.append(stack.enter_context(_prometheus(spec, alerts)))
         if spec.page is not None:
             listeners.append(stack.enter_context(_page(spec)))
-        if alerts is not None:
-            listeners.append(Listener(alerts.look))
         yield Listener.of(listeners)
 
 
 @contextmanager
-def _prometheus(spec: JobSpec, alerts: Alerts | None) -> Iterator[Listener]:
+def _prometheus(spec: JobSpec, alerts: AlertsNow) -> Iterator[Listener]:
     from spark_pace.prometheus import Offered
     from spark_pace.watching.page import served
 
     assert spec.metrics is not None
-    offered = Offered(spec.name, [rule.name for rule in spec.rules])
-    if alerts is not None:
-        offered.alerts = lambda: alerts.counts
-
-    def batch(report: BatchReport) -> None:
-        offered.after(report, time.time())
-
-    def ready(job: JobSpec) -> None:
-        offered.run(rule.name for rule in job.rules)
+    offered = Offered(spec.name, [rule.name for rule in spec.rules], alerts)
 
     with served("metrics", offered.answer, spec.metrics):
-        yield Listener(batch, offered.rules_differ, ready)
+        yield Listener(
+            lambda report: offered.after(report, time.time()),
+            offered.rules_differ,
+            lambda job: offered.run(rule.name for rule in job.rules),
+        )
 
 
 @contextmanager
@@ -129,5 +122,4 @@ def _page(spec: JobSpec) -> Iterator[Listener]:
                 works=lambda is_under_way: health.works(is_under_way, time.time()),
             )
     finally:
-        seen.end()
         pages.end()

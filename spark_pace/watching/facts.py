@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from rich.filesize import decimal
 
 from spark_pace.core.expr.time_functions import time_of
 from spark_pace.core.operate.match_table import FIXED_COLUMNS, TAKEN_COLUMNS
-from spark_pace.errors import ConfigError, one_line
+from spark_pace.errors import ConfigError, age, counted, one_line, shown_length, shown_time
 from spark_pace.io.query import REFUSED, Tables
 from spark_pace.io.text.value_texts import as_cells
 from spark_pace.job_file import FilesSource, JobSpec
 from spark_pace.spark.running import Running, running
-from spark_pace.watching.figures import figures, quiet_rules, rules_without_matches
 from spark_pace.watching.history import COUNTED, History, Seen
 from spark_pace.watching.subject import Subject, WaitingAlerts, waiting_alerts
 from spark_pace.watching.troubles import troubles
-from spark_pace.watching.words import age, shown_length, shown_time
 
 MOST_MATCHES = 50
+_MOST_NAMED = 10  # rules
 _ORDER = ("matched_at", "rule", "out_seq")
 _MOST_ROWS = 20
 _MOST_COUNTED = 1_000  # late events, and rows of quarantine, that are added up: the last ones
@@ -300,10 +300,9 @@ def _match(subject: Subject, match: Facts) -> Facts:
     events = match["events"]
     if not events:
         return {**match, "why": None}
-    last = events[-1]
-    source = subject.spec.source if subject.spec is not None else None
-    is_here = isinstance(source, FilesSource) and "://" not in source.path
-    read = os.path.abspath(source.path) if isinstance(source, FilesSource) and is_here else "EVENTS"
+    last, spec = events[-1], subject.spec
+    source = None if spec is None else spec.source
+    read = source.path if isinstance(source, FilesSource) else "EVENTS"
     job = os.path.abspath(subject.job_file) if subject.job_file is not None else "JOB.yaml"
     at = f"{last['source']}:{last['offset']}"
     asked = ["spark-pace", "why", job, read, "--rule", match["rule"], "--at", at]
@@ -341,3 +340,71 @@ def _sources(look: Look) -> Iterator[Facts]:
 
 def _source(name: str, reached: str | None = "", behind: str = "", idle: bool = False) -> Facts:
     return {"source": one_line(name), "reached": reached, "behind": behind, "idle": idle}
+
+
+def figures(history: History, now: datetime) -> list[tuple[str, str]]:
+    """Pairs of a name and a text."""
+    if (last := history.last) is None:
+        return [("batches", "no batch is done yet")]
+    return [*_of_batches(history, last, now), *_of_time(history, last, now), *_of_state(last)]
+
+
+def _of_batches(history: History, last: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
+    sums, at = history.sums, last["written_at"]
+    written = f"the last ({last['batch_id']}) {age(at, now)} ago, at {shown_time(at)}"
+    yield "batches", f"{counted(int(sums['batches']), 'batch')}, {written}"
+    if last["batch_seconds"] is not None:  # batches of older releases lack it
+        mean, greatest = sums["batch_seconds"] / sums["timed_batches"], history.greatest["batch_seconds"]
+        yield "seconds a batch", f"last {last['batch_seconds']:.2f}, mean {mean:.2f}, greatest {greatest:.2f}"
+    lately = history.lately()
+    seconds, records = (pc.sum(lately[name]).as_py() for name in ("seconds", "records"))
+    yield (
+        "records a second",
+        f"lately {_rate(records, seconds)}, mean {_rate(sums['records'], sums['seconds'])}",
+    )
+    kinds = {"late": "late", "bad_records": "bad", "heartbeats": "heartbeats", "repeats": "repeats"}
+    parts = ", ".join(f"{sums[name]:,.0f} {word}" for name, word in kinds.items())
+    read, events = counted(int(sums["records"]), "record"), counted(int(sums["events"]), "event")
+    yield "records", f"{read}: {events}, {parts}"
+    yield "matches", f"{sums['matches']:,.0f}"
+    yield "in quarantine", f"{sums['quarantined']:,.0f}"
+
+
+def _of_time(history: History, last: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
+    frontier, newest = last["frontier"], history.newest
+    at = "none yet" if frontier is None else shown_time(frontier)
+    yield "frontier", "the end of the input" if last["finished"] else at
+    if newest is not None:
+        told = f"{age(newest, now)} behind" if newest <= now else f"{age(now, newest)} ahead of"
+        yield "newest event", f"{shown_time(newest)}, {told} the clock"
+        if frontier is not None:
+            yield "lag of the frontier", shown_length((newest - frontier).total_seconds())
+
+
+def _of_state(last: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "waiting for the frontier", counted(last["pending"], "event")
+    yield "carried", f"{counted(last['carry'], 'event')}, {counted(last['open'], 'selection')} open"
+    yield "state", decimal(last["state_bytes"])
+    if last["slowest_source"] is not None:
+        yield "slowest source", f"{one_line(last['slowest_source'])}; {last['idle_sources']:,} left out"
+
+
+def _rate(records: float, seconds: float) -> str:
+    return f"{records / seconds:,.0f}" if seconds else "none"
+
+
+def rules_without_matches(spec: JobSpec, history: History) -> list[str]:
+    """The names of the rules that run whose matches no batch has written yet."""
+    return [rule.name for rule in spec.rules if rule.name not in history.totals]
+
+
+def quiet_rules(spec: JobSpec | None, history: History) -> Iterator[tuple[str, str]]:
+    """Of paused rules and of those without matches a pair: what they are, how many, with the first names."""
+    kinds: dict[str, Sequence[str]] = {} if spec is None else {"paused": spec.paused}
+    if spec is not None and history.last is not None:
+        kinds["no match yet"] = rules_without_matches(spec, history)
+    for kind, names in kinds.items():
+        if names:
+            more = len(names) - _MOST_NAMED
+            others = f" and {counted(more, 'other')}" if more > 0 else ""
+            yield kind, f"{counted(len(names), 'rule')}: {', '.join(names[:_MOST_NAMED])}{others}"

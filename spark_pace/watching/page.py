@@ -97,30 +97,24 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, family: int, address: tuple[str, int], handler: Callable[..., _Handler]) -> None:
         self.address_family = family
-        self._open: dict[socket, None] = {}
-        self._free = threading.Semaphore(2 * _MOST_CONNECTIONS)  # threads whose connection is ended end soon
+        self._open: dict[socket, None] = {}  # until their threads have ended
         super().__init__(address, handler)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         for oldest in [*self._open][:-_MOST_CONNECTIONS]:
-            self._open.pop(oldest, None)
             with suppress(OSError):
                 oldest.shutdown(SHUT_RDWR)
-        return self._free.acquire(blocking=False)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
+        return len(self._open) < 2 * _MOST_CONNECTIONS  # threads whose connection is ended end soon
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open[request] = None
         super().process_request(request, client_address)
 
-    def shutdown_request(self, request: Any) -> None:
-        self._open.pop(request, None)
-        super().shutdown_request(request)
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            del self._open[request]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of clients that go away."""
@@ -204,15 +198,22 @@ def script() -> str:
     return (_FOLDER / "page.js").read_text(encoding="utf-8")
 
 
-class Looks:
-    """What is told of the job, looked up again once it is old, however many ask."""
+class Pages:
+    """What there is to get from the page, by path. However many ask, the job is looked at now and then."""
 
-    def __init__(self, look: Callable[[], Any]) -> None:
-        """Look at nothing yet; `look` gives what JSON can hold."""
-        self._look = look
-        self._lock = threading.Lock()
+    def __init__(self, name: str, look: Callable[[], Any], health: Callable[[], dict[str, Any]]) -> None:
+        """Take the job's name, what tells of it, and what tells of its health."""
+        self._look, self._health = look, health
+        self._looking = threading.Lock()
         self._told: bytes | None = None
         self._until = 0.0
+        self._of_path: dict[str, Callable[[], Answer]] = {
+            "/": lambda: (200, _HTML, "no-store", live_page(name).encode()),
+            "/plotly.js": lambda: (200, _JS, _DAY, _plotly()),
+            "/page.js": lambda: (200, _JS, "no-store", script().encode()),
+            "/told.json": lambda: (200, JSON, "no-store", self.told()),
+            "/healthz": self._healthz,
+        }
 
     def told(self) -> bytes:
         """JSON of what is told. Who asks while another one looks is given what was told before.
@@ -220,7 +221,7 @@ class Looks:
         Raises:
             SetupError: nothing was, and the look takes long.
         """
-        if self._lock.acquire(timeout=_FIRST_LOOK_SECONDS if self._told is None else 0):
+        if self._looking.acquire(timeout=_FIRST_LOOK_SECONDS if self._told is None else 0):
             try:
                 began = time.monotonic()
                 if self._told is None or began >= self._until:
@@ -230,7 +231,7 @@ class Looks:
                         took = time.monotonic() - began
                         self._until = began + max(_LEAST_SECONDS, took / _MOST_SHARE)
             finally:
-                self._lock.release()
+                self._looking.release()
         if self._told is None:
             must, got = "must be looked at before they are shown", "a look that is not done yet"
             raise SetupError(f"the tables — {must}; got {got}. Ask again.")
@@ -241,27 +242,7 @@ class Looks:
 
         A thread that is inside another language when Python ends would abort the process.
         """
-        self._lock.acquire()
-
-
-class Pages:
-    """What there is to get from the page, by path."""
-
-    def __init__(self, name: str, look: Callable[[], Any], health: Callable[[], dict[str, Any]]) -> None:
-        """Take the job's name, what tells of it, and what tells of its health."""
-        self._looks = Looks(look)
-        self._health = health
-        self._of_path: dict[str, Callable[[], Answer]] = {
-            "/": lambda: (200, _HTML, "no-store", live_page(name).encode()),
-            "/plotly.js": lambda: (200, _JS, _DAY, _plotly()),
-            "/page.js": lambda: (200, _JS, "no-store", script().encode()),
-            "/told.json": lambda: (200, JSON, "no-store", self._looks.told()),
-            "/healthz": self._healthz,
-        }
-
-    def end(self) -> None:
-        """Look at the job no more; wait for the end of a look."""
-        self._looks.end()
+        self._looking.acquire()
 
     def answer(self, path: str, _accepted: str) -> Answer:
         """Implements `Answers`."""

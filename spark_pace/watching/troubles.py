@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.order import MOST_NAMED
-from spark_pace.errors import counted, one_line
+from spark_pace.errors import age, counted, one_line, shown_length, shown_time
 from spark_pace.io.metrics import ENOUGH_RECORDS, null_in_every_record
 from spark_pace.job_file import JobSpec
 from spark_pace.job_file.reader import keys_told
 from spark_pace.spark.running import Running
 from spark_pace.watching.history import History
-from spark_pace.watching.words import age, shown_length, shown_time
 
 STANDS_AFTER_SECONDS = 30.0
 CLOSE_SECONDS = 60  # who is no further behind keeps up

@@ -83,7 +83,7 @@ def test_however_it_is_cut_and_though_a_batch_runs_again(
     send(topic, *((partition, as_json(event)) for partition, event in dealt))
     files = as_files(tmp_path, topic, dealt)
     spec = kafka_job(tmp_path, broker.servers, topic, order=ORDER | sources, max_offsets_per_trigger=most)
-    spec = replace(spec, admission=None)
+    spec = replace(spec, admission="off")
     with monkeypatch.context() as patch, pytest.raises(SparkPaceError, match="the disk is full"):
         stop_at(patch, "metrics", batch_id=again)
         run_job(spec)

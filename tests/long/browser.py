@@ -26,7 +26,6 @@ import spark_pace
 from examples.ports import free_port
 from spark_pace.io.timeline import write_page
 from spark_pace.job_file import Page
-from spark_pace.spark.summary import Summary
 from spark_pace.watching.answering import answering
 from spark_pace.watching.facts import facts
 from spark_pace.watching.history import Seen
@@ -107,7 +106,7 @@ def check_job(rules: int, folder: Path, chromium: str) -> None:
     dom = dom_of((folder / "clicked.html").as_uri(), folder, chromium)
     assert f'data-shown="{hidden} then {hidden}"' in dom, "a refresh undoes a click on the legend"
     port = free_port()
-    with answering(replace(watched.spec, page=Page(port)), None, Summary({})):
+    with answering(replace(watched.spec, page=Page(port)), list):
         check_drawn(dom_of(f"http://127.0.0.1:{port}/", folder, chromium), rules)
     print(f"{rules:,} rules: the report and the live page drawn in {time.monotonic() - began:.1f} s")
 

@@ -52,7 +52,7 @@ def test_batches_double_and_a_planned_one_is_done_again_as_it_was(
 
 
 def test_without_admission_all_is_one_batch(spec: JobSpec) -> None:
-    run_job(replace(spec, admission=None))
+    run_job(replace(spec, admission="off"))
     assert files_of_batches(spec) == [FILES]
 
 

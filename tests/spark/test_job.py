@@ -18,6 +18,7 @@ from spark_pace.errors import EventError, OperatorError, SetupError, SparkPaceEr
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
+from spark_pace.job_file import Parallelism
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
 from spark_pace.spark.sources.read_limits import TELLS_LIMITS
@@ -46,7 +47,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: int, seed: int) -> None:
     bound_us = 1 if slots == 4 else None  # as long as nothing takes
     batches = 4 if TELLS_LIMITS else 1
-    spec = replace(job(tmp_path, slots=slots, buckets=buckets), latency_bound_us=bound_us)
+    spec = job(tmp_path, slots=slots, buckets=buckets)
+    spec = replace(spec, parallelism=replace(spec.parallelism, latency_bound_us=bound_us))
     write_files(tmp_path, random_events(seed), 4)
     seen: list[BatchReport] = []
     summary = run_job(spec, on_progress=seen.append)
@@ -137,7 +139,7 @@ def test_changed_slots_and_buckets_are_refused(tmp_path: Path) -> None:
         "Restore it, or start a new checkpoint with a sink of its own."
     )
     with pytest.raises(StateError, match=f"^{re.escape(message)}$"):
-        run_job(replace(spec, slots=4, buckets=2))
+        run_job(replace(spec, parallelism=Parallelism(4, 2)))
 
 
 def test_a_checkpoint_is_held_by_one_job(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_rules_in_a_table_are_followed(tmp_path: Path, caplog: pytest.LogCapture
 def test_without_a_refresh_a_change_is_told_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(reader, "_LOOK_US", 100_000)
     spec = running_job(tmp_path, refresh="")
     assert spec.rules_refresh_us is None
 

@@ -10,7 +10,6 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from examples.ports import free_port
@@ -82,8 +81,8 @@ def read(offered: Offered) -> dict[str, float]:
 
 def test_counters_are_summed_over_batches_and_gauges_are_of_the_last_one() -> None:
     offered = Offered("flights", ["rise", "fall"])
-    offered.after(batch(0, max_time_us=9_000_000), 100.0)
-    offered.after(batch(1, matches={"fall": 1}, pending=40), 101.5)
+    offered.after(batch(0, newest_us=9_000_000), 100.0)
+    offered.after(batch(1, matches={"fall": 1}, pending=40, newest_us=9_000_000), 101.5)
     found = read(offered)
     assert found["spark_pace_batches_total"] == 2
     assert found["spark_pace_records_total"] == 24
@@ -112,9 +111,10 @@ def test_a_batch_that_finds_repeats_of_earlier_ones_lets_no_counter_fall() -> No
 
 
 def test_alerts_are_counted_by_target() -> None:
-    offered = Offered("flights", ["rise"])
-    assert not [name for name in read(offered) if "alerts" in name]
-    offered.alerts = lambda: [AlertCounts("pager", 7, 5, 1, 2), AlertCounts("bus")]
+    assert not [name for name in read(Offered("flights", ["rise"])) if "alerts" in name]
+    counts = [AlertCounts("pager", 7, 5, 1, 2), AlertCounts("bus")]
+    offered = Offered("flights", ["rise"], lambda: counts)
+    assert read(offered)["spark_pace_alerts_sent_total pager"] == 5
     found = read(offered)
     assert found["spark_pace_alerts_waiting pager"] == 7
     assert found["spark_pace_alerts_sent_total pager"] == 5
@@ -157,12 +157,9 @@ def test_a_port_that_is_taken_is_refused() -> None:
 
 
 def test_the_dashboard_and_the_alerts_name_metrics_that_there_are() -> None:
-    offered = Offered("flights", ["rise"])
-    offered.after(batch(0), 100.0)
-    offered.alerts = lambda: [AlertCounts("pager")]
-    registry = CollectorRegistry()
-    registry.register(offered)
-    known = {sample.name for family in registry.collect() for sample in family.samples}
+    offered = Offered("flights", ["rise"], lambda: [AlertCounts("pager")])
+    offered.after(batch(0, newest_us=3_500_000), 100.0)
+    known = {name.partition(" ")[0] for name in read(offered)}
     dashboard = json.loads((GRAFANA / "dashboard.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     alerts = yaml.safe_load((GRAFANA / "alerts.yaml").read_text())

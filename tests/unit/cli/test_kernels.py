@@ -61,7 +61,7 @@ def test_what_a_wheel_gets_does_what_its_source_does(tmp_path: Path, monkeypatch
     kinds = [*map(str, random.choice([*"abc"], 90))]
     times = pa.array(np.arange(90) * 1_000_000, pa.timestamp("us", "UTC"))
     events = pa.table({"t": times, "kind": kinds, "x": random.integers(0, 6, 90)})
-    replay(kernels._rules(), events)
+    replay(kernels._RULES, events)
     kernels.match_row_patterns(events)
     assert {one for one, _ in calls} == {*kernels.SEARCHES}
     for one, arguments in calls:

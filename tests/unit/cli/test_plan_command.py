@@ -11,8 +11,16 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_pace.cli.plan_command import Options, lines, measure, plan_command
-from spark_pace.degree import Guarantee, Load, fewest_instances, fewest_surviving_instances
+from spark_pace.cli.plan_command import (
+    Guarantee,
+    Load,
+    Options,
+    fewest_instances,
+    fewest_surviving_instances,
+    lines,
+    measure,
+    plan_command,
+)
 from spark_pace.errors import ConfigError
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.job_file import JobSpec, read_job

@@ -17,6 +17,7 @@ from spark_pace.job_file import (
     FilesSource,
     JobSpec,
     KafkaSource,
+    Parallelism,
     as_planned,
     planned_settings,
     read_job,
@@ -84,9 +85,9 @@ def test_whatever_a_job_file_says_is_part_of_a_plan_or_known_not_to_be() -> None
         *("name", "lanes", "latency_bound_us", "spark", "options", "operators"),  # of the work
         *("on_bad_record", "max_bad_records_per_file", "on_operator_error", "operator_timeout_us"),
         *("path", "rules_refresh_us"),  # of the job file
-        *("source", "events", "schema", "order", "metrics", "page", "alerts"),  # parts
+        *("source", "events", "schema", "order", "metrics", "page", "alerts", "parallelism"),  # parts
     ]
-    kinds = (JobSpec, Events, OrderSpec, EventSchema, FilesSource, KafkaSource, DeltaSource)
+    kinds = (JobSpec, Parallelism, Events, OrderSpec, EventSchema, FilesSource, KafkaSource, DeltaSource)
     assert {field.name for kind in kinds for field in fields(kind)} == set(known)
 
 
@@ -108,5 +109,5 @@ def test_an_expression_is_kept_exactly(text: str) -> None:
 def test_a_change_that_no_result_rests_on_is_no_other_plan(tmp_path: Path) -> None:
     spec = read(tmp_path, SOURCES["files"][0], EVENTS)
     events = replace(spec.events, on_bad_record="fail", operator_timeout_us=1)
-    others = replace(spec, name="other", lanes=7, finish=True, events=events)
+    others = replace(spec, name="other", parallelism=Parallelism(lanes=7), finish=True, events=events)
     assert planned_settings(others) == planned_settings(spec)

@@ -8,7 +8,7 @@ import pytest
 
 from spark_pace.core.order import OrderSpec
 from spark_pace.errors import ConfigError
-from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, check_files, read_job
+from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, Parallelism, check_files, read_job
 from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.spec import event_settings
 from spark_pace.rules.document.report import quote
@@ -57,7 +57,7 @@ def test_the_shortest_job_has_the_defaults(tmp_path: Path) -> None:
     spec = read(tmp_path)
     assert spec.trigger_us == "available_now"
     assert (spec.finish, spec.operators, spec.spark) == (False, (), {})
-    assert (spec.slots, spec.buckets, spec.lanes, spec.latency_bound_us) == (None, None, "auto", None)
+    assert spec.parallelism == Parallelism(None, None, "auto", None)
     assert (spec.events.order, spec.events.source_column) == (OrderSpec(before="files"), None)
     assert spec.events.heartbeat is None
     assert spec.events.on_bad_record == spec.events.on_operator_error == "quarantine"
@@ -144,14 +144,8 @@ spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
         "fail",
         "fail",
     )
-    assert spec.latency_bound_us == 2_000_000
-    assert (spec.trigger_us, spec.operators, spec.slots, spec.buckets, spec.lanes) == (
-        2_000_000,
-        ("my_rules",),
-        4,
-        8,
-        3,
-    )
+    assert spec.parallelism == Parallelism(4, 8, 3, 2_000_000)
+    assert (spec.trigger_us, spec.operators) == (2_000_000, ("my_rules",))
     assert spec.spark == {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
 
 
@@ -159,12 +153,12 @@ spark: {spark.sql.shuffle.partitions: 2, spark.ui.enabled: false}
     ("written", "expected"),
     [
         ("", Admission(5.0, 5, 0.25)),
-        ("admission: off", None),
+        ("admission: off", "off"),
         ("admission: {batch_seconds: 1500 ms, warm_up: 0, max_deviation: 1}", Admission(1.5, 0, 1.0)),
         ("admission: {warm_up: 3}", Admission(5.0, 3, 0.25)),
     ],
 )
-def test_admission_is_on_unless_it_is_off(tmp_path: Path, written: str, expected: Admission | None) -> None:
+def test_admission_is_on_unless_it_is_off(tmp_path: Path, written: str, expected: Admission | str) -> None:
     assert read(tmp_path, f"{written}\n").admission == expected
 
 

@@ -201,7 +201,7 @@ def test_a_new_version_of_a_table_of_rules_is_read(files: Path) -> None:
 def test_without_a_refresh_they_differ_until_the_next_start(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(reader, "_LOOK_US", 0)
     (files / "job.yaml").write_text(JOB.replace("rules_refresh: 1 us\n", ""))
     on_disk = Watched(files)
     (files / "rules.yaml").write_text(HEAD + LOW)

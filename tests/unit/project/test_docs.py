@@ -16,7 +16,7 @@ from spark_pace.job_file.alerts import TARGET_KEYS
 from spark_pace.job_file.keys import known, names
 from spark_pace.job_file.reader import JOB_KEYS
 from spark_pace.job_file.source import KINDS
-from spark_pace.job_file.spec import PARALLELISM, JobSpec
+from spark_pace.job_file.spec import Parallelism
 from spark_pace.rules import load_rules
 from spark_pace.rules.cost import METHODS
 from spark_pace.rules.execution import IN_ORDER, IN_SPANS, explain_as_json
@@ -225,7 +225,7 @@ def test_a_table_of_the_rules_has_every_key_of_a_job():
         *OF_JOBS,
         *SCHEMA_KEYS,
         *(key for kind in KINDS.values() for key in names(known(kind))),
-        *names(known(JobSpec, PARALLELISM)),
+        *names(known(Parallelism)),
         *TARGET_KEYS,
     }
     assert len(keys) > 35

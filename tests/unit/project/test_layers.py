@@ -94,7 +94,6 @@ ALLOWED = {
     "spark_pace.spark.start": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file", "spark_pace.spark"),
     },
-    "spark_pace.degree": {"numpy"},
     "spark_pace.alerts": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
         *("pyarrow", "deltalake", "urllib3"),
@@ -108,7 +107,7 @@ ALLOWED = {
     "spark_pace.watching": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io", "spark_pace.job_file"),
         *("spark_pace.alerts", "spark_pace.prometheus", "spark_pace.spark.running"),
-        *("spark_pace.spark.summary", "numpy", "pyarrow"),
+        *("spark_pace.spark.summary", "numpy", "pyarrow", "rich"),
     },
     "spark_pace.job": {"spark_pace", "pyspark", "pyarrow"},
     "spark_pace.cli": {"spark_pace", "click", "rich", "numpy", "pyarrow"},

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_pace.errors import shown_time
 from spark_pace.io.metrics import METRICS_SCHEMA
 from spark_pace.watching.history import MOST_BARS, MOST_BATCHES, MOST_COUNTS, NOTHING
 from spark_pace.watching.troubles import of_stream
-from spark_pace.watching.words import shown_time
 from tests.support.watched import BEGAN
 
 

@@ -21,8 +21,7 @@ from spark_pace.io import timeline
 from spark_pace.job_file import Endpoint, JobSpec, Page
 from spark_pace.watching import page
 from spark_pace.watching.answering import Health, answering
-from spark_pace.watching.history import Seen
-from spark_pace.watching.page import POLICY_OF_ANSWERS, Looks, Pages
+from spark_pace.watching.page import POLICY_OF_ANSWERS, Pages
 from spark_pace.watching.page import served as answered
 from tests.support.watched import HOSTILE, pairs_of_events, watched_job
 from tests.unit.test_prometheus import HOST, batch
@@ -54,7 +53,7 @@ def test_a_job_serves_the_page_with_what_the_report_tells(tmp_path: Path) -> Non
     watched = watched_job(tmp_path, 1, pairs_of_events(8))
     watched.batch({"rule_0": 4})
     port = free_port()
-    with answering(with_page(watched.spec, port), None) as heard:
+    with answering(with_page(watched.spec, port), list) as heard:
         code, headers, content = asked(port, "/")
         assert code == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
         assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; ")
@@ -82,7 +81,7 @@ def test_rules_that_a_job_takes_over_stand_on_its_page_and_are_counted(tmp_path:
     first = replace(
         with_page(spec, port), rules=spec.rules[:1], paused=("rule_1",), metrics=Endpoint(counters)
     )
-    with answering(first, None) as heard:
+    with answering(first, list) as heard:
         assert [f for f in json.loads(asked(port, "/told.json")[2])["figures"] if f[0] == "paused"]
         heard.ready(replace(first, rules=spec.rules, paused=()))
         assert b'rule="rule_1"} 0.0' in asked(counters, "/metrics")[2]
@@ -103,7 +102,7 @@ def test_a_name_that_others_let_lead_to_this_machine_is_refused() -> None:
 def test_the_counters_too_are_refused_to_a_foreign_name_and_to_who_would_change_them(tmp_path: Path) -> None:
     port = free_port()
     spec = replace(watched_job(tmp_path, 1).spec, metrics=Endpoint(port))
-    with answering(spec, None):
+    with answering(spec, list):
         assert [asked(port, "/metrics", host=host)[0] for host in (HOST, "evil.example")] == [200, 403]
         assert asked(port, "/metrics", "POST")[0] == 405
 
@@ -173,7 +172,7 @@ def test_however_many_ask_the_tables_are_looked_at_once() -> None:
         go_on.wait(30)
         return looks
 
-    told = Looks(look)
+    told = Pages("job", look, dict)
     threads = [threading.Thread(target=told.told) for _ in range(5)]
     for thread in threads:
         thread.start()
@@ -184,7 +183,7 @@ def test_however_many_ask_the_tables_are_looked_at_once() -> None:
     assert told.told() == b"[1]" and looks == [1]
 
 
-def test_the_end_of_a_job_ends_a_look_and_waits_for_that(tmp_path: Path) -> None:
+def test_the_end_of_a_job_waits_for_a_look() -> None:
     looking, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def look() -> str:
@@ -192,7 +191,7 @@ def test_the_end_of_a_job_ends_a_look_and_waits_for_that(tmp_path: Path) -> None
         go_on.wait(30)
         return "all"
 
-    told = Looks(look)
+    told = Pages("job", look, dict)
     asking = threading.Thread(target=told.told)
     asking.start()
     assert looking.wait(30)
@@ -208,17 +207,11 @@ def test_the_end_of_a_job_ends_a_look_and_waits_for_that(tmp_path: Path) -> None
     ending.join(30)
     asking.join(30)
     assert ended.is_set() and told.told() == b'"all"'
-    watched = watched_job(tmp_path, 1)
-    watched.batch({"rule_0": 4})
-    seen = Seen(watched.spec.sink_path)
-    seen.end()
-    with pytest.raises(StateError, match="must be looked at while the job runs; got its end"):
-        seen.look()
 
 
 def test_who_asks_nothing_costs_nothing(tmp_path: Path) -> None:
     watched = watched_job(tmp_path, 1)
-    with answering(with_page(watched.spec, free_port()), None) as heard:
+    with answering(with_page(watched.spec, free_port()), list) as heard:
         before = threading.active_count()
         heard.batch(batch(0))
         assert threading.active_count() == before
@@ -264,7 +257,7 @@ def test_whether_a_job_is_well_is_told_without_a_word_to_its_store(tmp_path: Pat
             spark={f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()},
         )
         port = free_port()
-        with answering(with_page(spec, port), None) as heard:
+        with answering(with_page(spec, port), list) as heard:
             heard.works(True)
             assert json.loads(asked(port, "/healthz")[2])["under_way_seconds"] is not None
         silent.settimeout(0)
@@ -285,19 +278,19 @@ def test_a_port_that_is_taken_a_host_that_cannot_be_and_a_missing_package_are_re
         taken.bind((HOST, 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(SetupError) as refused, answering(with_page(spec, port), None):
+        with pytest.raises(SetupError) as refused, answering(with_page(spec, port), list):
             pass
     assert str(refused.value).startswith(
         f"page — must be an address of this machine that is free; got {HOST}:{port}, "
     )
     with (
         pytest.raises(SetupError, match="page — must be"),
-        answering(with_page(spec, port, "a..b"), None),
+        answering(with_page(spec, port, "a..b"), list),
     ):
         pass
     monkeypatch.setattr(timeline, "find_spec", lambda name: None)
     with (
         pytest.raises(ConfigError, match="must be installed to draw a page"),
-        answering(with_page(spec, free_port()), None),
+        answering(with_page(spec, free_port()), list),
     ):
         pass
