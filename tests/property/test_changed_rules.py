@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlace, build_plan, dealt_out
 from spark_pace.core.plan.rule import Rule
-from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.checks import WIDE, assert_equal, expected_rows, plan_for
 from tests.support.drawn_rules import any_rule
 from tests.support.draws import chosen, composite
 from tests.support.drive import drive
@@ -54,17 +54,7 @@ def plans_of(arrival: Arrival, stays: list[Stay], spread: Parallelism) -> list[P
         places = dealt_out(rules, spread.slots, spread.buckets, places, since=batch)
         order = OrderSpec(arrival.delay_us)
         every = [stay.rule for stay in stays]
-        plans.append(
-            build_plan(
-                every,
-                order=order,
-                slots=spread.slots,
-                buckets=spread.buckets,
-                lanes=spread.lanes,
-                least_lane_rows=1,
-                places=places,
-            )
-        )
+        plans.append(plan_for(every, order, spread, places=places))
     return plans
 
 

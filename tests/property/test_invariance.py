@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from spark_pace.core.local_run import run
 from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Rule
-from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.checks import WIDE, assert_equal, expected_rows, plan_for
 from tests.support.drawn_rules import any_rule
 from tests.support.drive import drive
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
@@ -26,15 +26,7 @@ def prices() -> st.SearchStrategy[list[Price | None]]:
 
 
 def plan_of(rules: list[Rule], arrival: Arrival, spread: Parallelism, bound_us: int | None = None) -> Plan:
-    return build_plan(
-        rules,
-        order=OrderSpec(arrival.delay_us),
-        slots=spread.slots,
-        buckets=spread.buckets,
-        lanes=spread.lanes,
-        least_lane_rows=1,
-        latency_bound_us=bound_us,
-    )
+    return plan_for(rules, OrderSpec(arrival.delay_us), spread, latency_bound_us=bound_us)
 
 
 @WIDE

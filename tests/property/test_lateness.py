@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Expr
 from spark_pace.core.local_run import run
 from spark_pace.core.order import OrderSpec, Tick
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, late_by_record, read
-from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.checks import WIDE, assert_equal, expected_rows, plan_for
 from tests.support.drawn_rules import any_rule
 from tests.support.drive import drive
 from tests.support.loaded_rules import condition_of
@@ -74,21 +74,6 @@ def beats(heartbeat: Expr | None, event: Event) -> bool:
     return heartbeat is not None and holds(heartbeat, Bindings(event=event.row))
 
 
-def plan_of(
-    rule: Rule, spec: OrderSpec, source_column: str | None, heartbeat: Expr | None, spread: Parallelism
-) -> Plan:
-    return build_plan(
-        [rule],
-        order=spec,
-        source_column=source_column,
-        heartbeat=heartbeat,
-        slots=spread.slots,
-        buckets=spread.buckets,
-        lanes=spread.lanes,
-        least_lane_rows=1,
-    )
-
-
 def assert_all_ways(rule: Rule, plan: Plan, batches: list[list[pa.Table | Tick]], reading: Reading) -> None:
     """A job's stages with saved states, one process in as many batches, and in one batch."""
     wanted, late = expected_rows(rule, reading.kept), expected_late(plan, reading)
@@ -130,7 +115,8 @@ def test_files_decide_by_the_files_before_them(
     )
     tables = [part if isinstance(part, Tick) else table_of(rule, part) for part in cut.parts]
     batches = [tables[start:stop] for start, stop in pairwise(cut.edges)]
-    assert_all_ways(rule, plan_of(rule, spec, name, heartbeat, spread), batches, reading)
+    plan = plan_for([rule], spec, spread, source_column=name, heartbeat=heartbeat)
+    assert_all_ways(rule, plan, batches, reading)
 
 
 @st.composite
@@ -177,4 +163,5 @@ def test_records_decide_by_the_earlier_ones_of_their_source(
             part[(end[batch - 1] if batch else 0) : end[batch]] for part, end in zip(parts, ends, strict=True)
         ]
         batches.append([table_of(rule, records) for records in read_of])
-    assert_all_ways(rule, plan_of(rule, spec, name, heartbeat, spread), batches, reading)
+    plan = plan_for([rule], spec, spread, source_column=name, heartbeat=heartbeat)
+    assert_all_ways(rule, plan, batches, reading)

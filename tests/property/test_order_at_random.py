@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 from hypothesis import given
@@ -13,17 +15,18 @@ from hypothesis import strategies as st
 from spark_pace.core.expr import Expr
 from spark_pace.core.local_run import LocalRun, run
 from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from tests.oracle.contexts import Event
 from tests.oracle.expressions import Bindings, holds
 from tests.oracle.order import Reading, read
-from tests.support.checks import WIDE, assert_equal, expected_rows
+from tests.support.checks import WIDE, assert_equal, expected_rows, plan_for
 from tests.support.drawn_rules import any_rule
 from tests.support.draws import chosen, composite
 from tests.support.drive import drive
-from tests.support.loaded_rules import condition_of
+from tests.support.loaded_rules import ATTRIBUTES, condition_of
+from tests.support.results import micros
 from tests.support.streams import SECOND, Arrival, Parallelism, arrivals, parallelisms
 
 
@@ -36,16 +39,8 @@ class Setting:
     heartbeat: Expr | None
 
     def plan(self, rule: Rule, spread: Parallelism) -> Plan:
-        return build_plan(
-            [rule],
-            order=self.spec,
-            source_column=self.source_column,
-            heartbeat=self.heartbeat,
-            slots=spread.slots,
-            buckets=spread.buckets,
-            lanes=spread.lanes,
-            least_lane_rows=1,
-        )
+        how = {"source_column": self.source_column, "heartbeat": self.heartbeat}
+        return plan_for([rule], self.spec, spread, **how)
 
     def read(self, rule: Rule, arrival: Arrival) -> Reading:
         return read(rule, arrival.batches, self.spec, self.source_of(), self.beats)
@@ -75,6 +70,13 @@ def settings(draw: st.DrawFn) -> Setting:
     return Setting(spec, chosen(draw, [None, "k", "x"]) if by_source else None, beats)
 
 
+def told_as(event: Event) -> str:
+    """All attributes of an event as the table of late ones has them."""
+    time = datetime.fromtimestamp(0, timezone.utc).replace(tzinfo=None) + timedelta(microseconds=event.time)
+    row = event.row | {"time": str(time)}
+    return json.dumps({name: row[name] for name in ATTRIBUTES if name in row})
+
+
 def accounted(counts: Counter[str]) -> int:
     return counts["events"] + counts["late"] + counts["heartbeats"] + counts["repeats"]
 
@@ -91,12 +93,15 @@ def test_frontier_late_events_and_matches_are_those_of_one_record_after_another(
         UNKNOWN_TIME,
     ]
     late = sorted(
-        (row["source"], row["offset"], row["lateness_us"])
+        (row["source"], row["offset"], row["lateness_us"], micros(row["event_time"]), row["event"])
         for step in steps
         for table in step.late
         for row in table.to_pylist()
     )
-    assert late == sorted((event.source, event.offset, lateness_us) for event, lateness_us in reading.late)
+    assert late == sorted(
+        (event.source, event.offset, lateness_us, event.time, told_as(event))
+        for event, lateness_us in reading.late
+    )
     counts = sum((step.counts for step in steps), Counter())
     assert (counts["heartbeats"], counts["repeats"]) == (reading.heartbeats, len(reading.repeats))
     assert counts["records"] == sum(map(len, arrival.batches)) == accounted(counts)

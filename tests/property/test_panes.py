@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace import ways
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import Rule
 from tests.oracle.contexts import Event
+from tests.property.test_invariance import plan_of
 from tests.support.checks import WIDE, assert_equal, expected_rows
 from tests.support.drawn_rules import rules
 from tests.support.drive import drive
@@ -50,13 +50,6 @@ def of_any_size(draw: st.DrawFn) -> list[Event]:
     return [replace(event, row=event.row | {"z": real}) for event, real in zip(events, reals, strict=True)]
 
 
-def plan_of(rule: Rule, arrival: Arrival, spread: Parallelism) -> Plan:
-    order = OrderSpec(arrival.delay_us)
-    return build_plan(
-        [rule], order=order, slots=spread.slots, buckets=spread.buckets, lanes=spread.lanes, least_lane_rows=1
-    )
-
-
 def of_events(plan: Plan) -> Plan:
     """The plan without panes: rules carry events."""
     return replace(plan, rules=tuple(replace(planned, panes=None) for planned in plan.rules))
@@ -77,7 +70,7 @@ def with_sums(rule: Rule) -> Rule:
 def test_panes_give_the_oracles_rows_wherever_batches_cut_them(
     rule: Rule, arrival: Arrival, spread: Parallelism, small: int
 ) -> None:
-    plan = plan_of(rule, arrival, spread)
+    plan = plan_of([rule], arrival, spread)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "SMALL", small)
         steps = list(drive(plan, arrival.tables(rule), finish=True, parts=2))
@@ -90,7 +83,8 @@ def test_estimates_do_not_depend_on_panes_and_their_cut(
     rule: Rule, arrival: Arrival, spread: Parallelism
 ) -> None:
     of = (f"of_{name}: approx_count_distinct({name})" for name in "kxz")
-    plan = plan_of(replace(rule, emit=aggregating(", ".join(of)).emit, having=None), arrival, spread)
+    rule = replace(rule, emit=aggregating(", ".join(of)).emit, having=None)
+    plan = plan_of([rule], arrival, spread)
     assert plan.rules[0].panes is not None
     found = [
         pa.concat_tables([step.matches for step in drive(one, arrival.tables(rule), finish=True)])
@@ -103,6 +97,6 @@ def test_estimates_do_not_depend_on_panes_and_their_cut(
 def test_sums_of_numbers_of_any_size_are_the_oracles(
     rule: Rule, arrival: Arrival, spread: Parallelism
 ) -> None:
-    steps = drive(plan_of(rule, arrival, spread), arrival.tables(rule), finish=True)
+    steps = drive(plan_of([rule], arrival, spread), arrival.tables(rule), finish=True)
     matches = pa.concat_tables([step.matches for step in steps])
     assert_equal(rule, expected_rows(rule, arrival.on_time()[0]), matches)

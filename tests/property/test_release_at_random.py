@@ -1,93 +1,133 @@
-"""A match comes out once: in the batch whose frontier passes the place where it is releasable."""
+"""A match comes out once: in the batch whose frontier passes the place where it is releasable, or at the end.
+
+All state is saved and restored between two batches, wherever these cut the stream.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
 
-import pyarrow as pa
 import pytest
-from hypothesis import given, note
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
-from spark_pace.core.plan.rule import Context, Rule
+from spark_pace.core.plan.rule import Context, Rule, Within
 from tests.oracle.contexts import Event
-from tests.support.checks import NARROW, WIDE, assert_equal, rows_and_releases
-from tests.support.drawn_rules import FORMS, any_rule, rules
+from tests.support.checks import NARROW, WIDE, assert_out_in_time, noted_matches, plan_for
+from tests.support.drawn_rules import FORMS, any_forgetful_rule, any_rule, rules
 from tests.support.drive import drive
 from tests.support.graph_strategies import like_events
 from tests.support.loaded_rules import CONTEXTS, condition_of
-from tests.support.results import brief, from_core, table_of
-from tests.support.streams import SECOND, Arrival, arrivals, dense, dense_streams, streams
+from tests.support.results import table_of
+from tests.support.streams import (
+    SECOND,
+    Arrival,
+    Parallelism,
+    arrivals,
+    dense,
+    dense_streams,
+    parallelisms,
+    sparse_or_dense,
+    streams,
+)
 from tests.support.waiting_rules import forbidden_behind
 
 PAUSE = "pause"
 PAUSES = condition_of(f"type = '{PAUSE}'")
 
 
-def check(rule: Rule, arrival: Arrival, slots: int) -> None:
-    events = arrival.on_time()[0]
-    everything, releases = rows_and_releases(rule, events)
-    so_far: list[pa.Table] = []
-    order, lanes = OrderSpec(arrival.delay_us), 2 * slots - 1
-    plan = build_plan([rule], order=order, slots=slots, buckets=2, lanes=lanes, least_lane_rows=1)
-    for step, frontier in zip(
-        drive(plan, arrival.tables(rule), finish=False), arrival.on_time()[2], strict=True
-    ):
-        so_far.append(step.matches)
-        expected = [
-            row
-            for row, release in zip(everything, releases, strict=True)
-            if frontier is not None and release[0] < frontier
-        ]
-        note(f"frontier {frontier}: " + "; ".join(map(brief, from_core(rule, step.matches))))
-        assert_equal(rule, expected, pa.concat_tables(so_far))
+def check(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
+    plan = plan_for([rule], OrderSpec(arrival.delay_us), spread)
+    steps = drive(plan, arrival.tables(rule), finish=True)
+    assert_out_in_time(rule, noted_matches(rule, arrival.on_time()[0]), steps)
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@pytest.mark.parametrize("forms", ["plain", "plain, span", "plain, session span", "plain, forgotten keys"])
+@given(data=st.data())
+def test_a_pattern_comes_out_in_time(context: Context, forms: str, data: st.DataObject) -> None:
+    check(data.draw(rules(forms, (context,))), data.draw(arrivals()), data.draw(parallelisms()))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@pytest.mark.parametrize("forms", ["grouped", "grouped, span"])
 @NARROW
 @given(data=st.data())
-def test_a_pattern_with_groups_or_negations_has_given_what_is_releasable_below_the_frontier(
-    context: Context, data: st.DataObject
+def test_a_pattern_with_groups_or_negations_comes_out_in_time(
+    context: Context, forms: str, data: st.DataObject
 ) -> None:
-    check(data.draw(rules("grouped", (context,))), data.draw(arrivals()), data.draw(st.integers(1, 2)))
+    check(
+        data.draw(rules(forms, (context,))),
+        data.draw(arrivals(of=sparse_or_dense())),
+        data.draw(parallelisms()),
+    )
 
 
-@pytest.mark.parametrize("context", CONTEXTS, ids=str)
-@given(data=st.data())
-def test_a_pattern_has_given_what_is_releasable_below_the_frontier(
-    context: Context, data: st.DataObject
+@WIDE
+@given(
+    rules("plain, close window | grouped, close window | plain, close window, forgotten keys"),
+    arrivals(),
+    parallelisms(),
+)
+def test_a_selection_open_to_the_end_of_its_window_comes_out_in_time(
+    rule: Rule, arrival: Arrival, spread: Parallelism
 ) -> None:
-    check(data.draw(rules("plain", (context,))), data.draw(arrivals()), data.draw(st.integers(1, 2)))
+    check(rule, arrival, spread)
 
 
-@given(rules("plain, close window"), arrivals())
-def test_a_selection_open_to_the_end_of_its_window_has_given_what_is_releasable_below_the_frontier(
-    rule: Rule, arrival: Arrival
-) -> None:
-    check(rule, arrival, 1)
-
-
-@pytest.mark.parametrize("span", ["opened span", "grid span", "count span"])
+@pytest.mark.parametrize("span", ["opened span", "grid span", "count span", "session span"])
 @pytest.mark.parametrize("inside", ["plain", "operator"])
 @given(data=st.data())
-def test_a_span_has_given_what_is_releasable_below_the_frontier(
-    span: str, inside: str, data: st.DataObject
-) -> None:
-    check(data.draw(rules(f"{inside}, {span}")), data.draw(arrivals()), data.draw(st.integers(1, 2)))
+def test_a_span_comes_out_in_time(span: str, inside: str, data: st.DataObject) -> None:
+    forms = f"{inside}, {span} | {inside}, {span}, forgotten keys"
+    check(data.draw(rules(forms)), data.draw(arrivals()), data.draw(parallelisms()))
 
 
 @pytest.mark.parametrize("name", FORMS)
 @NARROW
 @given(data=st.data())
-def test_a_form_of_rules_has_given_what_is_releasable_below_the_frontier(
-    name: str, data: st.DataObject
-) -> None:
+def test_a_form_of_rules_comes_out_in_time(name: str, data: st.DataObject) -> None:
     check(
-        data.draw(rules(FORMS[name])), data.draw(arrivals(of=dense_streams())), data.draw(st.integers(1, 2))
+        data.draw(rules(FORMS[name])),
+        data.draw(arrivals(of=sparse_or_dense())),
+        data.draw(parallelisms()),
     )
+
+
+@WIDE
+@given(
+    rules(f"{FORMS['fold']} | moves, forgotten keys | function, forgotten keys"),
+    arrivals(of=dense_streams()),
+    parallelisms(),
+)
+def test_a_fold_comes_out_in_time(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
+    check(rule, arrival, spread)
+
+
+@WIDE
+@given(any_forgetful_rule(), arrivals(), parallelisms())
+def test_a_rule_that_forgets_keys_comes_out_in_time(
+    rule: Rule, arrival: Arrival, spread: Parallelism
+) -> None:
+    check(rule, arrival, spread)
+
+
+def counted(rule: Rule) -> Rule:
+    """The rule with a window that the stream of a key seldom fills, in which matches wait for selections."""
+    assert rule.pattern is not None
+    return replace(rule, merge="selection", pattern=replace(rule.pattern, within=Within(events=9)))
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=str)
+@given(data=st.data())
+def test_what_waits_for_a_window_of_events_goes_out_where_the_stream_ends(
+    context: Context, data: st.DataObject
+) -> None:
+    rule = data.draw(rules("plain, where, forgotten keys", (context,)).map(counted))
+    check(rule, data.draw(arrivals()), data.draw(parallelisms()))
 
 
 @WIDE
@@ -98,7 +138,7 @@ def test_what_a_negated_component_behind_may_forbid_goes_out_when_that_is_known(
     """As soon, in whatever batches: here with each event in one of its own."""
     random = Random(seed)
     rule, events = like_events(forbidden_behind(random)), dense(random, size)
-    check(rule, Arrival(tuple((event,) for event in events), 0), slots)
+    check(rule, Arrival(tuple((event,) for event in events), 0), Parallelism(slots, 2, 2 * slots - 1))
 
 
 @given(any_rule(), streams(), st.data())
@@ -116,15 +156,8 @@ def test_what_waits_for_time_goes_out_in_pauses_too(
             until = events[place].time if place < len(events) else events[-1].time + 50 * SECOND
             silent = {**events[-1].row, "time": until, "type": PAUSE}
             batches.append([Event(until, "s", len(events) + place, silent)])
-    everything, releases = rows_and_releases(rule, events)
     plan = build_plan(
         [rule], order=OrderSpec(), slots=data.draw(st.integers(1, 2)), buckets=2, heartbeat=PAUSES
     )
-    tables = [table_of(rule, batch) for batch in batches]
-    so_far: list[pa.Table] = []
-    for step in drive(plan, tables, finish=False):
-        so_far.append(step.matches)
-        expected = [
-            row for row, release in zip(everything, releases, strict=True) if release[0] < step.frontier_us
-        ]
-        assert_equal(rule, expected, pa.concat_tables(so_far))
+    steps = drive(plan, [table_of(rule, batch) for batch in batches], finish=False)
+    assert_out_in_time(rule, noted_matches(rule, events), steps)

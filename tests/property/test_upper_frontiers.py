@@ -29,7 +29,7 @@ from tests.oracle.matches import Match, evaluate
 from tests.oracle.stream import Event
 from tests.property.test_invariance import plan_of
 from tests.property.test_levels_at_random import assert_all_equal, rules_input
-from tests.support.checks import WIDE, told
+from tests.support.checks import WIDE, is_out, told
 from tests.support.drawn_rules import any_rule
 from tests.support.drive import drive
 from tests.support.golden_cases import SCHEMA, parse_events
@@ -182,10 +182,6 @@ def assert_each_goes_out_with_the_frontier(rules: list[Rule], arrival: Arrival, 
             for rule in rules
         }
         assert_all_equal(rules, expected, pa.concat_tables(so_far))
-
-
-def is_out(match: Match, reached_us: int) -> bool:
-    return match.releasable[0] < reached_us or reached_us == UNKNOWN_TIME
 
 
 def reached_by(

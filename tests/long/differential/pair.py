@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.meaning import rule_parts
-from spark_pace.core.plan.plan import Plan, build_plan
+from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.plan.rule import Rule
 from tests.long.differential.choices import Settings, drawn, taken_with
 from tests.long.differential.streams import arrival_of, spread_of, stream_for, without
 from tests.oracle.matches import Match, evaluate
-from tests.support.checks import told
+from tests.support.checks import is_out, plan_for, told
 from tests.support.drive import drive
 from tests.support.results import brief, difference, from_core, from_oracle
 from tests.support.streams import SECOND, Arrival, Parallelism
@@ -61,31 +61,20 @@ class Pair:
 
     def _compared(self, so_far: list[pa.Table]) -> str:
         """After each batch, what has gone out is what the frontier has made releasable."""
-        rows = from_oracle(self.rule, self.expected)
-        tables = self.arrival.tables(self.rule)
+        rows, tables = from_oracle(self.rule, self.expected), self.arrival.tables(self.rule)
         steps = drive(self._plan(), tables, finish=True, parts=self.parts, prices=self.prices or (None,))
         for step in steps:
             so_far.append(step.matches)
             out = [
-                row
-                for row, match in zip(rows, self.expected, strict=True)
-                if match.releasable[0] < step.frontier_us or len(so_far) > len(tables)
+                row for row, match in zip(rows, self.expected, strict=True) if is_out(match, step.frontier_us)
             ]
             if found := difference(out, from_core(self.rule, pa.concat_tables(so_far))):
                 return f"batch {len(so_far)}, frontier {step.frontier_us / 1e6:g} s:\n{found}"
         return ""
 
     def _plan(self) -> Plan:
-        spread = self.spread
-        return build_plan(
-            [self.rule],
-            order=OrderSpec(self.arrival.delay_us),
-            slots=spread.slots,
-            buckets=spread.buckets,
-            lanes=spread.lanes,
-            least_lane_rows=1,
-            latency_bound_us=SECOND if self.prices else None,
-        )
+        bound_us = SECOND if self.prices else None
+        return plan_for([self.rule], OrderSpec(self.arrival.delay_us), self.spread, latency_bound_us=bound_us)
 
     def shown(self) -> str:
         """All of it, for people to read."""
