@@ -6,13 +6,11 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import obstore
 import psutil
 import pytest
 from pyspark.sql import SparkSession
@@ -26,6 +24,7 @@ from spark_pace.spark.java.jars import local_jars
 from spark_pace.spark.sources.files import read_by_batches
 from tests.long.chaos.processes import RunningJob, sessions
 from tests.long.chaos.series import Kill, Series, without_greeting
+from tests.long.store_kills import Ground, in_store, on_hdfs
 from tests.spark.jobs import in_core, make_job, matches, random_events
 from tests.support.commands import SPARK_PACE, called
 from tests.support.hdfs_server import HdfsServer
@@ -35,45 +34,21 @@ pytestmark = [pytest.mark.integration, pytest.mark.stores, pytest.mark.timeout(6
 FEW, MANY = 4, 6  # files, each a batch
 
 
-@dataclass(frozen=True)
-class Where:
-    """Where a job has its source and its checkpoint.
-
-    Attributes:
-        address: what lies below it.
-        put: writes a file there.
-        sink: the address of the tables; None for a folder.
-    """
-
-    address: str
-    put: Callable[[str, bytes], object]
-    sink: str | None = None
-
-
-def in_bucket(store: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+def in_bucket(store: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
     """A new bucket, which jobs reach by the environment."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
-    name = tmp_path.name[-40:].replace("_", "-").strip("-")
-    bucket = store.bucket(name)
-    return Where(f"s3a://{name}", lambda name, content: obstore.put(bucket, name, content))
+    return in_store(store, tmp_path.name[-40:].replace("_", "-").strip("-"))
 
 
 @pytest.fixture(params=["store", pytest.param("hdfs", marks=pytest.mark.long)])
-def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+def where(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
     if request.param == "store":
         return in_bucket(request.getfixturevalue("store"), tmp_path, monkeypatch)
-    return on_hdfs(request.getfixturevalue("hdfs"), tmp_path)
+    return on_hdfs(request.getfixturevalue("hdfs"), tmp_path.name)
 
 
-def on_hdfs(server: HdfsServer, tmp_path: Path) -> Where:
-    """A new folder."""
-    folder = f"/{tmp_path.name}"
-    address = f"{server.address}{folder}"
-    return Where(address, lambda name, content: server.put(f"{folder}/{name}", content), f"{address}/out")
-
-
-def job_there(folder: Path, where: Where, files: int) -> Path:
+def job_there(folder: Path, where: Ground, files: int) -> Path:
     """A job that reads one file a batch."""
     folder.mkdir()
     job = make_job(folder, slots=2, buckets=2)
@@ -83,14 +58,13 @@ def job_there(folder: Path, where: Where, files: int) -> Path:
         where.put(f"in/{number}.json", content)
     text = job.read_text().replace("path: in,", f"path: {where.address}/in,")
     text = text.replace("checkpoint: checkpoint", f"checkpoint: {where.address}/ck")
-    if where.sink is not None:
-        text = text.replace("sink: {kind: delta, path: out}", f"sink: {{kind: delta, path: {where.sink}}}")
+    text = text.replace("sink: {kind: delta, path: out}", f"sink: {{kind: delta, path: {where.address}/out}}")
     job.write_text(text)
     return job
 
 
 @pytest.mark.long
-def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(tmp_path: Path, where: Where) -> None:
+def test_a_job_that_is_killed_again_and_again_goes_on_from_the_store(tmp_path: Path, where: Ground) -> None:
     job = job_there(tmp_path / "job", where, MANY)
     spec = read_job(job)
     kills = [
@@ -133,7 +107,7 @@ def command_lines(job: RunningJob) -> str:
 
 
 def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_changes_no_row(
-    tmp_path: Path, where: Where
+    tmp_path: Path, where: Ground
 ) -> None:
     job = job_there(tmp_path / "job", where, FEW)
     spec = read_job(job)
@@ -164,7 +138,7 @@ def test_a_job_that_is_woken_after_another_has_gone_on_ends_in_one_line_and_chan
 def test_a_job_on_hdfs_writes_the_rows_of_a_local_one(
     tmp_path: Path, spark: SparkSession, hdfs: HdfsServer
 ) -> None:
-    job = job_there(tmp_path / "job", on_hdfs(hdfs, tmp_path), FEW)
+    job = job_there(tmp_path / "job", on_hdfs(hdfs, tmp_path.name), FEW)
     assert run.main([os.fspath(job)]) == 0
     assert rows(read_job(job), tmp_path / "job", FEW) != []
 

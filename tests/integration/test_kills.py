@@ -27,7 +27,6 @@ from tests.support.graph_jobs import drawn_graphs, make_graph_job
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
-BATCH = 1000
 A_FEW = [  # each that ends the job costs a start
     Kill("all", "chunk half written"),
     Kill("worker", RANDOM),
@@ -63,20 +62,20 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("kills", "batches", "place"),  # how many batches pass before a kill from outside is chance
+    ("kills", "batches", "size", "place"),  # how many batches pass before a kill from outside is chance
     [
-        pytest.param(A_FEW, 12, "folder", id="a few"),
-        pytest.param(A_FEW_IN_A_STORE, 12, "store", id="a few, in a store", marks=pytest.mark.long),
-        pytest.param(OF_EACH_KIND, 24, "folder", id="one of each kind", marks=pytest.mark.long),
+        pytest.param(A_FEW, 8, 2000, "folder", id="a few"),
+        pytest.param(A_FEW_IN_A_STORE, 8, 2000, "store", id="a few, in a store", marks=pytest.mark.long),
+        pytest.param(OF_EACH_KIND, 24, 1000, "folder", id="one of each kind", marks=pytest.mark.long),
     ],
     indirect=["place"],
 )
 def test_a_job_that_is_killed_again_and_again_ends_as_an_undisturbed_one(
-    tmp_path: Path, own_broker: Broker, kills: list[Kill], batches: int, place: Kept
+    tmp_path: Path, own_broker: Broker, kills: list[Kill], batches: int, size: int, place: Kept
 ) -> None:
-    stream = make_stream(BATCH * batches, 3, 2 * BATCH)
+    stream = make_stream(size * batches, 3, 2 * size)
     source_of = produce(own_broker, "kills", stream)
-    job = write_topic_job(tmp_path / "job", own_broker, "kills", BATCH)
+    job = write_topic_job(tmp_path / "job", own_broker, "kills", size)
     spec = place.for_job(job)
     outcome = Series(job, tmp_path / "logs", 1, lambda seconds: kill_for(own_broker, seconds), told=TOLD).run(
         kills

@@ -35,7 +35,7 @@ from spark_pace.io.query import read_table
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
 from tests.long.chaos.moments import IN_THE_END
-from tests.long.chaos.series import RANDOM, Kill, Outcome, Series
+from tests.long.chaos.series import Kill, Outcome, Series, kills_by_chance
 from tests.support.faulty_store import FaultyStore
 from tests.support.hdfs_server import HdfsServer
 
@@ -51,14 +51,9 @@ TOLD = ("s3a://", "hdfs://")  # that a lease is waited for, or a request has fai
 
 
 def drawn(chance: Random, count: int, whom: Sequence[str]) -> list[Kill]:
-    """So many kills: half of them at any time, the others at a chosen moment; two in the end."""
-    kills = []
-    for _ in range(count - 2):
-        if chance.random() < 0.5:
-            kills.append(Kill(chance.choice(whom), RANDOM))
-        else:
-            kills.append(Kill(chance.choice(["driver", "group", "all"]), chance.choice(MOMENTS)))
-    return [*kills, *(Kill("driver", moment) for moment in IN_THE_END[-2:])]
+    """So many kills, two of them in the end."""
+    ends = [Kill("driver", moment) for moment in IN_THE_END[-2:]]
+    return [*kills_by_chance(chance, count - len(ends), whom, MOMENTS), *ends]
 
 
 def split_events(folder: Path) -> None:
@@ -89,25 +84,24 @@ class Ground:
     files: Callable[[], list[str]]
 
 
-def in_store(store: StoreServer) -> Ground:
+def in_store(store: StoreServer, name: str = BUCKET) -> Ground:
     """A new bucket."""
-    bucket, data = store.bucket(BUCKET), store.data / BUCKET
+    bucket, data = store.bucket(name), store.data / name
 
     def files() -> list[str]:
         return [str(path.relative_to(data)) for path in data.rglob("*") if path.is_file()]
 
-    return Ground(f"s3a://{BUCKET}", lambda name, content: obstore.put(bucket, name, content), files)
+    return Ground(f"s3a://{name}", lambda name, content: obstore.put(bucket, name, content), files)
 
 
-def on_hdfs(server: HdfsServer) -> Ground:
+def on_hdfs(server: HdfsServer, folder: str = BUCKET) -> Ground:
     """A new folder."""
-    begin = len(BUCKET) + 2
 
     def files() -> list[str]:
-        return [path[begin:] for path in server.files(f"/{BUCKET}")]
+        return [path.removeprefix(f"/{folder}/") for path in server.files(f"/{folder}")]
 
     return Ground(
-        f"{server.address}/{BUCKET}", lambda name, content: server.put(f"/{BUCKET}/{name}", content), files
+        f"{server.address}/{folder}", lambda name, content: server.put(f"/{folder}/{name}", content), files
     )
 
 

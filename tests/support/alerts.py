@@ -99,9 +99,7 @@ class Server:
     def take(self, handler: BaseHTTPRequestHandler) -> None:
         alerts = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         with self._changed:
-            answer = self.answers.pop(0) if self.answers else (200, {})
-            if isinstance(answer, tuple) and any(map(self.refused, alerts)):
-                answer = (400, {})
+            answer = self.answer_to(alerts)
             self.posts.append(alerts)
             self.headers.append(dict(handler.headers))
             self.clients.add(handler.client_address[1])
@@ -121,6 +119,11 @@ class Server:
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(reply)
+
+    def answer_to(self, alerts: list[dict[str, Any]]) -> Answer:
+        answer = self.answers.pop(0) if self.answers else (200, {})
+        is_refused = isinstance(answer, tuple) and any(map(self.refused, alerts))
+        return (400, {}) if is_refused else answer
 
     @property
     def alerts(self) -> list[dict[str, Any]]:
@@ -145,6 +148,7 @@ class Server:
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
+        self._ended.clear()
         with _Quiet(("127.0.0.1", self.port), Handler) as server:
             self.port = server.server_address[1]
             server.daemon_threads = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -35,37 +36,65 @@ def total(metrics: pa.Table, name: str) -> int:
     return int(pc.sum(metrics[name]).as_py() or 0)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What the tables of a job must have.
+
+    Attributes:
+        matches: all rows of the rules that are compared.
+        failed: their failed selections.
+        late: sources and offsets of late events, and by how much they are late where that is known.
+        bad: sources and offsets of bad records.
+        counts: sums of `metrics`.
+        rules: the names of the rules that are compared; None: all.
+    """
+
+    matches: pa.Table
+    failed: pa.Table
+    late: list[tuple[Any, ...]]
+    bad: list[tuple[Any, ...]]
+    counts: dict[str, int]
+    rules: Sequence[str] | None = None
+
+
+def differences_from(tables: Tables, wanted: Wanted) -> Iterator[str]:
+    """What is not as it must be."""
+    quarantine, metrics = tables["quarantine"], tables["metrics"]
+    ours, failed = tables["matches"], quarantine.filter(pc.equal(quarantine["kind"], "selection"))
+    if wanted.rules is not None:
+        names = pa.array(wanted.rules)
+        ours, failed = (rows.filter(pc.is_in(rows["rule"], names)) for rows in (ours, failed))
+        ours = ours.select(wanted.matches.column_names)
+    yield from rows_apart("matches", ours, wanted.matches)
+    yield from misnumbered(tables["matches"])
+    place = ("source", "offset", "lateness_us")[: len(wanted.late[0]) if wanted.late else 2]
+    yield from apart("late", sorted(wanted.late), keys(tables["late"], *place))
+    bad = quarantine.filter(pc.equal(quarantine["kind"], "record"))
+    yield from apart("bad records", sorted(wanted.bad), keys(bad, "source", "offset"))
+    selection = ("rule", "key", "selection_id")
+    yield from apart("failed selections", keys(wanted.failed, *selection), keys(failed, *selection))
+    yield from apart("metrics: batch ids", list(range(metrics.num_rows)), metrics["batch_id"].to_pylist())
+    rows = {"matches": tables["matches"].num_rows, "quarantined": quarantine.num_rows}
+    for name, count in {**wanted.counts, **rows}.items():
+        yield from apart(f"metrics: {name}", [count], [total(metrics, name)])
+
+
 def differences(
     tables: Tables, stream: Stream, core: LocalResult, source_of: dict[int, str]
 ) -> Iterator[str]:
     """What is not as the core and the stream say it must be."""
-    yield from rows_apart("matches", tables["matches"], core.matches)
-    yield from misnumbered(tables["matches"])
-    roles = stream.table
-    for name, role, found in (("late", LATE, tables["late"]), ("bad", BAD, _records(tables["quarantine"]))):
+    roles, places = stream.table, dict[str, list[tuple[Any, ...]]]()
+    for role in (LATE, BAD):
         rows = roles.filter(pc.equal(roles["role"], role))
-        expected = sorted(
-            zip(
-                (source_of[part] for part in rows["part"].to_pylist()),
-                rows["offset"].to_pylist(),
-                strict=True,
-            )
-        )
-        yield from apart(f"positions of {name} records", expected, keys(found, "source", "offset"))
-    if pc.any(pc.greater(roles["behind"], 0)).as_py():  # by source, the stream itself says how late
-        rows = roles.filter(pc.equal(roles["role"], LATE))
-        expected = sorted(pc.multiply(rows["behind"], 1_000_000).to_pylist())
-        yield from apart("lateness", expected, sorted(tables["late"]["lateness_us"].to_pylist()))
-    selections = tables["quarantine"].filter(pc.equal(tables["quarantine"]["kind"], "selection"))
-    names = ("rule", "key", "selection_id")
-    yield from apart("failed selections", keys(core.failed, *names), keys(selections, *names))
-    yield from _miscounted(tables["metrics"], stream)
-    rows = [tables["matches"].num_rows, tables["quarantine"].num_rows]
-    yield from apart(
-        "metrics: matches and quarantined",
-        rows,
-        [total(tables["metrics"], name) for name in ("matches", "quarantined")],
-    )
+        sources = map(source_of.__getitem__, rows["part"].to_pylist())
+        columns = [sources, rows["offset"].to_pylist()]
+        if role == LATE and pc.any(pc.greater(roles["behind"], 0)).as_py():  # by source, the stream says it
+            columns.append(pc.multiply(rows["behind"], 1_000_000).to_pylist())
+        places[role] = list(zip(*columns, strict=True))
+    others = {"late": LATE, "bad_records": BAD, "heartbeats": BEAT, "repeats": REPEAT}
+    counts = {"records": len(stream.lines), **{name: stream.count(role) for name, role in others.items()}}
+    counts["events"] = counts["records"] - sum(counts[name] for name in others)
+    yield from differences_from(tables, Wanted(core.matches, core.failed, places[LATE], places[BAD], counts))
 
 
 def against(reference: Tables, tables: Tables) -> Iterator[str]:
@@ -79,19 +108,6 @@ def misnumbered(matches: pa.Table) -> Iterator[str]:
         numbers = matches.filter(pc.equal(matches["rule"], rule))["out_seq"].to_pylist()
         if numbers != list(range(len(numbers))):
             yield f"matches: out_seq of {rule} has gaps or doubles"
-
-
-def _miscounted(metrics: pa.Table, stream: Stream) -> Iterator[str]:
-    yield from apart("metrics: batch ids", list(range(metrics.num_rows)), metrics["batch_id"].to_pylist())
-    others = {"late": LATE, "bad_records": BAD, "heartbeats": BEAT, "repeats": REPEAT}
-    wanted = {"records": len(stream.lines), **{name: stream.count(role) for name, role in others.items()}}
-    wanted["events"] = wanted["records"] - sum(wanted[name] for name in others)
-    for name, count in wanted.items():
-        yield from apart(f"metrics: {name}", [count], [total(metrics, name)])
-
-
-def _records(quarantine: pa.Table) -> pa.Table:
-    return quarantine.filter(pc.equal(quarantine["kind"], "record"))
 
 
 def keys(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:

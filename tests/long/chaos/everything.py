@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import HTTPError
@@ -124,10 +124,9 @@ class Feed:
     count: int = 0
     _ended: threading.Event = field(default_factory=threading.Event)
 
-    @contextmanager
-    def running(self) -> Iterator[Feed]:
-        with beside(self._send, self.end):
-            yield self
+    def running(self) -> AbstractContextManager[None]:
+        """Send while a block runs."""
+        return beside(self._send, self.end)
 
     def end(self) -> None:
         """Send nothing more."""
@@ -187,13 +186,13 @@ class Watch:
             Feed(broker, topic, stream),
             RuleChanges(folder / "rules.yaml", RULES, seed, scaled),
             Notes(Checkpoint(spec.checkpoint_folder)),
-            Target(of_ports[2], seed),
+            Target(port=of_ports[2], seed=seed),
         )
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Let all of it happen."""
-        with self.target.running(), self.notes.taken(), self.feed.running(), self.changes.running():
+        with self.target.living(), self.notes.taken(), self.feed.running(), self.changes.running():
             yield
 
     def behind(self, job: RunningJob, is_over: bool) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kafka import KafkaConsumer, TopicPartition
 
 from examples.kafka.broker import Broker
-from spark_pace.core.local_run import LocalResult, LocalRun, LocalStep
+from spark_pace.core.local_run import LocalRun, LocalStep
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.order import Tick
 from spark_pace.core.plan.plan import build_plan
@@ -21,7 +21,7 @@ from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.job_file import JobSpec
 from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka import offsets_noted
-from tests.long.chaos.check import Tables, apart, keys, misnumbered, rows_apart, total
+from tests.long.chaos.check import Tables, Wanted, differences_from, keys
 from tests.long.chaos.rule_changes import OVER_RULES, Notes, form_of
 from tests.long.chaos.stream import BAD, Stream
 
@@ -122,29 +122,15 @@ def differences_from_core(
     tables: Tables, read: Read, records: Sequence[pa.Table], spec: JobSpec
 ) -> Iterator[str]:
     """What is not as the core finds it, for the rules of the job, which stay all along."""
-    steps = read.steps(spec, spec.rules)
-    wanted = LocalResult(*(of_steps(steps, name) for name in ("matches", "late", "failed")), {})
-    names = pa.array([rule.name for rule in spec.rules])
-    ours = tables["matches"].filter(pc.is_in(tables["matches"]["rule"], names))
-    ordered = wanted.matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
-    yield from rows_apart("matches", ours.select(ordered.column_names), ordered)
-    yield from misnumbered(tables["matches"])
-    at = ("source", "offset", "lateness_us")
-    yield from apart("late", keys(wanted.late, *at), keys(tables["late"], *at))
-    quarantine = tables["quarantine"]
-    bad = pa.concat_tables(records).filter(pc.equal(pa.concat_tables(records)["role"], BAD))
-    bad_at = quarantine.filter(pc.equal(quarantine["kind"], "record"))
-    yield from apart("bad records", keys(bad, "@source", "@offset"), keys(bad_at, "source", "offset"))
-    failed = quarantine.filter(pc.is_in(quarantine["rule"], names))
-    selection = ("rule", "key", "selection_id")
-    yield from apart("failed selections", keys(wanted.failed, *selection), keys(failed, *selection))
-    counted = {name: sum(step.stats[name] for step in steps) for name in ("events", "late", "repeats")}
-    counted |= {"records": sum(table.num_rows for table in records), "bad_records": bad.num_rows}
-    counted |= {"matches": tables["matches"].num_rows, "quarantined": quarantine.num_rows}
-    for name, count in counted.items():
-        yield from apart(f"metrics: {name}", [count], [total(tables["metrics"], name)])
-    numbers = tables["metrics"]["batch_id"].to_pylist()
-    yield from apart("metrics: batch ids", list(range(len(numbers))), numbers)
+    steps, every = read.steps(spec, spec.rules), pa.concat_tables(records)
+    matches, late, failed = (of_steps(steps, name) for name in ("matches", "late", "failed"))
+    bad = keys(every.filter(pc.equal(every["role"], BAD)), "@source", "@offset")
+    counts = {name: sum(step.stats[name] for step in steps) for name in ("events", "late", "repeats")}
+    counts |= {"records": every.num_rows, "bad_records": len(bad)}
+    ordered = matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
+    behind = keys(late, "source", "offset", "lateness_us")
+    names = [rule.name for rule in spec.rules]
+    yield from differences_from(tables, Wanted(ordered, failed, behind, bad, counts, names))
 
 
 @dataclass

@@ -6,8 +6,7 @@ import json
 import os
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,10 +86,9 @@ class RuleChanges:
     names: list[str] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
 
-    @contextmanager
-    def running(self) -> Iterator[RuleChanges]:
-        with beside(self._change, self.end):
-            yield self
+    def running(self) -> AbstractContextManager[None]:
+        """Change them while a block runs."""
+        return beside(self._change, self.end)
 
     def end(self) -> None:
         """Change nothing more."""
@@ -129,17 +127,14 @@ class Notes:
     lives: dict[tuple[str, int], int] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)
 
-    @contextmanager
-    def taken(self) -> Iterator[Notes]:
-        try:
-            with beside(self._take, self._ended.set):
-                yield self
-        finally:
-            self.look()
+    def taken(self) -> AbstractContextManager[None]:
+        """Take notes while a block runs, and once more behind it."""
+        return beside(self._take, self._ended.set)
 
     def _take(self) -> None:
         while not self._ended.wait(_LOOK_S):
             self.look()
+        self.look()
 
     def look(self) -> None:
         """Note what is new."""

@@ -106,6 +106,19 @@ def drawn_kills(
     return [*first, *middle[: max(0, count - len(first) - len(last))], *last]
 
 
+def kills_by_chance(
+    chance: random.Random, count: int, whom: Sequence[str], moments: Sequence[str]
+) -> list[Kill]:
+    """Draw kills: half of them at any time, the others at one of the moments."""
+    drawn = []
+    for _ in range(count):
+        if chance.random() < 0.5:
+            drawn.append(Kill(chance.choice(whom), RANDOM))
+        else:
+            drawn.append(Kill(chance.choice(("driver", "group", "all")), chance.choice(moments)))
+    return drawn
+
+
 @dataclass
 class Series:
     """Runs a job through its kills.

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
 
 from tests.long.chaos.beside import beside
 from tests.long.chaos.check import Tables
+from tests.support.alerts import Answer, Server
 
 WELL, DOWN, HANGS, FAILS = "well", "down", "hanging", "answering 500"
 WELL_S, ILL_S = (4.0, 12.0), (2.0, 6.0)  # a third of the time it is ill
@@ -29,23 +28,23 @@ _SAME = ("key", "seq", "selection_id")  # of a match and its alert, beside its f
 Alert = dict[str, Any]
 
 
+_ANSWERS: dict[str, Answer] = {WELL: (200, {}), DOWN: "drop", HANGS: "hang", FAILS: (500, {})}
+
+
 @dataclass
-class Target:
-    """An HTTP server.
+class Target(Server):
+    """A server that is often ill.
 
     Attributes:
-        port: where it listens, while it is not down.
         seed: of the chance.
         got: the alerts that were read, each with what the server was then.
     """
 
-    port: int
-    seed: int
+    seed: int = 0
     got: list[tuple[Alert, str]] = field(default_factory=list)
     mode: str = WELL
     _recovers: threading.Event = field(default_factory=threading.Event)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _over: threading.Event = field(default_factory=threading.Event)
 
     def recover(self) -> None:
         """Be well from now on."""
@@ -53,67 +52,36 @@ class Target:
 
     def accepted(self) -> int:
         """How many rows it has accepted at least once."""
-        with self._lock:
+        with self._changed:
             return len({alert["id"] for alert, mode in self.got if mode == WELL})
 
-    @contextmanager
-    def running(self) -> Iterator[Target]:
-        with beside(self._live, self._end):
-            yield self
+    def answer_to(self, alerts: list[Alert]) -> Answer:
+        """As it goes."""
+        mode = self.mode
+        self.got += [(alert, mode) for alert in alerts]
+        return _ANSWERS[mode]
+
+    def living(self) -> AbstractContextManager[None]:
+        """Be there while a block runs."""
+        return beside(self._live, self._end)
 
     def _end(self) -> None:
-        self._ended.set()
+        self._over.set()
         self._recovers.set()
 
     def _live(self) -> None:
         chance = random.Random(self.seed)
-        server = self._listening()
-        while not self._recovers.wait(chance.uniform(*WELL_S)):
-            self.mode = chance.choice((DOWN, HANGS, FAILS))
-            if self.mode == DOWN:
-                server.shutdown()
-                server.server_close()
-            self._recovers.wait(chance.uniform(*ILL_S))
-            if self.mode == DOWN:
-                server = self._listening()
-            self.mode = WELL
-        self._ended.wait()
-        server.shutdown()
-        server.server_close()
-
-    def _listening(self) -> ThreadingHTTPServer:
-        owner = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                owner.take(self)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        server = _Quiet(("127.0.0.1", self.port), Handler)
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        return server
-
-    def take(self, handler: BaseHTTPRequestHandler) -> None:
-        """Read a request, and answer as it goes."""
-        mode = self.mode
-        if mode == DOWN:  # a connection from before
-            handler.close_connection = True
-            return
-        alerts = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
-        with self._lock:
-            self.got += [(alert, mode) for alert in alerts]
-        if mode == HANGS:
-            while self.mode == HANGS and not self._ended.wait(0.1):
-                pass
-            handler.close_connection = True
-            return
-        handler.send_response(200 if mode == WELL else 500)
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
+        with ExitStack() as stack:
+            stack.enter_context(self.running())
+            while not self._recovers.wait(chance.uniform(*WELL_S)):
+                self.mode = chance.choice((DOWN, HANGS, FAILS))
+                if self.mode == DOWN:
+                    stack.close()
+                self._recovers.wait(chance.uniform(*ILL_S))
+                if self.mode == DOWN:
+                    stack.enter_context(self.running())
+                self.mode = WELL
+            self._over.wait()
 
     def summary(self) -> dict[str, Any]:
         """How many alerts came, and what became of them."""
@@ -125,14 +93,6 @@ class Target:
             "came_again": len(ids) - len(set(ids)),
             "marked_though_first": len(marked - {one for one, count in Counter(ids).items() if count > 1}),
         }
-
-
-class _Quiet(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing of a client that was killed."""
 
 
 def wrongly_sent(target: Target, tables: Tables) -> Iterator[str]:

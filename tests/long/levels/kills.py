@@ -21,7 +21,7 @@ import click
 
 from spark_pace.core.plan.rule import Rule
 from tests.long.chaos.moments import IN_THE_END, OF_LOOKUPS
-from tests.long.chaos.series import RANDOM, Kill, Outcome, Series
+from tests.long.chaos.series import Kill, Outcome, Series, kills_by_chance
 from tests.long.levels.driver import keep
 from tests.support.graph_jobs import Graph, GraphJob, drawn_graphs, make_graph_job
 
@@ -36,14 +36,9 @@ WHOM = ("driver", "group", "jvm", "worker", "daemon")
 
 
 def random_kills(chance: Random, rules: Sequence[Rule], count: int) -> list[Kill]:
-    """So many kills: half of them at any time, the others at a chosen moment; one in the end comes last."""
+    """So many kills; one in the end comes last."""
     functions = {"fold" if rule.reads else "operator" for rule in rules if rule.function is not None}
-    kills = []
-    for _ in range(count):
-        if chance.random() < 0.5:
-            kills.append(Kill(chance.choice([*WHOM, *sorted(functions)]), RANDOM))
-        else:
-            kills.append(Kill(chance.choice(["driver", "group", "all"]), chance.choice(MOMENTS)))
+    kills = kills_by_chance(chance, count, [*WHOM, *sorted(functions)], MOMENTS)
     last = [kill for kill in kills if kill.moment in IN_THE_END]
     return [*(kill for kill in kills if kill not in last), *last[:1]]
 

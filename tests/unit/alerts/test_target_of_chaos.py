@@ -27,7 +27,7 @@ def alert(number: int, repeat: bool = False) -> dict[str, Any]:
 
 def found(got: Got) -> list[str]:
     matches = pa.Table.from_pylist([{**row(number), "events": 0} for number in range(3)])
-    return list(wrongly_sent(Target(0, 0, got), {"matches": matches, "late": NOTHING, "quarantine": NOTHING}))
+    return list(wrongly_sent(Target(got=got), {"matches": matches, "late": NOTHING, "quarantine": NOTHING}))
 
 
 def sent() -> Got:
