@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from examples.kafka.broker import Broker
-from spark_pace.core import local_run
-from spark_pace.core.order import OrderSpec
-from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SetupError, SparkPaceError, StateError
-from spark_pace.io.event_files import read_events
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job import run_job
 from spark_pace.job_file import read_job
@@ -24,16 +17,13 @@ from spark_pace.job_file.pace import Admission
 from spark_pace.spark import start as inputs
 from spark_pace.spark.sources import kafka
 from tests.integration.conftest import PASSWORD
-from tests.spark.jobs import LINES, make_job, matches, only, random_events, stop_at, table
-from tests.spark.test_types_in_spark import RULES as TYPED_RULES
-from tests.spark.test_types_in_spark import random_events as typed_events
+from tests.spark.jobs import make_job, matches, random_events, table
 from tests.support.kafka_jobs import (
     COLUMNS,
     SASL,
     as_columns,
     as_csv,
     as_json,
-    as_line,
     dealt,
     in_core,
     kafka_job,
@@ -61,38 +51,6 @@ def test_a_job_finds_what_the_core_finds(
     assert (summary.events, summary.late, summary.finished) == (200, 0, True)
     assert [batch.records for batch in batches] == ([80, 80, 40, 0] if record is as_json else [200, 0])
     assert matches(spec) == in_core(spec, topic, events)
-
-
-@pytest.mark.long
-def test_lines_of_text_come_through_a_topic(broker: Broker, topic: str, send: Any, tmp_path: Path) -> None:
-    events = random_events(8)
-    send(topic, *dealt(events, as_line), (0, {"value": b"no event"}), (1, {"value": b"u [today] a"}))
-    spec = kafka_job(tmp_path, broker.servers, topic, rules=LINES, format="text")
-    summary = run_job(spec)
-    assert (summary.events, summary.quarantined, summary.finished) == (200, 2, True)
-    assert matches(spec) == in_core(spec, topic, events)
-    assert set(table(spec, "quarantine")["raw"].to_pylist()) == {b"no event", b"u [today] a"}
-
-
-def test_structs_arrays_and_decimals_come_through_a_topic(
-    broker: Broker, topic: str, send: Any, tmp_path: Path
-) -> None:
-    events = typed_events(5, 120)
-    records = dealt(events, as_json)
-    send(topic, *records, (1, {"value": b'{"t":"2024-01-01T00:01:59Z","u":{"home":{"tags":[1]}}}'}))
-    spec = kafka_job(tmp_path, broker.servers, topic, rules=TYPED_RULES)
-    run_job(spec)
-    parts = []
-    for partition in (0, 1):
-        path = tmp_path / f"{partition}.json"
-        path.write_bytes(b"\n".join(record["value"] for part, record in records if part == partition))
-        parts.append(read_events(str(path), "json", spec.events.schema, f"{topic}/{partition}").events)
-    read = pa.concat_tables(parts).unify_dictionaries()
-    core = local_run.run(build_plan(spec.rules, order=OrderSpec()), [read]).matches.to_pylist()
-    assert matches(spec) == core
-    assert {row["rule"] for row in core} == {"keyed", "sums"}
-    (reason,) = table(spec, "quarantine")["reason"].to_pylist()
-    assert reason.startswith("u.home.tags — must be ARRAY<STRING>; got: ")
 
 
 @pytest.mark.long
@@ -169,27 +127,6 @@ def test_a_job_may_begin_with_what_comes_after_its_first_start(
     assert table(spec, "quarantine")["raw"].to_pylist() == [b"after"]
 
 
-def test_new_partitions_are_read_while_the_job_runs(
-    broker: Broker, topic: str, send: Any, tmp_path: Path
-) -> None:
-    send(topic, (1, {"value": b"old"}))
-    options = {"kafka.metadata.max.age.ms": "200"}
-    spec = kafka_job(tmp_path, broker.servers, topic, finish=False, trigger="200 ms", options=options)
-    found: list[int] = []
-
-    def grow(batch: BatchReport) -> None:
-        if not found:
-            broker.add_partitions(topic, 1)
-            send(topic, (2, {"value": b"new"}))
-        found.append(batch.bad_records)
-        if sum(found) == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    assert run_job(spec, on_progress=grow).stopped_by == signal.SIGINT
-    rows = table(spec, "quarantine").to_pylist()
-    assert {(row["source"], row["offset"]) for row in rows} == {(f"{topic}/1", 0), (f"{topic}/2", 0)}
-
-
 def test_a_topic_that_lost_records_stops_the_job_in_one_line(
     broker: Broker, topic: str, send: Any, tmp_path: Path
 ) -> None:
@@ -222,35 +159,6 @@ def test_by_sources_a_partition_that_is_still_empty_is_waited_for(
     second = run_job(spec)
     assert (second.events, second.late) == (100, 0)
     assert matches(spec) == in_core(spec, topic, events)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("fails_in", ["the_first_batch", "the_end"])
-def test_rules_change_after_a_batch_that_was_not_finished(
-    broker: Broker, topic: str, send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_in: str
-) -> None:
-    events = random_events(12)
-    records = dealt(events, as_json)
-    first, rest = (records[:90], records[90:]) if fails_in == "the_first_batch" else (records, [])
-    repeats = first[-1:] * 3  # an earlier one would come late
-    send(topic, *first, *repeats)
-    order = {"ordering": "sources", "delay": "2 s", "deduplicate_on": ["t", "kind"]}
-    spec = kafka_job(tmp_path, broker.servers, topic, order=order)
-    stop_at(monkeypatch, "matches", batch_id=0 if rest else 1)
-    with pytest.raises(Exception, match="the disk is full"):
-        run_job(only(spec, "pairs", "keyed", finish=not rest))
-    monkeypatch.undo()
-    send(topic, *rest)
-    run_job(only(spec, "keyed", "sums"))
-    names = ("rule", "out_seq", "first", "second", "total")
-    shown = [tuple(row[name] for name in names) for row in matches(spec)]
-    whole = [tuple(row[name] for name in names) for row in in_core(spec, topic, events)]
-    assert [row for row in shown if row[0] == "keyed"] == [row for row in whole if row[0] == "keyed"]
-    new = sum(event["x"] for event in events[90:]) * bool(rest)
-    assert sum(row[-1] for row in shown if row[0] == "sums") == 2 * new
-    metrics = table(spec, "metrics")
-    counted = [sum(metrics[name].to_pylist()) for name in ("records", "events", "repeats", "late")]
-    assert counted == [203, 200, 3, 0]
 
 
 def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(

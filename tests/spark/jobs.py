@@ -13,7 +13,6 @@ import random
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -149,21 +148,6 @@ def deadly(span: Any) -> Iterator[dict[str, Any]]:
     yield from total(span)
 
 
-def hostile(span: Any) -> Iterator[dict[str, Any]]:
-    """The same, but attacks its process on others or says far too much; on a 7 it forks and returns twice."""
-    ways = {
-        7: os.fork,
-        1001: lambda: os.closerange(0, 64),
-        1002: write_everywhere,
-        1003: lambda: (os.fork(), os.closerange(0, 64), threading.Event().wait(10)),
-        1004: lambda: (_ for _ in ()).throw(ValueError("x" * 100_000_000)),
-    }
-    values = span.events["x"].to_pylist()
-    for value in values:
-        ways.get(value, lambda: None)()
-    yield from [{"total": 1.5}] if 1005 in values else total(span)
-
-
 def streak(state: Any, event: Event) -> tuple[Any, list[Event]]:
     """A fold: how many events of one kind came in a row; a row for every second one of them."""
     kind, number = state or (None, 0)
@@ -189,12 +173,6 @@ def deadly_streak(state: Any, event: Event) -> tuple[Any, list[Event]]:
     if Path(event["k"]).is_file():
         os.kill(os.getpid(), signal.SIGKILL)
     return streak(state, event)
-
-
-def write_everywhere() -> None:
-    for number in range(3, 64):
-        with suppress(OSError):
-            os.write(number, b"\xff" * 1000)
 
 
 def make_job(
@@ -283,8 +261,8 @@ def write_files(folder: Path, events: Sequence[Event], files: int, first: int = 
         hidden.rename(hidden.with_name(hidden.name[1:]))
 
 
-def in_core(spec: JobSpec, *, whole: bool = False) -> local_run.LocalResult:
-    """What the core finds in a job's files, one file a batch or all in one batch, in one process."""
+def in_core(spec: JobSpec) -> local_run.LocalResult:
+    """What the core finds in a job's files, one file a batch, in one process."""
     plan = build_plan(
         spec.rules,
         order=spec.events.order,
@@ -294,7 +272,7 @@ def in_core(spec: JobSpec, *, whole: bool = False) -> local_run.LocalResult:
     files = sorted(path for path in Path(spec.files.path).iterdir() if path.name[0] != ".")
     form, schema = spec.files.format, spec.events.schema
     batches = [read_events(str(path), form, schema, path.name).events for path in files]
-    return local_run.run(plan, [batches] if whole else batches)
+    return local_run.run(plan, batches)
 
 
 def table(spec: JobSpec, name: str) -> pa.Table:

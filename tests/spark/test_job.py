@@ -86,20 +86,6 @@ def test_a_job_finds_what_the_core_finds(tmp_path: Path, slots: int, buckets: in
         assert 0 < row["lanes"] <= row["distinct_rows"] <= row["lane_rows"]
 
 
-@pytest.mark.long
-def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:
-    events = random_events(4)
-    spec = job(tmp_path, finish=False)
-    write_files(tmp_path, events[:90], 1)
-    run_job(spec)
-    early = matches(spec)
-    write_files(tmp_path, events[90:], 1, first=1)
-    run_job(replace(spec, finish=True))
-    expected = in_core(spec).matches.to_pylist()
-    assert matches(spec) == expected
-    assert 0 < len(early) < len(expected)
-
-
 @pytest.mark.in_parts
 def test_a_batch_that_runs_again_is_written_once(tmp_path: Path) -> None:
     spec = job(tmp_path, finish=False)
@@ -156,20 +142,6 @@ def test_a_missing_source_is_named(tmp_path: Path) -> None:
     (tmp_path / "in").rmdir()
     with pytest.raises(SetupError, match=r"in — must be a file or a directory of events; got nothing there"):
         run_job(spec)
-
-
-@pytest.mark.long
-def test_a_failing_operator_costs_its_selections_only(tmp_path: Path) -> None:
-    events = random_events(11)
-    events[100]["x"] = 666
-    spec = job(tmp_path)
-    write_files(tmp_path, events, 4)
-    summary = run_job(spec)
-    poisoned = table(spec, "quarantine").to_pylist()
-    assert matches(spec) == in_core(spec).matches.to_pylist()
-    assert {(row["kind"], row["rule"]) for row in poisoned} == {("selection", "sums")}
-    assert all("the number of the beast" in row["reason"] for row in poisoned)
-    assert summary.quarantined == len(poisoned) == 2
 
 
 def test_a_failing_operator_stops_the_job_if_told_to(tmp_path: Path) -> None:
@@ -245,17 +217,6 @@ def with_an_archive(folder: Path) -> bytes:
     (folder / "in" / "001.json").unlink()
     (folder / "in" / "001.json.gz").write_bytes(whole[: len(whole) * 3 // 4])
     return whole
-
-
-@pytest.mark.long
-def test_a_damaged_archive_is_one_bad_record(tmp_path: Path) -> None:
-    spec = job(tmp_path)
-    with_an_archive(tmp_path)
-    summary = run_job(spec)
-    (bad,) = table(spec, "quarantine").select(["kind", "reason", "source", "offset", "raw"]).to_pylist()
-    assert list(bad.values()) == ["record", OF_AN_ARCHIVE, "001.json.gz", 0, b""]
-    assert (summary.records, summary.events, summary.bad_records, summary.finished) == (61, 60, 1, True)
-    assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.support.graph_jobs import drawn_graphs, make_graph_job
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 JOBS = 6
-FILES, EVENTS = 4, 24
+FILES, EVENTS = 3, 24
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from tests.spark.jobs import (
     matches,
     only,
     random_events,
-    stop_at,
     table,
     write_files,
 )
@@ -99,13 +98,13 @@ def test_what_is_carried_of_matches_lies_in_files_too(
 ) -> None:
     spec = job(tmp_path, rules=LEVELS, finish=False)
     monkeypatch.setattr(ways, "is_stored_apart", lambda rows: rows > 0)
-    feed(tmp_path, 0, 2)
+    feed(tmp_path, 0, 1)
     run_job(spec)
     checkpoint = Checkpoint(Path(spec.checkpoint_path))
     begin = read_begin(checkpoint, checkpoint.next_batch())
     assert begin is not None
     assert {path.name for path in checkpoint.waiting.iterdir()} >= set(begin.chunks) != set()
-    feed(tmp_path, 2, 4)
+    feed(tmp_path, 1, 2)
     run_job(replace(spec, finish=True))
     assert matches(spec) == rows(spec)
 
@@ -151,10 +150,10 @@ def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(t
     first = only(spec, "pairs", "keyed", "busy")
     feed(tmp_path, 0, 1)
     run_job(first)
-    feed(tmp_path, 1, 3)
+    feed(tmp_path, 1, 2)
     run_job(spec)
     changed = job(tmp_path, rules=LEVELS.replace("within: 30 s", "within: 31 s"), finish=False)
-    feed(tmp_path, 3, 4)
+    feed(tmp_path, 2, 3)
     message = (
         r"^rule keyed — must be as the checkpoint knows it; got a changed within: 31 s, was 30 s\. Restore "
         r"it, give the rule a new name, or start it anew with --reset-rule keyed, with which busy, last "
@@ -164,7 +163,7 @@ def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(t
         run_job(changed)
     before = {name: found(spec, name) for name in ("keyed", "busy", "last")}
     run_job(changed, reset_rules=["keyed"])
-    feed(tmp_path, 4, 5)
+    feed(tmp_path, 3, 4)
     run_job(replace(changed, finish=True))
     core = rows(spec)
     for name in ("pairs", "sums"):
@@ -175,26 +174,6 @@ def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(t
     for name, kept in before.items():
         assert found(spec, name)[: len(kept)] == kept
         assert [row["out_seq"] for row in found(spec, name)] == list(range(len(found(spec, name))))
-
-
-@pytest.mark.long
-@pytest.mark.in_parts
-def test_an_unfinished_batch_is_finished_before_a_rule_over_rules_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = job(tmp_path, rules=LEVELS, finish=False)
-    feed(tmp_path, 0, 3)
-    stop_at(monkeypatch, "metrics", batch_id=2)
-    with pytest.raises(Exception, match="the disk is full"):
-        run_job(spec)
-    monkeypatch.undo()
-    stays = only(spec, "pairs", "keyed", "busy")
-    run_job(stays)
-    feed(tmp_path, 3, 6)
-    run_job(replace(stays, finish=True))
-    core = rows(spec)
-    for name in ("pairs", "keyed", "busy"):
-        assert found(spec, name) == [row for row in core if row["rule"] == name]
 
 
 def test_detect_refuses_rules_over_rules(tmp_path: Path, spark: SparkSession) -> None:

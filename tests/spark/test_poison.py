@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from spark_pace.errors import OperatorError
 from spark_pace.job import run_job
 from tests.spark.jobs import failing, in_core, job, matches, random_events, table, write_files
 
@@ -34,17 +33,6 @@ REASONS = {
     1003: "the operator's process ended with exit code 3",
     1004: "the operator's process ended with signal 9 (SIGKILL)",
     1005: "the operator's process ended with signal 11 (SIGSEGV)",
-}
-BROKEN = (
-    "the operator wrote into, closed or replaced a descriptor that is not its own: "
-    "its process has lost its connection"
-)
-HOSTILE_REASONS = {
-    1001: BROKEN,
-    1002: BROKEN,
-    1003: BROKEN,
-    1004: "x" * 4_900,
-    1005: "TypeError: emit total — must be BIGINT; got double",
 }
 
 
@@ -74,37 +62,3 @@ def test_poison_costs_its_selections_only(tmp_path: Path, poison: dict[int, int]
     for row in failed:
         values = [json.loads(line)["x"] for line in row["raw"].decode().splitlines()]
         assert row["reason"].strip().splitlines()[-1] == next(REASONS[x] for x in values if x in REASONS)
-
-
-@pytest.mark.long
-def test_attacks_on_the_process_cost_their_selections_only(tmp_path: Path) -> None:
-    spec = failing(job(tmp_path, rules=RULES.replace("OPERATOR", "hostile")), operator_timeout_us=60_000_000)
-    events = random_events(23)
-    for place, x in zip((20, 60, 61, 100, 140, 190), (1001, 1004, 1005, 1002, 1003, 1001), strict=True):
-        events[place]["x"] = x
-    write_files(tmp_path, events, 2)
-    summary = run_job(spec)
-    tame = in_core(job(tmp_path, rules=RULES.replace("OPERATOR", "total")))
-    assert matches(spec) == tame.matches.to_pylist()
-    failed = table(spec, "quarantine").to_pylist()
-    assert summary.quarantined == len(failed) == tame.failed.num_rows
-    for row in failed:  # for its own reason: no attack waits for the time limit
-        values = [json.loads(line)["x"] for line in row["raw"].decode().splitlines()]
-        assert len(row["reason"]) < 10_100
-        assert next(HOSTILE_REASONS[x] for x in values if x in HOSTILE_REASONS) in row["reason"]
-
-
-def test_a_process_that_ends_stops_the_job_if_told_to(tmp_path: Path) -> None:
-    spec = failing(job(tmp_path, rules=RULES.replace("OPERATOR", "deadly")), on_operator_error="fail")
-    events = random_events(22)
-    events[100]["x"] = 1003
-    write_files(tmp_path, events, 1)
-    with pytest.raises(
-        OperatorError,
-        match=(
-            r"its operator must return; got the operator's process ended with exit code 3\. "
-            r"Mend the operator"
-        ),
-    ) as caught:
-        run_job(spec)
-    assert "\n" not in str(caught.value)

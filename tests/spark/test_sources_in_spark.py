@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,26 +89,3 @@ def test_a_stream_that_waits_for_a_source_says_so_and_goes_on_at_the_end(tmp_pat
     summary = run_job(replace(spec, finish=True))
     assert summary.late == 0
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
-
-
-def test_a_batch_after_a_restart_has_the_frontier_of_the_first_time(tmp_path: Path) -> None:
-    spec = read_job(make_job(tmp_path, finish=False, slots=1, buckets=1))
-    write_files(tmp_path, [event("u", second, "a", 1) for second in range(20)], 1)
-    run_job(spec)
-    shutil.copytree(tmp_path / "out" / "late", tmp_path / "late before")
-    write_files(
-        tmp_path,
-        [event("u", 16, "no rule wants it", 1), event("u", 17, "a", 1), event("u", 300, "a", 1)],
-        1,
-        first=1,
-    )
-    assert run_job(spec).late == 1
-    late = table(spec, "late").to_pylist()
-    assert [(row["source"], row["offset"], row["lateness_us"], row["reason"]) for row in late] == [
-        ("001.json", 0, 1_000_000, "the frontier had passed 2024-01-01T00:00:17Z")
-    ]
-    (Path(spec.checkpoint_path) / "commits" / "1").unlink()
-    shutil.rmtree(tmp_path / "out" / "late")  # so that the batch is written again
-    (tmp_path / "late before").rename(tmp_path / "out" / "late")
-    assert run_job(spec).late == 1
-    assert table(spec, "late").to_pylist() == late

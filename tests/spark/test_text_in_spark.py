@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,18 +45,6 @@ def test_a_job_on_lines_of_text_finds_what_the_core_finds(tmp_path: Path, files:
     bad = sorted(table(spec, "quarantine")["reason"].to_pylist())
     assert bad[1] == "the record — must match the regex of the section text"
     assert bad[0].startswith("t — must be TIMESTAMP; got: '32.01.2024 00:00:00', which has not the form ")
-
-
-@pytest.mark.long
-def test_a_job_takes_the_year_of_times_without_one_from_the_time_of_their_file(tmp_path: Path) -> None:
-    lines = [line_of({**event, "x": 2}) for event in random_events(4)]
-    spec = text_job(tmp_path, lines, 2, LINES.replace("year: 2024", "empty: null"))
-    for number, path in enumerate(sorted((tmp_path / "in").iterdir())):
-        os.utime(path, (1_577_880_000, 1_577_880_000 + number))  # 2020-01-01 12:00
-    run_job(spec)
-    found = matches(spec)
-    assert found == in_core(spec).matches.to_pylist()
-    assert {row["matched_at"].year for row in found} == {2020}
 
 
 @pytest.mark.parametrize(
