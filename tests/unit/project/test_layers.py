@@ -130,6 +130,9 @@ FORBIDDEN_IN_CORE = {
     *("subprocess", "threading", "time", "uuid"),
 }
 
+# of parameter contexts: each is one object, nothing else knows it by its name
+POLICIES = {"each", "latest", "next", "earliest", "all", "zero", "selected"}
+
 # each imports itself by others, where imports in functions and for types count too
 KNOWN_IN_CIRCLES = {
     "spark_pace.core.match.candidates",
@@ -144,6 +147,16 @@ def modules() -> list[Path]:
     return sorted(path for package in (ENGINE, DRIVER) for path in (ROOT / package).rglob("*.py"))
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(path)))
+
+
 def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -155,7 +168,7 @@ def part_of(name: str) -> str:
 
 def imported(path: Path) -> Iterator[str]:
     """What is imported with this module: at its top, not in functions, not for type checking only."""
-    waiting: list[ast.AST] = list(ast.parse(path.read_text()).body)
+    waiting: list[ast.AST] = list(tree(path).body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
@@ -171,7 +184,7 @@ def imported(path: Path) -> Iterator[str]:
 
 def imported_anywhere(path: Path) -> Iterator[str]:
     """What is imported with this module or by it: in functions and for type checking too."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -250,7 +263,7 @@ def private_touches(path: Path) -> list[str]:
         return named
     taken = [
         f"{path}:{node.lineno}"
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute)
         and re.match("_[a-z]", node.attr)
         and not (isinstance(node.value, ast.Name) and node.value.id in OWN)
@@ -281,7 +294,7 @@ def test_every_module_imports_only_what_its_part_may():
 def test_the_engine_imports_the_load_driver_where_the_command_begins_and_nowhere_else():
     engine = [path for path in modules() if covers(ENGINE, module_name(path))]
     assert [module_name(path) for path in engine if DRIVER in path.read_text()] == ["spark_pace.cli.main"]
-    main = ast.parse((ROOT / "spark_pace" / "cli" / "main.py").read_text())
+    main = tree(ROOT / "spark_pace" / "cli" / "main.py")
     (bench,) = (node for node in main.body if isinstance(node, ast.FunctionDef) and node.name == "bench")
     assert f"from {DRIVER}.command import bench_command" in map(ast.unparse, bench.body)
 
@@ -291,10 +304,38 @@ def test_the_core_has_no_clock_no_log_and_no_chance():
     assert len(core) > 100
     for path in core:
         assert {name.split(".")[0] for name in imported(path)} & FORBIDDEN_IN_CORE == set(), path
-        attributes = {
-            node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
-        }
+        attributes = {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
         assert attributes & {"now", "utcnow", "today"} == set(), path
+
+
+def compared(every: list[ast.AST]) -> Iterator[str]:
+    """The texts in comparisons, in cases, and in the keys of a mapping."""
+    for node in every:
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            parts = [node.value]
+        elif isinstance(node, ast.Dict):
+            parts = [key for key in node.keys if key is not None]
+        for part in parts:
+            for inner in ast.walk(part):
+                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                    yield from (word.strip() for word in inner.value.split(","))
+
+
+@pytest.mark.parametrize(
+    "code", ["x.selection == 'each'", "x in ('next', y)", "str(x) != 'next, selected'", "{'latest': 1}[x]"]
+)
+def test_a_comparison_with_a_policy_is_found(code: str):
+    assert POLICIES & set(compared(list(ast.walk(ast.parse(code)))))
+
+
+def test_only_the_contexts_know_their_names():
+    others = [path for path in modules() if not covers("spark_pace.core.match.contexts", module_name(path))]
+    found = {module_name(path): POLICIES & set(compared(nodes(path))) for path in others}
+    assert len(others) > 100
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_one_module_alone_touches_what_is_private_to_spark():

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +16,6 @@ from spark_pace.rules import load_rules
 from tests.support.golden_cases import SCHEMA, parse_events
 from tests.support.results import from_core, table_of
 
-PACKAGE = Path(__file__).parents[4] / "spark_pace"
-POLICIES = {"each", "latest", "next", "earliest", "all", "zero", "selected"}
 EACH_ZERO = CONTEXTS["each, zero"]
 NAMES = [name for name, context in CONTEXTS.items() if name == str(context.value)]
 STREAM = (
@@ -84,40 +79,3 @@ def test_a_context_must_say_what_it_carries_without_a_window() -> None:
 def test_two_contexts_of_one_name_are_refused(other: ParameterContext) -> None:
     with pytest.raises(ValueError, match="must have names of their own"):
         by_name([EACH_ZERO, CONTEXTS["recent"], other])
-
-
-def compared(tree: ast.AST) -> Iterator[str]:
-    """The texts in comparisons, in cases, and in the keys of a mapping."""
-    for node in ast.walk(tree):
-        parts: list[ast.expr] = []
-        if isinstance(node, ast.Compare):
-            parts = [node.left, *node.comparators]
-        elif isinstance(node, ast.MatchValue):
-            parts = [node.value]
-        elif isinstance(node, ast.Dict):
-            parts = [key for key in node.keys if key is not None]
-        for part in parts:
-            for inner in ast.walk(part):
-                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                    yield from (word.strip() for word in inner.value.split(","))
-
-
-@pytest.mark.parametrize(
-    "code", ["x.selection == 'each'", "x in ('next', y)", "str(x) != 'next, selected'", "{'latest': 1}[x]"]
-)
-def test_a_comparison_with_a_policy_is_found(code: str) -> None:
-    assert POLICIES & set(compared(ast.parse(code)))
-
-
-def test_only_the_contexts_know_their_names() -> None:
-    others = [
-        path
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if PACKAGE / "core" / "match" / "contexts" not in path.parents
-    ]
-    found = {
-        str(path.relative_to(PACKAGE)): POLICIES & set(compared(ast.parse(path.read_text())))
-        for path in others
-    }
-    assert len(others) > 100
-    assert {name: words for name, words in found.items() if words} == {}
