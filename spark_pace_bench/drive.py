@@ -64,13 +64,16 @@ class Driven:
     differences: list[str]
 
 
-def drive(run: RunSpec, out: Path, tell: Tell) -> Driven:
+def drive(
+    run: RunSpec, out: Path, tell: Tell, make: Callable[[RunSpec, int], Records] = make_records
+) -> Driven:
     """Run and measure.
 
     Args:
         run: what.
         out: an empty folder for all files.
         tell: hears once a second how far it is.
+        make: makes so many records of the run.
 
     Raises:
         SetupError: the job or the broker fails.
@@ -78,7 +81,7 @@ def drive(run: RunSpec, out: Path, tell: Tell) -> Driven:
     plan = schedule(run.phases, run.seed)
     first = int(np.clip(max(run.phases[0].rate), 1, _MOST_FIRST))
     count = first + len(plan.due)
-    records = make_records(run, count)
+    records = make(run, count)
     with closing(_target(run, out, records)) as target:
         since = time.time()
         at = target.send(0, np.full(first, int(since * 1e6)))

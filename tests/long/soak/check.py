@@ -1,8 +1,9 @@
-"""Nothing lost: the producer's ledgers against the job's tables, record by record and match by match."""
+"""Nothing lost: what was sent against the job's tables, record by record and match by match."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,10 @@ import pyarrow.compute as pc
 from spark_pace import read_table
 from spark_pace.core.intake.sift import without_late
 from spark_pace.core.tables import OFFSET, numbers
-from spark_pace.io.event_files import EventsRead, read_events
-from spark_pace.job_file import read_job
-from spark_pace_bench.check import differing_matches, unequal
-from tests.long.soak.settings import TOPIC, Settings
+from spark_pace.io.event_files import read_events
+from spark_pace_bench.check import unequal
+from spark_pace_bench.drive import Driven
+from tests.long.soak.settings import TOPIC
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Account:
     """What was produced and what became of it.
 
     Attributes:
-        produced: records in the ledgers.
+        produced: records that were sent.
         events: on time, by the job's metrics; late and bad likewise.
         matches: in the table.
         differences: sentences; empty where nothing is lost and nothing too many.
@@ -36,43 +37,38 @@ class Account:
     differences: list[str]
 
 
-def check(settings: Settings) -> Account:
-    """Compare the ledgers with the tables. The job's table says what was late, for only the job knows."""
-    reads = [_read(settings, partition) for partition in range(settings.partitions)]
-    events = pa.concat_tables([read.events for read in reads]).unify_dictionaries()
-    bad = [position for number, read in enumerate(reads) for position in _bad_positions(number, read)]
-    late, quarantine, metrics = (
-        read_table(settings.tables, name) for name in ("late", "quarantine", "metrics")
-    )
+def check(driven: Driven, tables: Path, sent: Path) -> Account:
+    """Compare what was sent with the tables. The job's table says what was late, for only the job knows.
+
+    Args:
+        driven: the run.
+        tables: the job's.
+        sent: a file for each partition, whose line n is offset n.
+    """
+    schema = driven.run.job.events.schema
+    reads = {
+        f"{TOPIC}/{path.stem}": read_events(str(path), "json", schema, f"{TOPIC}/{path.stem}")
+        for path in sent.iterdir()
+    }
+    events = pa.concat_tables([read.events for read in reads.values()]).unify_dictionaries()
+    late, quarantine, metrics = (read_table(tables, name) for name in ("late", "quarantine", "metrics"))
     sums = {name: pc.sum(metrics[name]).as_py() or 0 for name in ("records", "events", "late", "bad_records")}
-    produced = sum(read.read_rows for read in reads)
+    produced = sum(read.read_rows for read in reads.values())
     on_time = without_late(events, late.select(["source", "offset"]))
+    bad = [  # the records that are no events; `read.bad` has only the first thousand of them
+        (source, int(offset))
+        for source, read in reads.items()
+        for offset in np.setdiff1d(np.arange(read.read_rows), numbers(read.events, OFFSET))
+    ]
+    told = sorted(zip(quarantine["source"].to_pylist(), quarantine["offset"].to_pylist(), strict=True))
     differences = [
         *unequal("records read", sums["records"], produced),
         *unequal("events + late + bad", sums["events"] + sums["late"] + sums["bad_records"], produced),
         *unequal("rows of late", late.num_rows, sums["late"]),
-        *unequal("positions of quarantined records", _positions(quarantine), sorted(bad)),
+        *unequal("positions of quarantined records", told, sorted(bad)),
         *unequal(
             "events at the positions of the late ones", events.num_rows - on_time.num_rows, late.num_rows
         ),
+        *driven.differences,
     ]
-    _, matches, differing = differing_matches(read_job(settings.job_file), events, settings.tables)
-    differences += differing
-    return Account(produced, sums["events"], sums["late"], sums["bad_records"], matches, differences)
-
-
-def _read(settings: Settings, partition: int) -> EventsRead:
-    schema = read_job(settings.job_file).events.schema
-    return read_events(str(settings.ledger(partition)), "json", schema, f"{TOPIC}/{partition}")
-
-
-def _bad_positions(partition: int, read: EventsRead) -> list[tuple[str, int]]:
-    """Where the records are that are no events; `read.bad` has only the first thousand of them."""
-    every = np.arange(read.read_rows)
-    return [
-        (f"{TOPIC}/{partition}", int(offset)) for offset in np.setdiff1d(every, numbers(read.events, OFFSET))
-    ]
-
-
-def _positions(rows: pa.Table) -> list[tuple[str, int]]:
-    return sorted(zip(rows["source"].to_pylist(), rows["offset"].to_pylist(), strict=True))
+    return Account(produced, sums["events"], sums["late"], sums["bad_records"], driven.matches, differences)

@@ -1,135 +1,110 @@
-"""A soak (`make soak MINUTES=30`): broker, producer and job, watched from outside, then checked and reported.
+"""A soak (`make soak MINUTES=30`): the load driver loads a job, which is watched, then checked and reported.
 
-Events come at a constant rate, for a while at ten times of it. When they have stopped, the job is stopped and
-run to the end of what there is, on the same checkpoint. It fails if a record or a match is lost or too many,
-or if the memory of the driver, of the JVM (outside the heap, and in use inside it) or of the workers grows:
-see `tolerance.grows`.
+Events come at a constant rate, for a while at ten times of it; of a thousand records one is bad and one a
+minute late. When they have stopped, the job is stopped and run to the end of what there is, on the same
+checkpoint. It fails if a record or a match is lost or too many, or if the memory of the driver, of the JVM
+(outside the heap, and in use inside it) or of the workers grows: see `growth.grows`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict
 
 import click
+import numpy as np
 
-from benchmarks.jobs import ROOT
 from examples.kafka.broker import Broker
-from tests.long.soak import producer, report
-from tests.long.soak.check import Account, check
-from tests.long.soak.sampler import Sample, Sampler, Watched
-from tests.long.soak.settings import TOPIC, Settings, from_environment
-from tests.long.soak.tolerance import Tolerance
-from tests.support.commands import environment
+from spark_pace.errors import counted
+from spark_pace_bench.drive import drive
+from spark_pace_bench.records import Records, make_records
+from spark_pace_bench.report import as_text
+from spark_pace_bench.run_file import read_run_file
+from spark_pace_bench.schedule import Ints
+from spark_pace_bench.spec import RunSpec
+from spark_pace_bench.summary import summarize
+from tests.long.soak.check import check
+from tests.long.soak.growth import Tolerance, curves, growing, judged_from, told, trends_of
+from tests.long.soak.looks import Looks
+from tests.long.soak.settings import PARTITIONS, TOPIC, Settings
+from tests.support.commands import ROOT, environment
 
-FIRST_MINUTES = 1 / 60  # of events, so that there is a first batch
-SAMPLE_SECONDS = 3
-CATCH_UP_SAMPLES = 100
-STOP_SECONDS = 60
-
-
-def run(settings: Settings) -> tuple[Account, Watched]:
-    """Everything but the report."""
-    shutil.rmtree(settings.out, ignore_errors=True)
-    settings.out.mkdir(parents=True)
-    broker = Broker(settings.out / "broker")
-    broker.start()
-    try:
-        broker.create_topic(TOPIC, settings.partitions)
-        settings.write_job(broker.servers)
-        watched = _watch(settings, broker.servers)
-        with _job(settings, "finish") as last:
-            _require(last, 0)
-    finally:
-        broker.stop()
-    return check(settings), watched
+LATE_US = 60_000_000
+BAD = (
+    '{"t":"yesterday","value":1}',
+    "no JSON at all",
+    '{"kind":"<script>alert(1)</script>"}',
+    '{"t":"2026-01-01T00:00:00Z","value":"high"}',
+)
 
 
-def _watch(settings: Settings, servers: str) -> Watched:
-    """Produce and run the job until it has caught up after the last event; then stop it."""
-    with ExitStack() as stack:
-        job = stack.enter_context(_job(settings, f"--look-s={settings.look_s}"))
-        with _producer(replace(settings, minutes=FIRST_MINUTES, burst=1), servers) as first:
-            _require(first, 0)
-        sampler = stack.enter_context(closing(Sampler(settings, job.pid, servers)))
-        while not sampler.batches:  # what Spark's start and the first batch cost is no part of the load
-            _sample(settings, job, sampler)
-        watched = Watched(time.time(), batches=sampler.batches)
-        with _producer(settings, servers) as source:
-            while source.poll() is None:
-                watched.samples.append(_sample(settings, job, sampler))
-            _require(source, 0)
-        for _ in range(CATCH_UP_SAMPLES):
-            if watched.samples[-1]["lag"] == 0:
-                break
-            watched.samples.append(_sample(settings, job, sampler))
-        job.send_signal(signal.SIGTERM)
-        job.wait(STOP_SECONDS)
-    return watched
+class Spoilt(Records):
+    """Records of which of a thousand one is bad and one a minute late."""
+
+    def lines(self, first: int, due_us: Ints) -> list[str]:
+        """As `Records.lines`."""
+        number = first + np.arange(len(due_us))
+        lines = super().lines(first, np.where(number % 1000 == 499, due_us - LATE_US, due_us))
+        for bad in np.flatnonzero(number % 1000 == 999).tolist():
+            lines[bad] = BAD[number[bad] // 1000 % len(BAD)]
+        return lines
 
 
-def _sample(settings: Settings, job: subprocess.Popen[bytes], sampler: Sampler) -> Sample:
-    """One more sample, some seconds after the last."""
-    threading.Event().wait(SAMPLE_SECONDS)
-    if job.poll() is not None:
-        raise SystemExit(
-            f"the job ended by itself with exit code {job.returncode}: see {settings.out / 'job.log'}"
-        )
-    return sampler.sample()
-
-
-def _job(settings: Settings, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    return _process(
-        settings, "job", [sys.executable, "-m", "tests.long.soak.job", str(settings.job_file), *arguments]
-    )
-
-
-def _producer(settings: Settings, servers: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    return _process(settings, "producer", producer.command(servers, settings))
-
-
-@contextmanager
-def _process(settings: Settings, name: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that does not outlive the soak; what it says goes into a log."""
-    with (
-        open(settings.out / f"{name}.log", "ab") as log,
-        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=environment()) as process,
-    ):
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def _require(process: subprocess.Popen[bytes], code: int) -> None:
-    if process.wait() != code:
-        raise SystemExit(f"{process.args!r} — must end with {code}; got {process.returncode}")
+def spoilt(run: RunSpec, count: int) -> Spoilt:
+    """The records of a run, some of them spoilt."""
+    return Spoilt(**vars(make_records(run, count)))
 
 
 def soak(settings: Settings, tolerance: Tolerance) -> list[str]:
-    """Run, write `report.json`, and print the table; what is wrong, in sentences."""
-    account, watched = run(settings)
-    result = report.summarize(settings, account, watched, tolerance)
-    (settings.out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
-    print(report.as_text(result), flush=True)
-    print(f"written to {settings.out / 'report.json'}")
-    return [*account.differences, *result["grows"]]
+    """Run, write `report.json`, and print the tables; what is wrong, in sentences."""
+    shutil.rmtree(settings.out, ignore_errors=True)
+    folder = settings.out / "run"
+    folder.mkdir(parents=True)
+    broker = Broker(settings.out / "broker")
+    broker.start()
+    try:
+        broker.create_topic(TOPIC, PARTITIONS)
+        (run,) = read_run_file(settings.write_run(broker.servers))
+        looks = Looks(settings, folder)
+        driven = drive(run, folder, looks.tell, spoilt)
+    finally:
+        broker.stop()
+    account, figures = check(driven, folder / "tables", folder / "sent"), summarize(driven)
+    begins = judged_from(settings, figures)
+    every = list(curves(driven, figures, looks.samples))
+    trends = trends_of(every, begins)
+    grown = growing(trends, tolerance)
+    report = {
+        "account": asdict(account),
+        "run": figures,
+        "grows": grown,
+        "trends": {curve.name: asdict(trend) for curve, trend in trends},
+        "series": [asdict(curve) for curve in every],
+    }
+    (settings.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    print(as_text(figures))
+    print(
+        f"produced {account.produced:,} = {counted(account.events, 'event')} + {account.late:,} late "
+        f"+ {account.bad:,} bad\n"
+        f"{'':44} {'':>10} {'median':>12} {'greatest':>12}  median and trend after second {begins:.0f}"
+    )
+    print(*(told(*one) for one in trends), f"written to {settings.out / 'report.json'}", sep="\n", flush=True)
+    return [*account.differences, *grown]
 
 
 @click.command()
-def main() -> None:
-    """Keep a job under load, and report it, with MINUTES, RATE and BURST of the environment."""
-    problems = soak(from_environment(), Tolerance(share=0.05, least_mb=32))
-    for problem in problems:
-        print(problem, file=sys.stderr)
+@click.option("--minutes", envvar="MINUTES", default=30.0)
+@click.option("--rate", envvar="RATE", default=2000)
+@click.option("--burst", envvar="BURST", default=10)
+def main(minutes: float, rate: int, burst: int) -> None:
+    """Keep a job under load, and report it."""
+    os.environ.update(environment())
+    settings = Settings(ROOT / "out" / "soak", minutes, rate, burst)
+    problems = soak(settings, Tolerance(share=0.05, least_mb=32))
+    print(*problems, sep="\n", file=sys.stderr)
     sys.exit(1 if problems else 0)
 
 
