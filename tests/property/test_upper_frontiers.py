@@ -75,12 +75,11 @@ def next_time(rule: Rule, frontier_us: int) -> int:
     return next(end for end in ends if end > frontier_us)
 
 
-def assert_exact(rule: Rule, arrival: Arrival, found: list[int | None]) -> None:
-    """`found` is behind each batch the time before which all matches are out; None where that is all."""
+def exact(rule: Rule, arrival: Arrival) -> list[int | None]:
+    """Behind each batch the time before which all matches are out; None where that is all."""
     events = arrival.on_time()[0]
     note("stream: " + ", ".join(map(told, events)))
-    expected = [None if at is None else first_to_come(rule, events, at) for at in arrival.on_time()[2]]
-    assert found == [*expected, None]
+    return [*(None if at is None else first_to_come(rule, events, at) for at in arrival.on_time()[2]), None]
 
 
 def by_one(arrival: Arrival) -> Arrival:
@@ -116,24 +115,17 @@ def with_waits(draw: st.DrawFn) -> tuple[Rule, Arrival]:
 def test_a_rule_over_rules_goes_on_to_the_first_match_that_can_still_come_whichever_ways_are_taken(
     case: tuple[Rule, Arrival], spread: Parallelism, chance: int
 ) -> None:
+    """Also with its state saved and restored between all batches."""
     rule, arrival = case
-    plan = plan_of([rule, reader(rule)], arrival, spread)
+    plan, expected = plan_of([rule, reader(rule)], arrival, spread), exact(rule, arrival)
     local, found = LocalRun(plan), []
     with taken_with(drawn(Random(chance)), chance):
         for table in [*arrival.tables(rule), None]:
             local.step(table, finish=table is None)
             found.append(known(local.levels.out_before[rule.name]))
-    assert_exact(rule, arrival, found)
-
-
-@given(with_waits(), parallelisms())
-def test_it_does_so_with_its_state_saved_and_restored_between_all_batches(
-    case: tuple[Rule, Arrival], spread: Parallelism
-) -> None:
-    rule, arrival = case
-    plan = plan_of([rule, reader(rule)], arrival, spread)
+    assert found == expected
     steps = drive(plan, arrival.tables(rule), finish=True)
-    assert_exact(rule, arrival, [known(step.out_before[rule.name]) for step in steps])
+    assert [known(step.out_before[rule.name]) for step in steps] == expected
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from spark_pace.core.intake.pack import pack
 from spark_pace.core.match.method import method_of
 from spark_pace.core.match.release import Resolution
 from spark_pace.core.order import OrderSpec, Progress
-from spark_pace.core.plan.plan import build_plan
+from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.carry.carry import Carry, Whole, whole_of
 from spark_pace.core.split.slot_splitter import SlotSplitter
@@ -136,17 +136,17 @@ def test_a_match_goes_out_when_selections_of_other_values_are_resolved(keys: str
 )
 def test_a_batch_looks_at_the_values_that_it_touches(keys: str, rows: int) -> None:
     rule = rule_of(f"where: a.x = b.x, within: 1 d, {keys}")
-    splitter = SlotSplitter(build_plan([rule], order=OrderSpec()), 0)
+    plan = build_plan([rule], order=OrderSpec())
+    splitter = SlotSplitter(plan, 0)
     opening = " ".join(f"a{number}@0={number}" for number in range(1, 500))
     for text in (f"{opening} z1@1", "a1@1=1000 z1@1.5", "b1@2=77 z2@3"):
-        lanes = advanced(splitter, rule, text)
+        lanes = advanced(splitter, plan, text)
     assert sum(decode_lane(lane).events.num_rows for lane in lanes) == rows
 
 
-def advanced(splitter: SlotSplitter, rule: Rule, text: str) -> list[bytes]:
+def advanced(splitter: SlotSplitter, plan: Plan, text: str) -> list[bytes]:
     """Let the splitter process a batch; its lanes."""
-    events = table(rule, parse_events(text))
-    plan = build_plan([rule], order=OrderSpec())
+    events = table(plan.rules[0].rule, parse_events(text))
     frames = [frame for _, frame in pack(plan, events)]
     return splitter.step(frames, Progress(max(events["@time"].to_pylist()))).lanes
 
@@ -159,12 +159,12 @@ def test_values_of_which_nothing_is_carried_are_forgotten(
     rule = rule_of(f"where: a.x = b.x, context: '{context}'")
     plan = build_plan([rule], order=OrderSpec())
     splitter = SlotSplitter(plan, 0)
-    for second in range(400):
-        advanced(splitter, rule, " ".join(f"a1@{second}={3 * second + place}" for place in range(3)))
+    for second in range(150):
+        advanced(splitter, plan, " ".join(f"a1@{second}={3 * second + place}" for place in range(3)))
     _, ((_, carry),) = load(plan, 0, splitter.snapshot())
     assert carry.rows <= 80  # of ten seconds, and for `latest` of ten more
     assert sum(chunk.keys.num_rows for chunk in carry.chunks) <= 3 * carry.rows + 32
-    assert carry.whole is not None and carry.whole.next_selection == 3 * 399
+    assert carry.whole is not None and carry.whole.next_selection == 3 * 149
 
 
 @STEADY
@@ -192,7 +192,7 @@ def test_events_are_kept_by_value_from_the_first_batch_on() -> None:
     plan = build_plan([rule], order=OrderSpec())
     splitter = SlotSplitter(plan, 0)
     for second, values in enumerate((["-", 1], [1, 2, 2])):
-        advanced(splitter, rule, " ".join(f"a1@{second}={value}" for value in values) + f" z1@{second}.5")
+        advanced(splitter, plan, " ".join(f"a1@{second}={value}" for value in values) + f" z1@{second}.5")
         _, ((_, carry),) = load(plan, 0, splitter.snapshot())
         assert keys_of(carry) == sorted({"=1", "null"} if second == 0 else {"=1", "=2", "null"})
     assert carry.whole is not None and carry.whole.next_selection == 5

@@ -242,7 +242,7 @@ def hostile(span: Span) -> Iterator[dict[str, Any]]:
         print("here", flush=True)
         assert os.getcwd()
         with tempfile.TemporaryFile() as file:
-            file.write(b"x" * (32 << 20))
+            file.write(bytearray(32 << 20)[:1])
     yield {"n": first(span)}
 
 
