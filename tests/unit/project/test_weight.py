@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-MOST_TOKENS = {"spark_pace": 394_264, "tests": 397_968}
+MOST_TOKENS = {"spark_pace": 394_264, "tests": 388_755}
 MOST_FILES = {"spark_pace": 282}
 NOT_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
