@@ -16,7 +16,7 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.rule import Rule
 from spark_pace.reasons.answer import Why
 from spark_pace.reasons.explanation import explained
-from spark_pace.reasons.question import Asked, Settings, Source, asked
+from spark_pace.reasons.question import Source, asked
 
 __all__ = ["Why", "why"]
 
@@ -55,6 +55,6 @@ def why(
         EventError: a table has a column of another type than the rules declare.
         SetupError: a store cannot be read.
     """
-    settings = Settings(order or OrderSpec(), source_column, heartbeat, spark or {})
-    source = Source.of(rules, events, rule, settings)
-    return explained(source, asked(source, Asked(at, key)))
+    settings = {"order": order or OrderSpec(), "source_column": source_column, "heartbeat": heartbeat}
+    source = Source.of(rules, events, rule, settings, spark or {})
+    return explained(source, asked(source, at, key))

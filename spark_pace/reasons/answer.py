@@ -19,10 +19,7 @@ from spark_pace.core.tables import UNKNOWN_TIME
 from spark_pace.errors import counted, one_line
 
 ROWS_UNTOLD = "where the search for a row pattern went from here, and why it went back"
-SHOWN_MATCHES = 5
-SHOWN_SELECTIONS = 5
 SHOWN_EVENTS = 20  # of a candidate
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ class Reason:
             or "not chosen".
         text: the reason in words.
         condition: what of the rule is not met, as text; None where the context decides.
-        values: the values that a condition reads: each side of a comparison, or each attribute.
+        values: the values that a condition reads.
         by: the events that the reason names: those that stand between, forbid, or were taken instead; the
             ones between or after which none came; or those that opened and closed the selection.
     """
@@ -331,12 +328,11 @@ def _selections(answer: Why) -> Iterator[str]:
     there = [selection for selection in answer.selections if selection.there]
     if not there:
         yield "none was open there"
-    for selection in answer.selections[:SHOWN_SELECTIONS]:
+    for selection in answer.selections:
         yield _selection(selection)
         yield from (f"  in it {told}" for told in _components(selection.components))
-    more = answer.more_selections + len(answer.selections[SHOWN_SELECTIONS:])
-    if more:
-        yield f"and {more:,} more"
+    if answer.more_selections:
+        yield f"and {answer.more_selections:,} more"
 
 
 def _selection(selection: Selection) -> str:
@@ -362,13 +358,12 @@ def _decided(selection: Selection) -> str:
 
 
 def _matches(answer: Why) -> Iterator[str]:
-    for match in answer.matches[:SHOWN_MATCHES]:
+    for match in answer.matches:
         events = "".join(f" {member}" for member in match.events)
         of = f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}"
         yield f"{of}:{events}" if events else of
-    more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
-    if more:
-        yield f"and {more:,} more"
+    if answer.more_matches:
+        yield f"and {answer.more_matches:,} more"
     if not answer.matches and answer.untold in ((), (ROWS_UNTOLD,)):
         yield "none"
 
@@ -399,18 +394,6 @@ def iso_or_none(time_us: int) -> str | None:
     """Return the text of `iso`; None for a time that is unknown or stands for no time."""
     known = abs(int(time_us)) < UNKNOWN_TIME // 4
     return iso(time_us) if known else None
-
-
-def length(time_us: int) -> str:
-    """The text of a length of time, such as ``23 min 10 s``."""
-    parts, left = [], int(time_us)
-    for name, unit_us in _UNITS:
-        if left >= unit_us:
-            parts.append(f"{left // unit_us} {name}")
-            left %= unit_us
-    if left or not parts:
-        parts.append(f"{left / 1_000_000:g} s")
-    return " ".join(parts)
 
 
 def plain(value: Any) -> Any:

@@ -34,7 +34,7 @@ from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.row_pattern import Computed, MatchNumber, Navigation, RowPattern, Slot
 from spark_pace.core.plan.rule import Absence, CountSpan, PredicateSpan, PythonFold, Rule, StateMachine
 from spark_pace.core.split import folds
-from spark_pace.core.tables import NOTHING_US, OFFSET, SOURCE, TIME, Ints, with_column
+from spark_pace.core.tables import NOTHING_US, TIME, Ints, with_column
 from spark_pace.reasons.answer import (
     ROWS_UNTOLD,
     Candidate,
@@ -47,7 +47,7 @@ from spark_pace.reasons.answer import (
     plain,
 )
 from spark_pace.reasons.near_misses import MOST_CANDIDATES, near_misses
-from spark_pace.reasons.question import Asked, Place, Source, asked, bad_reason, is_of_input, late_reason
+from spark_pace.reasons.question import Place, Source, asked, is_of_input, reason_at
 from spark_pace.reasons.rule_stream import (
     MOST_MATCHES,
     OfKey,
@@ -62,6 +62,7 @@ from spark_pace.reasons.rule_stream import (
     match_told,
     matches_of_key,
     of_key,
+    ref,
     spans_in,
     with_decisions,
 )
@@ -73,12 +74,10 @@ MOST_SPANS = 5  # spans for which the answer says what failed
 MOST_UPPER = 3  # matches of each lower rule that are followed upwards
 
 
-def tests_beside(rule: Rule, why: Why, beside: Beside) -> dict[str, ComponentTest]:
-    """The tests against components of which the event alone does not tell all, by component."""
-    unknown = {one.component for one in why.components if None in [test.holds for test in one.conditions]}
+def tests_beside(rule: Rule, beside: Beside) -> tuple[ComponentTest, ...]:
+    """The tests against each component, with what stands before the event."""
     conditions = [*(condition for _, _, condition in _conditions(rule)), *_ends(rule).values()]
-    tests = _components(rule, _columns(beside, conditions), beside)
-    return {one.component: one for one in tests if one.component in unknown}
+    return tuple(_components(rule, _columns(beside, conditions), beside))
 
 
 def passing(rule: Rule, events: pa.Table) -> dict[str, int]:
@@ -191,9 +190,8 @@ def _absence(absence: Absence, first: str, beside: Beside | None) -> ConditionTe
     stream, found = beside[0], _forbidding(absence, first, beside)
     if not len(found):
         return ConditionTest(text, True, {})
-    last = int(found[-1])
-    source, offset = stream.events[SOURCE][last].as_py(), stream.events[OFFSET][last].as_py()
-    told = f"#{stream.seq[last]}, {source}:{offset} at {iso(stream.time[last])}"
+    last = ref(stream, int(found[-1]))
+    told = f"#{last.seq}, {last.source}:{last.offset} at {last.event_time}"
     return ConditionTest(text, False, {name: told})
 
 
@@ -256,7 +254,7 @@ def _slot_text(slot: Slot, names: Sequence[str]) -> str:
 
 def explained(source: Source, place: Place) -> Why:
     """The whole answer for the event at a place."""
-    rule, reason = source.rule, bad_reason(source, place)
+    rule, reason = source.rule, reason_at(source.read.bad, place)
     told = place.no_record if reason is None else f"it is a bad record: {reason}"
     why = Why(rule.name, None, place.source, place.offset, None, None, told, {})
     if told is not None:
@@ -279,7 +277,7 @@ def explained(source: Source, place: Place) -> Why:
         untold=_untold(rule),
     )
     if place.row is None:
-        late = late_reason(source, place)
+        late = reason_at(source.given.late, place)
         told = _not_in_stream(source, event, why) if late is None else f"it is late: {late}"
         return _with_lower(source, place, replace(why, not_in_stream=told))
     assert source.task is not None
@@ -317,12 +315,12 @@ def _of_input(source: Source, place: Place, why: Why) -> Why:
 
 def _with_levels(source: Source, place: Place, why: Why) -> Why:
     """Add what lower rules say of an event of the input, then what the rule says of their matches with it."""
-    lower = tuple(explained(one, asked(one, place.asked)) for one in source.lower_sources())
+    lower = tuple(explained(one, asked(one, place.text)) for one in source.lower_sources())
     upper = []
     for one in lower:
         found = [*one.matches, *(match for beside in one.upper for match in beside.matches)]
         numbers = list(dict.fromkeys(match.out_seq for match in found))
-        at = (Asked(f"{one.rule}:{number}", None) for number in numbers[:MOST_UPPER])
+        at = (f"{one.rule}:{number}" for number in numbers[:MOST_UPPER])
         upper += [explained(source, asked(source, position)) for position in at]
     return replace(why, lower=lower, upper=tuple(upper))
 
@@ -370,13 +368,12 @@ def _in_stream(source: Source, own: OfKey, why: Why) -> Why:
         found = [one for stretch, row in stretches for one in near_misses(stretch, row)]
         found.sort(key=lambda candidate: -len(candidate.events))
         return _with_candidates(_with_spans(rule, own, spans, why), found, len(here[MOST_SPANS:]))
-    known = tests_beside(rule, why, (own.stream, own.row, 0))
     stretch = Stretch.of(own.stream, pattern, own.horizon, None)
     why = _with_selections(why, own.stream, stretch.selections, own.row)
     newest_us = pc.max(source.given.on_time[TIME]).as_py()
     why = replace(
         why,
-        components=tuple(known.get(one.component, one) for one in why.components),
+        components=tests_beside(rule, (own.stream, own.row, 0)),
         selections=with_decisions(why.selections, matches, newest_us),
     )
     return _with_candidates(why, near_misses(stretch, own.row))
@@ -407,8 +404,10 @@ def _with_spans(rule: Rule, own: OfKey, spans: Opened, why: Why) -> Why:
     """Add the spans that hold the event, each with the tests that depend on it."""
     why = _with_selections(why, own.stream, spans, own.row)
     first = spans.openings[spans.at(own.row)[::-1]].tolist()
-    tests = (tuple(tests_beside(rule, why, (own.stream, own.row, row)).values()) for row in first)
-    there = [replace(one, components=next(tests)) if one.there else one for one in why.selections]
+    unknown = {one.component for one in why.components if None in [test.holds for test in one.conditions]}
+    tests = (tests_beside(rule, (own.stream, own.row, row)) if unknown else () for row in first)
+    told = (tuple(one for one in each if one.component in unknown) for each in tests)
+    there = [replace(one, components=next(told)) if one.there else one for one in why.selections]
     return replace(why, selections=tuple(there))
 
 
@@ -464,8 +463,5 @@ def folded(rule: Rule, machine: StateMachine, own: OfKey, why: Why) -> Why:
         after=machine.states[state if taken is None else taken.target],
         move=None if taken is None else number + 1,
     )
-    known = tests_beside(rule, why, (own.stream, own.row, 0))
-    moves = zip(move_names(machine), machine.moves, strict=True)
-    leaving = {name for name, move in moves if state in move.sources}
-    told = tuple(known.get(one.component, one) for one in why.components if one.component in leaving)
-    return replace(why, fold=step, components=told)
+    tests = zip(tests_beside(rule, (own.stream, own.row, 0)), machine.moves, strict=True)
+    return replace(why, fold=step, components=tuple(one for one, move in tests if state in move.sources))

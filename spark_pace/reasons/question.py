@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import Expr
 from spark_pace.core.intake.sift import without_late
 from spark_pace.core.local_run import LocalRun
-from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.lower_rules import input_schema
 from spark_pace.core.plan.plan import Plan, TieBreak, build_plan
 from spark_pace.core.plan.rule import EventSchema, Rule
@@ -28,30 +26,11 @@ from spark_pace.io.replay import format_of, read_each
 from spark_pace.io.side_tables import read_side_tables, with_side_tables
 from spark_pace.reasons.rule_stream import LowerMatches, at_source, keys_of, places_of, reading_all, stream_of
 
+_SHOWN_NAMES = 3
 _MOST_BAD = 1_000_000  # bad records of a file that are kept: any of them may be asked about
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The position as the caller gave it, see `why`."""
-
-    at: int | str
-    key: str | None
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a job, see `spark_pace.io.replay.replay_files`."""
-
-    order: OrderSpec
-    source_column: str | None = None
-    heartbeat: Expr | None = None
-    spark: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def of_stream(self) -> dict[str, Any]:
-        """Those that decide the stream, as arguments of `build_plan`."""
-        return {"order": self.order, "source_column": self.source_column, "heartbeat": self.heartbeat}
+Settings: TypeAlias = Mapping[str, Any]  # those of a job that decide the stream: arguments of `build_plan`
 
 
 @dataclass(frozen=True)
@@ -64,6 +43,7 @@ class Input:
         late: the late events, as a table of `spark_pace.core.intake.sift.LATE_SCHEMA`.
         ties: what orders events of the same time if the rules have no `tie_break`.
         settings: those of the job.
+        spark: settings of Spark by which stores are reached.
         path: the path or the address of the events; None for a table.
         schema: that of the input.
     """
@@ -73,31 +53,32 @@ class Input:
     late: pa.Table
     ties: TieBreak
     settings: Settings
+    spark: Mapping[str, str]
     path: Path | str | None
     schema: EventSchema
 
     @staticmethod
-    def of(rule: Rule, events: Path | str | pa.Table, settings: Settings) -> Input:
+    def of(rule: Rule, events: Path | str | pa.Table, settings: Settings, spark: Mapping[str, str]) -> Input:
         """Read all events for a rule, and put late ones aside."""
         schema = input_schema([rule])
         ties: TieBreak = "position"
         if isinstance(events, pa.Table):
             own = table_events(events, schema.own, "table")
-            tables = read_side_tables(schema, settings.spark)
+            tables = read_side_tables(schema, spark)
             reads, ties = [with_side_tables(own, schema, tables)], "columns"
-            settings = replace(settings, order=settings.order.in_any_order)
+            settings = {**settings, "order": settings["order"].in_any_order}
         else:
-            reads = read_each(events, schema, _MOST_BAD, spark=settings.spark)
+            reads = read_each(events, schema, _MOST_BAD, spark=spark)
         read = all_read(reads)
-        plan = build_plan((rule,), **settings.of_stream, tie_break=ties)
+        plan = build_plan((rule,), **settings, tie_break=ties)
         late = LocalRun(plan).late([part.events for part in reads])
         on_time = without_late(read.events, late) if late.num_rows else read.events
         path = None if isinstance(events, pa.Table) else events
-        return Input(read, on_time, late, ties, settings, path, schema.own)
+        return Input(read, on_time, late, ties, settings, spark, path, schema.own)
 
     def plan_of(self, *rules: Rule) -> Plan:
         """The plan of rules over this input."""
-        return build_plan(rules, **self.settings.of_stream, tie_break=self.ties)
+        return build_plan(rules, **self.settings, tie_break=self.ties)
 
 
 @dataclass(frozen=True)
@@ -121,7 +102,13 @@ class Source:
     lower: LowerMatches | None
 
     @staticmethod
-    def of(rules: Sequence[Rule], events: Path | str | pa.Table, name: str, settings: Settings) -> Source:
+    def of(
+        rules: Sequence[Rule],
+        events: Path | str | pa.Table,
+        name: str,
+        settings: Settings,
+        spark: Mapping[str, str],
+    ) -> Source:
         """Read the events, and put them in order for the rule called `name`.
 
         Raises:
@@ -132,7 +119,7 @@ class Source:
             do = f"Choose from {', '.join(names)}."
             raise ConfigError.of("--rule", "must name a rule of the file", one_line(name), do)
         rule = reading_all(rules[names.index(name)])
-        return Source.over(Input.of(rule, events, settings), rule)
+        return Source.over(Input.of(rule, events, settings, spark), rule)
 
     @staticmethod
     def over(given: Input, rule: Rule) -> Source:
@@ -175,25 +162,25 @@ class Place:
     no_record: str | None = None
 
     @property
-    def asked(self) -> Asked:
-        """The same position in a form that every rule understands."""
-        return Asked(f"{self.source}:{self.offset}", None)
+    def text(self) -> str:
+        """The position in a form that every rule understands."""
+        return f"{self.source}:{self.offset}"
 
 
-def asked(source: Source, position: Asked) -> Place:
-    """Find the record at a position.
+def asked(source: Source, at: int | str, key: str | None = None) -> Place:
+    """Find the record at a position, as the caller of `why` gives it.
 
     Raises:
         ConfigError: there is no such record, or several could be meant.
     """
-    text = str(position.at)
+    text = str(at)
     if re.fullmatch(r"\d{1,18}", text):
-        return _by_seq(source, int(text), position.key)
+        return _by_seq(source, int(text), key)
     name, colon, offset = _by_offset(text).rpartition(":")
     if not colon or not re.fullmatch(r"\d{1,18}", offset):
         must = "must be a seq such as 12, or a source and offset such as events.json:12"
         raise ConfigError.of("--at", must, one_line(text), "Take them from the events of a match.")
-    if position.key is not None:
+    if key is not None:
         do = "Leave --key out: the position says which event it is."
         raise ConfigError.of("--key", "must stand beside a seq only", one_line(text), do)
     place = Place(name, int(offset), None)
@@ -207,12 +194,10 @@ def asked(source: Source, position: Asked) -> Place:
     if no_record is not None:
         return replace(place, no_record=no_record)
     count = source.read.read_rows
-    do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {_some(source)}."
+    names = ", ".join(map(one_line, _names(source)[:_SHOWN_NAMES]))
+    do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {names}."
     if source.lower is not None:
         do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
-    called = _called(source, name)
-    if called is not None:
-        do = f"It is called {one_line(called)} here: write {one_line(called)}{text.removeprefix(name)}."
     raise ConfigError.of("--at", "must be the position of a record", one_line(text), do)
 
 
@@ -224,14 +209,8 @@ def _told_of_line(source: Source, place: Place) -> str | None:
     format = format_of(place.source, schema)
     if format in (None, "parquet"):
         return None
-    files, _ = files_at(path, source.given.settings.spark)
+    files, _ = files_at(path, source.given.spark)
     return told_of_line(files, place.source, place.offset, schema if format == "text" else None)
-
-
-def _called(source: Source, name: str) -> str | None:
-    """The source that is meant by a path that ends as its name does; None if there is not just one."""
-    ends = [one for one in _names(source) if name.endswith(f"/{one}")]
-    return ends[0] if len(ends) == 1 else None
 
 
 def _by_offset(position: str) -> str:
@@ -253,30 +232,17 @@ def _by_offset(position: str) -> str:
 def is_of_input(source: Source, place: Place) -> bool:
     """True if a record of the input is at the place."""
     events = source.given.read.events
-    return bool(at_source(events, place.source, place.offset).any()) or bad_reason(source, place) is not None
+    return (
+        bool(at_source(events, place.source, place.offset).any())
+        or reason_at(source.read.bad, place) is not None
+    )
 
 
-def bad_reason(source: Source, place: Place) -> str | None:
-    """Why the record is no event; None if it is one."""
-    return _reason_at(source.read.bad, place)
-
-
-def late_reason(source: Source, place: Place) -> str | None:
-    """Why the event is late; None if it is not."""
-    return _reason_at(source.given.late, place)
-
-
-def _reason_at(table: pa.Table, place: Place) -> str | None:
+def reason_at(table: pa.Table, place: Place) -> str | None:
+    """The reason that a table, of bad records or of late events, has for a place; None if it has none."""
     at = pc.and_(pc.equal(table["source"], place.source), pc.equal(table["offset"], place.offset))
     rows = table.filter(at)
     return str(rows["reason"][0]) if rows.num_rows else None
-
-
-def _some(source: Source) -> str:
-    """The names of the first three sources, and how many more there are, as text."""
-    names = _names(source)
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(map(one_line, names[:3])) + more
 
 
 def _names(source: Source) -> list[str]:

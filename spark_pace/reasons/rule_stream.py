@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.expr import ARROW_TYPES, Aggregate, Call, Columns, Expr, Previous, evaluate, walk
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, Columns, Expr, Previous, evaluate, walk
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.expr.nodes import Column
 from spark_pace.core.intake.pack import pack
@@ -66,7 +66,6 @@ from spark_pace.reasons.answer import (
 
 MOST_MATCHES = 100  # matches in the answer
 MOST_LOWER = 100  # matches in the answer
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True)
@@ -252,16 +251,11 @@ def reading_all(rule: Rule) -> Rule:
     Raises:
         ConfigError: a rule below has a Python operator, or the rule or one below has a fold in Python.
     """
-    for lower in every_rule(rule.reads):
-        if lower.function is not None:
-            what = "operator" if lower.operator is not None else "fold"
-            must = f"must stand above rules without a Python {what}, for none is called here"
-            raise ConfigError.of(
-                "--rule", must, f"{rule.name} above {lower.name}", f"Ask about {lower.name}."
-            )
-    if rule.reads and rule.function is not None:
-        must, got = "must have no Python fold above other rules, for none is called here", f"{rule.name}"
-        raise ConfigError.of("--rule", must, got, f"Ask about {rule.reads[0].name}.")
+    for one in [rule, *every_rule(rule.reads)] if rule.reads else []:
+        if one.function is not None:
+            must = "must neither have nor stand above a Python operator or fold, for none is called here"
+            got, do = f"{rule.name}, with that of {one.name}", "Ask about a rule below."
+            raise ConfigError.of("--rule", must, got, do)
     reads = (handing_on(rule.name, one.schema) if one.hands_on else one for one in rule.reads)
     return replace(rule, reads=tuple(reads))
 
@@ -429,7 +423,7 @@ def ref(stream: Stream, row: int) -> EventRef:
 
 
 def in_values(columns: Columns, expr: Expr, stated: Expr | None = None) -> tuple[str, dict[str, object]]:
-    """Describe a false condition: ``b.card = a.card: 'B' = 'A' is false``; and return the values in it.
+    """Describe a false condition: ``b.x = 1 is false with b.x = 2``; and return the values in it.
 
     Args:
         columns: one row of what the condition reads.
@@ -441,11 +435,6 @@ def in_values(columns: Columns, expr: Expr, stated: Expr | None = None) -> tuple
         return plain(evaluate(node, columns)[0].as_py())
 
     told, whole = stated or expr, "null" if value(expr) is None else "false"
-    if isinstance(expr, Call) and isinstance(told, Call) and expr.function in _COMPARISONS:
-        both = list(zip(expr.arguments, told.arguments, strict=True))
-        left, right = (shown(value(side)) for side, _ in both)
-        text = f"{canonical_text(told)}: {left} {expr.function} {right} is {whole}"
-        return text, {canonical_text(name): value(side) for side, name in both}
     nodes = zip(walk(expr), walk(told), strict=True)
     kinds = Column | Previous | Aggregate
     read = {canonical_text(name): value(node) for node, name in nodes if isinstance(node, kinds)}
