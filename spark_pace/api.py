@@ -533,7 +533,7 @@ def explain(rules: Rules) -> Explained:
         ... '''
         >>> print(spark_pace.explain(rules))  # doctest: +ELLIPSIS
         rule high
-          conditions   a: x > 5.0  [intake]
+          conditions   of: a, condition: x > 5.0, decided: intake
         ...
     """
     given, job = _in_a_stream(rules)

@@ -19,10 +19,8 @@ from spark_pace.core.match.contexts.contexts import (
     UsingUp,
     technique_of,
 )
-from spark_pace.core.match.method import method_of
 from spark_pace.core.match.row_patterns.match_programs import tests_of
 from spark_pace.core.match.search.comparison import implied, is_comparison, is_equality
-from spark_pace.core.match.search.limits import for_one_event
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.members import as_stated
@@ -30,7 +28,6 @@ from spark_pace.core.plan.plan import build_plan, holistic, panes_of
 from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.plan.rule import (
     Conjunct,
-    CountSpan,
     GridSpan,
     Pattern,
     PredicateSpan,
@@ -59,6 +56,7 @@ METHODS = {
     "merger_filter": "candidates are made in order; one that needs a used event is dropped",
     "row by row": "the row pattern is tried, from one event to the next",
 }
+_BY_PLACE = ("nearest", "nearest set", "in order", "queues", "production_sets")
 
 
 def cost_of(rule: Rule) -> Told:
@@ -69,7 +67,9 @@ def cost_of(rule: Rule) -> Told:
     if rule.pattern is not None:
         search = _search(rule.pattern)
         dominant, growth = _of_pattern(rule.pattern, search)
-        growth += _taken_along(rule.pattern)
+        growth += f"; a search for {rule.pattern.components[-1].name} for each match" * bool(
+            rule.pattern.taking
+        )
     elif rule.rows is not None:
         by_python = any(not one.is_program for one in tests_of(rule.rows))
         search = _told("event", "row by row", not by_python)
@@ -82,7 +82,7 @@ def cost_of(rule: Rule) -> Told:
         "search": search,
         "fields_per_match": len(rule.emit),
         "dominant": dominant,
-        "growth": growth + _spans_of_an_event(rule),
+        "growth": growth,
     }
 
 
@@ -93,27 +93,12 @@ def _looked_at(rule: Rule) -> str:
         return "never, for there is none"
     if isinstance(span, SessionSpan) and not always_looks(rule):
         return "where its session ends"
-    join = method_of(rule).join
-    if join is not None:
-        values = f"of its {join}"
-        return f"where a batch brings an event that can end a match {values}, or a window {values} ends"
     told = f"where a batch brings an event{' of its key' if rule.partition_by else ''}"
     told += "" if always_looks(rule) else " that can end a match"
     if isinstance(span, GridSpan | PredicateSpan | SessionSpan):
         return f"{told}, or a span ends"
     within_us = rule.rows.within_us if rule.rows else within.time_us if within else None
     return told if within_us is None else f"{told}, or a window ends"
-
-
-def _spans_of_an_event(rule: Rule) -> str:
-    """The number of times that an event is read because spans overlap, in words; empty if once."""
-    span = rule.span
-    if isinstance(span, PredicateSpan):
-        return "; an event is in every span that is open there"
-    if span is None or isinstance(span, SessionSpan):
-        return ""
-    every, size = (span.every, span.size) if isinstance(span, CountSpan) else (span.every_us, span.size_us)
-    return f"; an event is in up to {-(-size // every)} of the spans" if size > every else ""
 
 
 # ---------------------------------------------------------------- how matches are searched
@@ -140,8 +125,8 @@ def _search(pattern: Pattern) -> Told:
 
 
 def _told(each: str, method: str, compiled: bool, steps: Sequence[Told] = ()) -> Told:
-    keys, values = ("each", "method", "compiled", "steps"), (each, method, compiled, [*steps])
-    return dict(zip(keys, values, strict=True))
+    how = {"each": each, "method": method, "how": METHODS[method], "compiled": compiled}
+    return {**how, "steps": [*steps]}
 
 
 def _steps(pattern: Pattern, where: list[Conjunct], order: list[int]) -> list[Told]:
@@ -185,52 +170,32 @@ def _of_pattern(pattern: Pattern, search: Told) -> tuple[str, str]:
 
     Of a disjunction it is what grows fastest for one of its alternatives.
     """
-    if pattern.order == "conjunction":
-        return _of_conjunction(pattern, search)
-    if pattern.order == "sequence":
-        return _of_sequence(pattern, search)
-    parts = [alternative(pattern, own) for own in alternatives_of(pattern)]
-    found = [_of_sequence(part, _search(part)) for part in parts]
-    told = [
-        f"{', then '.join(one.name for one in part.components)}: {growth}"
-        for part, (_, growth) in zip(parts, found, strict=True)
-    ]
-    return next((one for one, _ in found if one != "events"), "events"), "; ".join(told)
-
-
-def _of_conjunction(pattern: Pattern, search: Told) -> tuple[str, str]:
-    others, each = len(pattern.components) - 1, search["each"]
-    every = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
-    if not others:
-        return "events", "their number; each that matches is a match"
-    if search["method"] == "nearest set" and not (every and (others > 1 or pattern.close == "window")):
-        searches = f"a binary search for each other component of each {each}"
-        return "events", f"their number, and that of matches: {searches}"
-    if search["method"] == "in order":
-        return "events", "their number, and that of matches, if no event matches two components"
-    where = "around it" if pattern.within is None else "in its window"
-    of = "the other component" if others == 1 else f"each of the {others} other components"
-    return "candidates", f"{each}s × events of {of} {where}, at most"
-
-
-def _of_sequence(pattern: Pattern, search: Told) -> tuple[str, str]:
-    method, steps = search["method"], search["steps"]
-    if not steps:
-        return "events", "their number; each that matches is a match"
-    where = "behind it" if pattern.within is None else "in its window"
+    if pattern.order == "disjunction":
+        parts = [alternative(pattern, own) for own in alternatives_of(pattern)]
+        found = [_of_pattern(part, _search(part)) for part in parts]
+        told = [
+            f"{', then '.join(one.name for one in part.components)}: {growth}"
+            for part, (_, growth) in zip(parts, found, strict=True)
+        ]
+        return next((one for one, _ in found if one != "events"), "events"), "; ".join(told)
+    method, each, steps = search["method"], search["each"], search["steps"]
+    where = "in its window" if pattern.within is not None else "behind it"
     tested, pools = [step for step in steps if _is_tested(step)], [_pool(step, where) for step in steps]
-    product = " × ".join([f"{search['each']}s", *pools])
+    if pattern.order == "conjunction":
+        pools = ["events of another component in its window"] * (len(pattern.components) - 1)
+    if not pools:
+        return "events", "their number; each that matches is a match"
+    product = " × ".join([f"{each}s", *pools])
     every = pattern.context in (EACH_ZERO.value, EACH_SELECTED.value)
     if every and pattern.close == "window":
         return "candidates", product
     if every and len(pools) > 1:
         return "candidates", f"{product.removesuffix(f' × {pools[-1]}')}: all that end at the closing event"
-    if method in ("nearest", "in order", "queues", "production_sets") or (method == "walk" and not tested):
-        step = f"a binary search for a step of each {search['each']}"
-        return "events", f"their number, and that of matches: {step}"
+    if method in _BY_PLACE or (method == "walk" and not tested):
+        return "events", f"their number, and that of matches: a binary search for each step of each {each}"
     if method == "walk":
         one_by_one = " + ".join(_pool(step, where) for step in tested)
-        return "tests", f"{search['each']}s × ({one_by_one}), at most: until one fits"
+        return "tests", f"{each}s × ({one_by_one}), at most: until one fits"
     return "candidates", f"{product}, at most"
 
 
@@ -243,18 +208,6 @@ def _pool(step: Told, where: str) -> str:
     """The events that a step may take, in words."""
     equal = f" with {step['equality']}" if step["equality"] else ""
     return f"events of {step['component']} {where}{equal}"
-
-
-def _taken_along(pattern: Pattern) -> str:
-    """How the event is sought that an optional component in last place takes, if conditions say which."""
-    if not pattern.taking:
-        return ""
-    one = for_one_event(pattern)
-    where = [each for each in one.where if not _names_negated(one, each.components)]
-    step = _steps(one, where, [*range(len(shape_of(one).anchors))])[-1]
-    if _is_tested(step):
-        return f"; for each match {_pool(step, 'in its window')}, at most: until one fits"
-    return f"; a binary search for {step['component']} for each match"
 
 
 def _of_rows(rows: RowPattern) -> tuple[str, str]:

@@ -7,6 +7,7 @@ release may add some. `explain` says the same in lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from spark_pace.core.expr import Expr, Literal, conjunction
 from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
@@ -43,7 +44,7 @@ from spark_pace.core.plan.shape import optional_last_of, shape_of
 from spark_pace.core.python_functions import MOST_STATE_BYTES
 from spark_pace.core.summaries.distribution import SIZE
 from spark_pace.errors import counted
-from spark_pace.rules.cost import METHODS, Told, cost_of
+from spark_pace.rules.cost import Told, cost_of
 from spark_pace.rules.match_recognize import longest
 
 INTAKE = "intake"  # decided on whole columns, before events are put in order
@@ -53,13 +54,18 @@ IN_SPANS = "operators, in each span"
 
 def explain(rule: Rule, source_format: str | None = None) -> tuple[str, ...]:
     """Explain a rule in lines of text; `source_format` is that of its job's source, if it is known."""
-    told = explain_as_json(rule, source_format)
-    return (f"rule {rule.name}", *(f"  {label:<12} {text}" for label, text in _lines(told)))
+    lines = [f"rule {rule.name}"]
+    for key, value in explain_as_json(rule, source_format).items():
+        texts = [] if key == "rule" else _texts(value)
+        lines += [f"  {'' if place else key:<12} {text}" for place, text in enumerate(texts)]
+    return tuple(lines)
 
 
 def explain_as_json(rule: Rule, source_format: str | None = None) -> Told:
     """Explain a rule in values that JSON has; what is not set is None."""
     splitter, operators, lanes, why = _work(rule)
+    if rule.reads:
+        why = "nothing is: rules over rules run in the merger, on one core of the driver"
     gap_us = rule.forget_key_after_us
     return {
         "rule": rule.name,
@@ -380,68 +386,10 @@ def _shown(time_us: int) -> str | None:
 # ---------------------------------------------------------------- in lines of text
 
 
-def _lines(told: Told) -> Iterator[tuple[str, str]]:
-    """(label, text) for each line; one without a label belongs to the line before."""
-    if told["levels"] is not None:
-        yield from _lines_of_levels(told["levels"])
-    labels = ["conditions", *[""] * len(told["conditions"])]
-    for label, one in zip(labels, told["conditions"], strict=False):
-        condition = "" if one["condition"] is None else f" {one['condition']} "
-        yield label, f"{one['of']}:{condition} [{one['decided']}]"
-    key, parallel, carried, order = (told[name] for name in ("key", "parallel", "carried", "order"))
-    forgotten = f", each forgotten {key['forget_after']} after its last event" if key["forget_after"] else ""
-    kept = f"; of what is carried, a batch looks at values of {key['join']}" if key["join"] else ""
-    yield "key", (", ".join(key["partition_by"]) or "none: one stream") + forgotten + kept
-    if told["json"] is not None:
-        yield "json", f"read by {told['json']}"
-    yield "splitter", told["splitter"]
-    if told["levels"] is None:
-        buckets = "; keys are spread over buckets" if parallel["buckets"] else ""
-        yield "parallel", f"operators {parallel['operators']}, on lanes of {parallel['lanes']}{buckets}"
-        yield "", parallel["why"]
-    else:
-        yield "parallel", "nothing: rules over rules run in the merger, on one core of the driver"
-    last = f"for prev: {', '.join(carried['last_values'])}" if carried["last_values"] else None
-    yield "carried", "; ".join(one for one in (carried["events"], carried["keys"], last) if one is not None)
-    yield from (("", f"for not {one}") for one in carried["forbidding"])
-    yield "bounded by", carried["bound"]
-    by = "by the position at which a match is decided" if order["by"] == "detection" else "by selection"
-    waits = f"until {' and '.join(order['waits_until'])}" if order["waits_until"] else "for nothing"
-    yield "order", f"{by}; a match waits {waits}"
-    fields = ", ".join(f"{field['name']} {field['type']}" for field in told["emits"])
-    yield "emits", fields or "the fixed columns only"
-    yield from zip(["costs", *[""] * 9], _lines_of_cost(told["cost"]), strict=False)
-
-
-def _lines_of_levels(levels: Told) -> Iterator[tuple[str, str]]:
-    for place, lower in enumerate(levels["reads"]):
-        which = "" if lower["condition"] is None else f" with {lower['condition']}"
-        waits = "" if lower["waits"] is None else f"; one that waits does so for {lower['waits']} at most"
-        what = "events of the input" if lower["rule"] == EVENTS else f"matches of {lower['rule']}"
-        yield "" if place else "from", f"{what}{which}{waits}"
-    waits = "for nothing"
-    if levels["waits"] is not None:
-        waits = f"while a match below that waits may come before it, {levels['waits']} at most"
-    yield "level", f"{levels['level']} above the rules over events; what it reads waits {waits}"
-    if levels["warning"] is not None:
-        yield "warning", levels["warning"]
-
-
-def _lines_of_cost(cost: Told) -> Iterator[str]:
-    search = cost["search"]
-    yield f"each event: {_counted(cost['conditions_per_event'], 'condition')} at the intake"
-    yield f"each carried event: looked at {cost['carried']}"
-    if search is not None and (search["steps"] or search["method"] != "nearest"):
-        yield f"each {search['each']}: {METHODS[search['method']]}{' (compiled)' * search['compiled']}"
-        for step in search["steps"]:
-            found = f"looked up by {step['equality']}" if step["equality"] else "found by place"
-            tests = [f"{condition} by ranks" for condition in step["ranked"]]
-            tests += [f"{condition} evaluated" for condition in step["evaluated"]]
-            tests += ["what stands between counted"] * step["between"]
-            yield f"  {step['component']}: {found}{', then tested: ' * bool(tests)}{', '.join(tests)}"
-    yield f"each match: its events, and {_counted(cost['fields_per_match'], 'computed field')}"
-    yield f"grows with the {cost['dominant']}: {cost['growth']}"
-
-
-def _counted(count: int, what: str) -> str:
-    return counted(count, what) if count else f"no {what}s"
+def _texts(value: Any) -> list[str]:
+    """A line for each value that is set; in a list one for each item, whatever it holds."""
+    if isinstance(value, dict):
+        return [f"{key.replace('_', ' ')}: {text}" for key, inner in value.items() for text in _texts(inner)]
+    if isinstance(value, list):
+        return [", ".join(_texts(one)) for one in value]
+    return [] if value in (None, False) else ["yes" if value is True else f"{value}"]

@@ -21,8 +21,8 @@ In `tests/golden/why` a case has in place of the matches
 
 in `tests/golden/explain`
 
-- `explained`: texts that stand in the lines of `explain`, by the first word of these (with ``=`` the text is
-  the whole line); `not`: texts that stand nowhere there.
+- `explained`: texts that stand in the lines of `explain`, by the first word of these, perhaps with the key
+  behind it (with ``=`` the text is the whole line); `not`: texts that stand nowhere there.
 
 in `tests/golden/out` and `tests/golden/out_above`
 

@@ -154,16 +154,6 @@ def test_conjunctions_that_use_events_up_cost_what_their_conditions_do(
     assert (cost["search"]["method"], cost["dominant"]) == (method, dominant)
 
 
-def test_text_and_json_say_the_same() -> None:
-    """Every text of the facts stands in a line."""
-    rule = rule_of(SEQUENCES["group"][0], "within: 5 s, where: a.x = c.x, partition_by: [x]")
-    shown, facts = "\n".join(explain(rule)), explain_as_json(rule)
-    texts = [facts["splitter"], facts["parallel"]["why"], facts["carried"]["bound"], facts["cost"]["growth"]]
-    texts += [facts["carried"]["events"], facts["carried"]["keys"], facts["cost"]["carried"]]
-    texts += [one["condition"] for one in facts["conditions"]]
-    assert [text for text in texts if text not in shown] == []
-
-
 def test_the_command_writes_an_object_for_each_rule() -> None:
     answer = spark_pace("explain", "--json", "conf/rules/flights.yaml")
     told = [json.loads(line) for line in answer.stdout.splitlines()]

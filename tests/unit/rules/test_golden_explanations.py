@@ -13,8 +13,10 @@ def test_it_says_what_the_golden_case_says(case: GoldenCase) -> None:
     lines, label = explain(case.load_rule()), ""
     told = dict[str, list[str]]()
     for line in lines[1:]:
-        label = line[2:14].strip() or label
-        told.setdefault(label, []).append(line[15:].strip())
+        label, text = line[2:14].strip() or label, line[15:].strip()
+        told.setdefault(label, []).append(text)
+        key, _, rest = text.partition(": ")
+        told.setdefault(f"{label}.{key}", []).append(rest)
     for label, texts in case.told.get("explained", {}).items():
         for text in listed(texts):
             if text.startswith("="):

@@ -98,7 +98,7 @@ def test_the_rule_files_of_the_guide_are_right_and_explained(text: str) -> None:
         assert lines[0] == f"rule {rule.name}"
         assert all(
             any(line.startswith(f"  {label}") for line in lines)
-            for label in ("splitter", "parallel", "carried", "bounded by", "order")
+            for label in ("splitter", "parallel", "carried", "order")
         )
 
 
