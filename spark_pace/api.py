@@ -31,7 +31,7 @@ from spark_pace.core.plan.rule import EventSchema, Rule
 from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.rules import explain as lines_of
 from spark_pace.rules import explain_as_json
-from spark_pace.rules.document.report import Report, TooManyError
+from spark_pace.rules.document import Report, TooManyError
 from spark_pace.rules.rule_file import read_rules
 
 if TYPE_CHECKING:

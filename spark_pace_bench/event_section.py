@@ -8,9 +8,18 @@ from typing import Any, cast
 
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.job_file import JobSpec
-from spark_pace.rules.document.document import Broken, Listing, Node, Scalar, Section, as_mapping, describe
-from spark_pace.rules.document.document import Mapping as MappingNode
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document import (
+    Broken,
+    Listing,
+    Node,
+    Scalar,
+    Section,
+    as_mapping,
+    describe,
+    nearest,
+    quote,
+)
+from spark_pace.rules.document import Mapping as MappingNode
 from spark_pace_bench.generators import KINDS, Generator, Kind
 from spark_pace_bench.spec import Replay
 

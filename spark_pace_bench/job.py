@@ -13,8 +13,7 @@ from typing import Any
 
 from spark_pace.errors import ConfigError, SetupError, one_line
 from spark_pace.job_file import FilesSource, JobFile
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, read_document
-from spark_pace.rules.document.report import Report
+from spark_pace.rules.document import Listing, Mapping, Node, Report, Scalar, read_document
 from spark_pace_bench.spec import RunSpec
 
 # for `python -c`, which looks for modules in the working folder first

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from spark_pace.rules.document.document import Broken, Listing, Node, Scalar, Section, as_mapping, describe
-from spark_pace.rules.document.report import quote
+from spark_pace.rules.document import Broken, Listing, Node, Scalar, Section, as_mapping, describe, quote
 from spark_pace_bench.spec import Arrivals, Phase, Role
 
 _KEYS = ("name", "seconds", "rate", "arrivals", "role")

@@ -11,9 +11,8 @@ from typing import Any
 
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import JobSpec, KafkaSource, read_job
-from spark_pace.rules.document import document as nodes
-from spark_pace.rules.document.document import Section, as_mapping
-from spark_pace.rules.document.report import Report, TooManyError, nearest, quote
+from spark_pace.rules import document as nodes
+from spark_pace.rules.document import Report, Section, TooManyError, as_mapping, nearest, quote
 from spark_pace.rules.lengths import read_duration
 from spark_pace_bench.event_section import read_events
 from spark_pace_bench.phases import read_phases

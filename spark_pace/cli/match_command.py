@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from spark_pace.cli.show import FORMS
 from spark_pace.errors import ConfigError
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document import nearest, quote
 from spark_pace.rules.row_patterns.queries import file_query
 from spark_pace.rules.row_patterns.words import read_query
 

@@ -35,8 +35,7 @@ from spark_pace.job_file.keys import (
 )
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.job_file.source import is_topic
-from spark_pace.rules.document.document import Listing, Scalar, Section, as_mapping, describe
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document import Listing, Scalar, Section, as_mapping, describe, nearest, quote
 
 AlertTable = Literal["matches", "late", "quarantine"]
 MOST_ROWS = 100  # of one message

@@ -21,7 +21,7 @@ from spark_pace.job_file.keys import (
     text,
     texts,
 )
-from spark_pace.rules.document.document import Mapping, Section
+from spark_pace.rules.document import Mapping, Section
 from spark_pace.rules.expressions.compile import compile_condition
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import event_scope

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 from spark_pace.errors import UnfitError
 from spark_pace.io.files.addresses import PLACES, AnyPath, path_at
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.rules.document.document import Scalar, Section, check_address, describe
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document import Scalar, Section, check_address, describe, nearest, quote
 from spark_pace.rules.lengths import read_bounded, read_duration
 
 SINKS = (*PLACES, "viewfs")  # which the writer of tables reaches

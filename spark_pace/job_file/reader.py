@@ -31,8 +31,16 @@ from spark_pace.job_file.source import (
     read_source,
 )
 from spark_pace.job_file.spec import JobSpec
-from spark_pace.rules.document.document import Mapping, Section, as_mapping, read_document
-from spark_pace.rules.document.report import MOST_PROBLEMS, Report, TooManyError, quote
+from spark_pace.rules.document import (
+    MOST_PROBLEMS,
+    Mapping,
+    Report,
+    Section,
+    TooManyError,
+    as_mapping,
+    quote,
+    read_document,
+)
 from spark_pace.rules.rule_file import load_rules, read_rules, those_that_run
 
 _KEYS = known(JobSpec)

@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_pace.errors import one_line
-from spark_pace.rules.document.document import (
+from spark_pace.rules.document import (
     MAX_BYTES,
     Mapping,
     Node,
+    Place,
+    Report,
     Scalar,
     Section,
     as_mapping,
     describe,
     parse_document,
+    quote,
 )
-from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.rule_file import MAX_RULES
 
 if TYPE_CHECKING:  # only jobs whose rules are in a table load what reads it

@@ -30,8 +30,7 @@ from spark_pace.job_file.keys import (
     whole,
 )
 from spark_pace.job_file.secrets import Secrets
-from spark_pace.rules.document.document import Mapping, Section
-from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document import Mapping, Place, Report, Section, nearest, quote
 from spark_pace.rules.schema import groups_of
 
 EXAMPLE = "{kind: files, format: json, path: events}"

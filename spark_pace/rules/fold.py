@@ -10,8 +10,18 @@ from spark_pace.core.expr import Expr
 from spark_pace.core.plan.rule import EventSchema, Fold, Move, PythonFold, StateMachine
 from spark_pace.core.python_functions import ROW
 from spark_pace.core.tables import MOST_COMPONENTS
-from spark_pace.rules.document.document import Listing, Mapping, Node, Scalar, Section, as_mapping, describe
-from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document import (
+    Listing,
+    Mapping,
+    Node,
+    Place,
+    Report,
+    Scalar,
+    Section,
+    as_mapping,
+    describe,
+    quote,
+)
 from spark_pace.rules.expressions.compile import read_condition
 from spark_pace.rules.expressions.scopes import STATE, event_scope
 from spark_pace.rules.rule_kinds import function_name
@@ -156,18 +166,14 @@ def _check_states(moves: Sequence[_Move], states: Sequence[str], report: Report)
     """Report states in `from` that do not exist, and states that no key can reach."""
     named = [(name, place) for move in moves for name, place in move.sources if name != ANY]
     unknown = [(name, place) for name, place in named if name not in states]
-    for name, place in unknown:
-        must = "must be the initial state or one to which a move leads"
-        report.add(place, must, quote(name), nearest(name, states))
     reached = {states[0]}
     for _ in states:
         for move in moves:
             if any(name == ANY or name in reached for name, _ in move.sources):
                 reached.add(move.target)
-    for name, place in () if unknown else named:
-        if name not in reached:
-            do = f"Add a move to it, or remove this one: keys begin in {quote(states[0])}."
-            report.add(place, "must be a state that a key can reach", quote(name), do)
+    do = f"Keys begin in {quote(states[0])}, and moves lead to {', '.join(states[1:]) or 'no other'}."
+    for name, place in unknown or [(name, place) for name, place in named if name not in reached]:
+        report.add(place, "must be a state that a key can reach", quote(name), do)
 
 
 def _machine(states: tuple[str, ...], conditions: tuple[Expr, ...], moves: Sequence[_Move]) -> StateMachine:

@@ -6,8 +6,7 @@ import re
 
 from spark_pace.core.plan.meaning import UNITS_US
 from spark_pace.core.plan.rule import Within
-from spark_pace.rules.document.document import Mapping, Node, Scalar, Section, describe
-from spark_pace.rules.document.report import Report
+from spark_pace.rules.document import Mapping, Node, Report, Scalar, Section, describe
 
 MAX_DURATION_US = 36_500 * UNITS_US["d"]  # so that no sum of a time and a duration overflows
 MAX_EVENTS = 1_000_000_000
@@ -74,17 +73,15 @@ def _read(
         report.add(node.place, f"must be {must}", describe(node), advice)
         return None
     amount = int(match[1])
+    if unit not in UNITS_US and 1 <= amount <= MAX_EVENTS:
+        return Within(events=amount)
     if unit not in UNITS_US:
-        return _bounded_events(node, report, amount)
+        report.add(
+            node.place, f"must be from 1 to {MAX_EVENTS} events", describe(node), "Correct the number."
+        )
+        return None
     if not least <= amount * UNITS_US[unit] <= MAX_DURATION_US:
         bound = "from 0" if least == 0 else "more than 0 and up"
         report.add(node.place, f"must be {bound} to 36500 d", describe(node), "Correct the duration.")
         return None
     return Within(time_us=amount * UNITS_US[unit])
-
-
-def _bounded_events(node: Node, report: Report, amount: int) -> Within | None:
-    if 1 <= amount <= MAX_EVENTS:
-        return Within(events=amount)
-    report.add(node.place, f"must be from 1 to {MAX_EVENTS} events", describe(node), "Correct the number.")
-    return None

@@ -25,14 +25,11 @@ from spark_pace.core.plan.row_pattern import (
     Variable,
 )
 from spark_pace.core.plan.rule import EmitField, EventSchema, Rule
-from spark_pace.errors import ConfigError, Problem
-from spark_pace.rules.document.document import Section
-from spark_pace.rules.document.report import quote
-from spark_pace.rules.emit import check_name
+from spark_pace.errors import ConfigError
+from spark_pace.rules.columns import check_name, checked_keys, read_forgetting
+from spark_pace.rules.document import Section, quote
 from spark_pace.rules.expressions.types import UNKNOWN_EVENTS
-from spark_pace.rules.partition_by import checked_keys, read_forgetting
 from spark_pace.rules.row_patterns.clause import Clause, read_clause
-from spark_pace.rules.row_patterns.columns import ELSEWHERE
 from spark_pace.rules.row_patterns.meaning import plan_of
 from spark_pace.rules.row_patterns.words import Query, Reader, read_part
 
@@ -58,14 +55,9 @@ def read_row_rule(rule: Section, base: Rule) -> Rule:
         unknown = base.schema is UNKNOWN_EVENTS
         found = base if unknown else _row_rule(rule, (query, clause), base, after_us)
     except ConfigError as error:
-        rule.report.add_all(text.place, map(_within_a_rule, error.problems))
+        rule.report.add_all(text.place, error.problems)
         return base
     return base if rule.report.count > before else found
-
-
-def _within_a_rule(problem: Problem) -> Problem:
-    """The problem without the advice to compute something in the query around, which a rule has not."""
-    return replace(problem, do=problem.do.removesuffix(f" {ELSEWHERE}"))
 
 
 def _row_rule(rule: Section, read: tuple[Query, Clause], base: Rule, after_us: int | None) -> Rule:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from spark_pace.rules.document.document import Mapping, Scalar, Section
-from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document import Mapping, Report, Scalar, Section, quote
 
 Kind: TypeAlias = Literal["pattern", "aggregates", "operator", "fold", "match_recognize"]
 

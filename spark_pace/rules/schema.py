@@ -18,17 +18,20 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import STRUCT, TypeName, is_single
 from spark_pace.core.expr.time_functions import DIRECTIVES, wrong_format
 from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm, SideTable
-from spark_pace.rules.document.document import (
+from spark_pace.rules.document import (
     Listing,
     Mapping,
     Node,
+    Place,
+    Report,
     Scalar,
     Section,
     as_mapping,
     check_address,
     describe,
+    nearest,
+    quote,
 )
-from spark_pace.rules.document.report import Place, Report, nearest, quote
 from spark_pace.rules.expressions.types import ONE_VALUE
 from spark_pace.rules.lengths import read_duration
 
@@ -297,14 +300,12 @@ def _pairs(node: Node | None) -> list[tuple[Scalar, str]]:
     if isinstance(node, Listing):
         return [(item, item.text) for item in node.items if isinstance(item, Scalar)]
     if isinstance(node, Mapping):
-        columns = [column for _, column in node.entries.values()]
-        if not all(isinstance(one, Scalar) and isinstance(one.value, str) and one.text for one in columns):
-            return []
-        return [
+        pairs = [
             (Scalar(place, name, name, None), column.text)
             for name, (place, column) in node.entries.items()
-            if isinstance(column, Scalar)
+            if isinstance(column, Scalar) and isinstance(column.value, str) and column.text
         ]
+        return pairs if len(pairs) == len(node.entries) else []
     return []
 
 

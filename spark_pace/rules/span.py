@@ -16,8 +16,7 @@ from spark_pace.core.plan.rule import (
     Span,
     Within,
 )
-from spark_pace.rules.document.document import Mapping, Section, describe
-from spark_pace.rules.document.report import meant_by, quote
+from spark_pace.rules.document import Mapping, Section, describe, quote
 from spark_pace.rules.expressions.compile import compile_parts, read_condition
 from spark_pace.rules.expressions.parsing import as_expression
 from spark_pace.rules.expressions.scopes import event_scope, span_scope
@@ -30,7 +29,6 @@ _PREDICATE_KEYS = ("open", "close", "within")
 _GRID_KEYS = ("every", "size")
 _SPAN_KEYS = (*_PREDICATE_KEYS, *_GRID_KEYS, "gap")
 _FORMS = (_PREDICATE_KEYS, _GRID_KEYS, ("gap", "within"))
-_ALL_FORMS = "A span is {every, size} (windows), {gap} (sessions) or {open, close, within}."
 _NO_KEYS = {"window": "size", "length": "size", "slide": "every", "hop": "every"}
 _EXAMPLE = "{open: x = 1, close: x = 2, within: 10 min}, {every: 10 s, size: 60 s} or {gap: 30 min}"
 
@@ -40,25 +38,17 @@ def read_span(rule: Section, schema: EventSchema) -> Span | None:
     mapping = rule.mapping("span", _EXAMPLE)
     if mapping is None:
         return None
-    if not any(meant_by(key, _SPAN_KEYS) for key in mapping.entries):
-        got = ", ".join(map(quote, mapping.entries)) or "no keys"
-        rule.report.add(mapping.place, "must have the keys of a span", got, _ALL_FORMS)
-        return None
     fields = Section(mapping, rule.report, _SPAN_KEYS, _NO_KEYS)
     there = {key for key in _SPAN_KEYS if fields.has(key)}
-    if not any(there <= {*form} for form in _FORMS):
-        got = ", ".join(key for key in _SPAN_KEYS if key in there)
+    if not there or not any(there <= {*form} for form in _FORMS):
+        got = ", ".join(key for key in _SPAN_KEYS if key in there) or "none of them"
         must = "must have either open, close and within, or every and size, or gap and perhaps within"
         rule.report.add(fields.place, must, got, f"Write {_EXAMPLE}.")
         return None
     if "gap" in there:
         return _read_session(fields)
     on_grid = any(key in there for key in _GRID_KEYS)
-    return (
-        _read_grid(fields, in_panes=kind_of(rule) == "aggregates")
-        if on_grid
-        else _read_predicates(fields, schema)
-    )
+    return _read_grid(fields) if on_grid else _read_predicates(fields, schema)
 
 
 def opens_span(rule: Section) -> bool:
@@ -89,7 +79,7 @@ _PREDICATE_EXAMPLES = {
 }
 
 
-def _read_grid(fields: Section, *, in_panes: bool) -> GridSpan | CountSpan | None:
+def _read_grid(fields: Section) -> GridSpan | CountSpan | None:
     every, size = (
         read_length(fields.node(key, f"{key}: 10 s"), fields.report, least=1) for key in _GRID_KEYS
     )
@@ -98,12 +88,6 @@ def _read_grid(fields: Section, *, in_panes: bool) -> GridSpan | CountSpan | Non
     if (every.events is None) != (size.events is None):
         must, got = "must give every and size in the same kind of unit", "a duration and a count"
         fields.report.add(fields.place, must, got, "Use durations or counts for both.")
-        return None
-    most = MOST_WINDOWS_OF_PANES if in_panes and every.events is None else MOST_WINDOWS
-    if _amount(size) > most * _amount(every):
-        got = f"{-(-_amount(size) // _amount(every))}"
-        must = f"must put an event into at most {most} windows"
-        fields.report.add(fields.place, must, got, "Make every longer or size shorter.")
         return None
     if every.events is not None and size.events is not None:
         return CountSpan(every.events, size.events)
@@ -120,15 +104,18 @@ def _amount(length: Within) -> int:
 
 
 def check_windows(fields: Section, rule: Rule) -> None:
-    """Refuse windows of time with too many for each event where all their events are carried."""
-    span, needing = rule.span, holistic(rule)
-    if kind_of(fields) != "aggregates" or not needing or not isinstance(span, GridSpan):
+    """Refuse too many windows for each event; there may be more where panes are carried, and no events."""
+    span, aggregates = rule.span, kind_of(fields) == "aggregates"
+    if not isinstance(span, GridSpan | CountSpan):
         return
-    if span.size_us > MOST_WINDOWS * span.every_us:
-        got = f"{-(-span.size_us // span.every_us)}, with {quote(canonical_text(needing[0]))}"
-        must = f"must put an event into at most {MOST_WINDOWS} windows, whose values are all looked at"
-        place = fields.key_place("span")
-        fields.report.add(place, must, got, "Make every longer or size shorter.")
+    needing = holistic(rule) if aggregates else []
+    in_panes = isinstance(span, GridSpan) and aggregates and not needing
+    most = MOST_WINDOWS_OF_PANES if in_panes else MOST_WINDOWS
+    every, size = (span.every_us, span.size_us) if isinstance(span, GridSpan) else (span.every, span.size)
+    if size > most * every:
+        because = f", with {quote(canonical_text(needing[0]))}" if needing else ""
+        got, do = f"{-(-size // every)}{because}", "Make every longer or size shorter."
+        fields.report.add(fields.key_place("span"), f"must put an event into at most {most} windows", got, do)
 
 
 def read_having(rule: Section, schema: EventSchema, shared: tuple[str, ...]) -> Expr | None:

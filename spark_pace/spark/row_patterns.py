@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as kinds
 
@@ -34,12 +34,13 @@ from spark_pace.core.plan.row_pattern import (
 )
 from spark_pace.core.plan.rule import EmitField, EventSchema, Field, Rule
 from spark_pace.core.tables import concat
-from spark_pace.errors import ConfigError
+from spark_pace.errors import ConfigError, one_line
 from spark_pace.io.delta_tables import quoted
 from spark_pace.rules.match_recognize import require_bound, require_streaming
 from spark_pace.rules.row_patterns.clause import Clause
-from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.queries import Beforehand, Rewriting, beforehand, occurrences_in, replaced
+from spark_pace.rules.row_patterns.expressions import OF_SPARK
+from spark_pace.rules.row_patterns.meaning import beforehand, plan_of
+from spark_pace.rules.row_patterns.queries import Rewriting, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import Query, read_query
 from spark_pace.spark.detect import UTC, arrow_type, detect
 from spark_pace.spark.internals import spark_schema
@@ -65,18 +66,18 @@ def sql(spark: SparkSession, text: str, dialect: str, most_steps: int) -> DataFr
 
     def view(number: int, of_input: str) -> str:
         frame = spark.sql(of_input)
-        names, one = tuple(frame.columns), Beforehand(query, rewriting.occurrences[number].clause, {})
+        names, clause = tuple(frame.columns), rewriting.occurrences[number].clause
         if not frame.isStreaming:
-            one = beforehand(query, one.clause, names, partial(_is_sparks, frame))
-            _require_certain(frame, one, query)
-            frame = frame.select("*", *(F.expr(sql).alias(name) for name, sql in one.columns.items()))
-        plan = plan_of(one.query, one.clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
+            further = beforehand(query, clause, _arrow_schema(frame), partial(_is_sparks, frame))
+            _require_certain(frame, further)
+            frame = frame.select("*", *(_computed_by(name).alias(name) for name in further))
+        plan = plan_of(query, clause, _arrow_schema(frame), most_steps, spark.catalog.functionExists)
         _require_usable(frame, plan)
         views.append(f"spark_pace_{uuid4().hex}")
-        found = _streamed(frame, plan, query, one.clause) if frame.isStreaming else matched(frame, plan)
+        found = _streamed(frame, plan, query, clause) if frame.isStreaming else matched(frame, plan)
         whole = _typed(frame, plan, found)
         for measure in plan.outside:
-            _require_of_one_row(whole, measure, one)
+            _require_of_one_row(whole, measure, query, clause)
         _named(names, plan, whole).createOrReplaceTempView(views[-1])
         return views[-1]
 
@@ -131,7 +132,12 @@ def _is_sparks(frame: DataFrame, function: str, call: str) -> bool:
     return is_of_one_row(frame, call)
 
 
-def _require_certain(frame: DataFrame, one: Beforehand, query: Query) -> None:
+def _computed_by(name: str) -> Column:
+    """What Spark computes as a further column."""
+    return F.expr(name.removesuffix(OF_SPARK))
+
+
+def _require_certain(frame: DataFrame, further: dict[str, str]) -> None:
     """Refuse a function whose value does not follow from the row: written twice it would have one value.
 
     Spark takes none of these in the condition of a join, and says so at once.
@@ -140,19 +146,19 @@ def _require_certain(frame: DataFrame, one: Beforehand, query: Query) -> None:
         ConfigError: there is one.
     """
     other = frame.sparkSession.range(0).select(F.lit(1).alias("@other"))
-    for name, sql in one.columns.items():
+    for name, place in further.items():
         try:
-            frame.join(other, F.expr(sql).isNull())
+            frame.join(other, _computed_by(name).isNull())
         except AnalysisException as error:
             if error.getCondition() != _UNCERTAIN:
                 raise
-            word = next(word for word in one.query.words if word.text == name)
             must = "must be a function whose value follows from the row"
             do = "Compute it in a subquery as a column, and read that column."
-            query.fail(word, must, query.shown([word]), do)
+            got = f'"{one_line(name.removesuffix(OF_SPARK))}"'
+            raise ConfigError.of(place, must, got, do) from error
 
 
-def _require_of_one_row(whole: DataFrame, measure: Outside, one: Beforehand) -> None:
+def _require_of_one_row(whole: DataFrame, measure: Outside, query: Query, clause: Clause) -> None:
     """Refuse a measure by which Spark would put matches together, or make several rows of one.
 
     Raises:
@@ -160,8 +166,7 @@ def _require_of_one_row(whole: DataFrame, measure: Outside, one: Beforehand) -> 
     """
     if is_of_one_row(whole, measure.sql):
         return
-    query = one.query
-    text = next(named.text for named in one.clause.measures if named.name.text == measure.name)
+    text = next(named.text for named in clause.measures if named.name.text == measure.name)
     must = "must be a value of one match: count, sum, avg, min and max are the aggregates of its rows"
     do = "Compute other aggregates from ALL ROWS PER MATCH, grouped by MATCH_NUMBER() and the partition."
     query.fail(text.word, must, query.shown(query.words[text.at : text.end]), do)

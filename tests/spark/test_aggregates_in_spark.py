@@ -18,8 +18,7 @@ from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.lane_matches import SpanAggregates
 from spark_pace.core.plan.meaning import computed_of
 from spark_pace.core.tables import with_column
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import span_scope
 from tests.support.expression_cases import SCHEMA, table

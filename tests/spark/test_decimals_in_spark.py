@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 from spark_pace import replay
 from spark_pace.core.expr import ARROW_TYPES, Expr, evaluate
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import event_scope
 from tests.support.expression_cases import TableColumns

@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.expr import Column, Expr, Literal, evaluate
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.patterns import rlike
 from spark_pace.rules.expressions.scopes import event_scope

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from spark_pace.core.expr import ARROW_TYPES, Aggregate, Expr, array_element
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import event_scope
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from spark_pace.core.expr import Call, Expr, ExprType, Literal
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document import nearest, quote
 from spark_pace.rules.expressions.types import Wrong, constant_text, convert, converted
 
 TRUNCATED = {
@@ -100,9 +100,6 @@ def subtracted(arguments: Sequence[Expr]) -> Expr | Wrong:
 def part(unit: str, time: Expr) -> Expr | Wrong:
     """``extract(UNIT from time)``, or ``date_part('unit', time)``."""
     name = unit.lower()
-    if name in ("second", "seconds"):
-        do = "Write second(t) for whole seconds, or unix_micros(t) % 60000000 for microseconds."
-        return Wrong("must be a part that is a whole number", quote(unit), do)
     function = _PARTS.get(name) or _PARTS.get(name.removesuffix("s"))
     if function is None:
         return Wrong("must be a part of a time", quote(unit), nearest(name, _PARTS))
@@ -176,8 +173,6 @@ def constant_interval(tree: exp.Interval) -> Interval | Wrong:
 def _clock(text: str, span: exp.IntervalSpan) -> Interval | Wrong:
     """``interval '1 02:30:00.5' day to second`` and its like: from a larger unit to a smaller one."""
     first, last = (unit.name.upper().removesuffix("S") for unit in (span.this, span.expression))
-    if first in ("YEAR", "MONTH"):
-        return _no_fixed_length(f"{first.lower()} to {last.lower()}")
     names = list(_CLOCK)
     units = names[names.index(first) : names.index(last) + 1] if {first, last} <= {*names} else []
     parts = text.lstrip("+-").replace(" ", ":").split(":")
@@ -194,17 +189,8 @@ def _clock(text: str, span: exp.IntervalSpan) -> Interval | Wrong:
 def _size(unit: str) -> int | Wrong:
     name = unit.upper()
     size = _UNITS.get(name) or _UNITS.get(name.removesuffix("S"))
-    if size is not None:
-        return size
-    if name.removesuffix("S") in ("MONTH", "YEAR", "QUARTER"):
-        return _no_fixed_length(unit)
-    return Wrong(
-        "must be a unit of time", quote(unit), nearest(name.lower(), [one.lower() for one in _UNITS])
-    )
-
-
-def _no_fixed_length(unit: str) -> Wrong:
-    return Wrong("must have the same length always", unit, "Write days, as in interval '30' days.")
+    units = ", ".join(one.lower() for one in _UNITS)
+    return size or Wrong("must be a unit of time of one length", quote(unit), f"Use one of: {units}.")
 
 
 def calculate(name: str, values: Sequence[Expr | Interval]) -> Expr | Interval | Wrong | None:

@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from spark_pace.core.expr import Call, Expr, Literal, decimal_digits
 from spark_pace.errors import counted
-from spark_pace.rules.document.document import Node, Scalar
-from spark_pace.rules.document.report import Place, Report, nearest, quote
+from spark_pace.rules.document import Node, Place, Report, Scalar, nearest, quote
 from spark_pace.rules.expressions.calendar import (
     Interval,
     calculate,
@@ -40,7 +39,6 @@ from spark_pace.rules.expressions.names import (
     PREV,
     aggregate,
     name_of,
-    no_list,
     previous,
     whole,
 )
@@ -88,11 +86,16 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Mod: "%",
 }
 
+_INSTEAD: dict[type[exp.Expr], str] = {
+    exp.Filter: COUNTED_IF,
+    exp.Window: "Leave OVER out; in a query, compute it in a subquery.",
+}
+
 
 def compile_value(scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
     """An expression of any type but bare null; None where it is reported as wrong."""
     tree = parse_expression(scalar, report)
-    value = None if tree is None else _compile(tree, scalar, scope, report)
+    value = None if tree is None else compile_tree(tree, scalar, scope, report)
     if value is not None and value.type == "NULL":
         report.add(scalar.place, "must have a type", "null", "Write cast(null as TYPE).")
         return None
@@ -124,7 +127,7 @@ def compile_parts(scalar: Scalar, scope: Scope, report: Report) -> list[tuple[Pl
 
 
 def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
-    value = _compile(tree, scalar, scope, report)
+    value = compile_tree(tree, scalar, scope, report)
     if value is None:
         return None
     if value.type not in ("BOOLEAN", "NULL"):
@@ -134,7 +137,8 @@ def _condition(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> 
     return convert(value, "BOOLEAN")
 
 
-def _compile(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
+def compile_tree(tree: exp.Expr, scalar: Scalar, scope: Scope, report: Report) -> Expr | None:
+    """What a part of a text says; None where it is reported as wrong."""
     value = _Compiler(scalar, scope, report).value(tree)
     excess = "" if value is None else excess_of(value)
     if excess:
@@ -207,7 +211,7 @@ class _Compiler:
 
     def _unknown(self, tree: exp.Expr) -> Wrong:
         got = f"{quote(self._scalar.text)} ({tree.key})"
-        do = COUNTED_IF if isinstance(tree, exp.Filter) else ONLY_THIS_LANGUAGE
+        do = _INSTEAD.get(type(tree), ONLY_THIS_LANGUAGE)
         return Wrong("must be an expression of the rule language", got, do)
 
     def _apply(
@@ -303,8 +307,7 @@ class _Compiler:
     def _in(self, tree: exp.In) -> Expr | Wrong | None:
         items = tree.expressions
         if not items:
-            field = tree.args.get("field")
-            return self._unknown(tree) if field is None else self._apply(no_list, [field])
+            return self._unknown(tree)
 
         def build(values: list[Expr]) -> Expr | Wrong:
             unified = self._no_rule(values) or unify(values, "BIGINT")
@@ -350,7 +353,9 @@ class _Compiler:
         return self._apply(lambda values: cast_to(values[0], kind), [tree.this])
 
     def _function(self, tree: exp.Anonymous) -> Expr | Interval | Wrong | None:
-        name = str(tree.this).lower()
+        name, called = tree.name.lower(), self._scope.calls(tree)
+        if called is not None:
+            return called(tree, self._inside)
         if name == "abs" and len(tree.expressions) == 1:
             return self._signed(name, tree.expressions[0])
         if name in (*AGGREGATES, PREV) and self._scope.schema is UNKNOWN_EVENTS:
@@ -361,8 +366,8 @@ class _Compiler:
         if name == PREV:
             return previous(self._scope, tree.expressions)
         if name not in FUNCTIONS:
-            advice = ELSEWHERE.get(name) or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
-            return Wrong("must be a known function", quote(name), advice)
+            do = ELSEWHERE.get(name) or nearest(name, [*FUNCTIONS, *AGGREGATES, PREV])
+            return Wrong("must be a known function", quote(name), do)
         function = FUNCTIONS[name]
         if not function.least <= len(tree.expressions) <= function.most:
             return Wrong(

@@ -20,10 +20,9 @@ from spark_pace.core.expr import (
     decimal_digits,
 )
 from spark_pace.core.plan.lower_rules import RULE
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document import nearest, quote
 from spark_pace.rules.expressions import calendar
 from spark_pace.rules.expressions.calendar import Interval, compared
-from spark_pace.rules.expressions.parsing import COUNT_DISTINCT
 from spark_pace.rules.expressions.types import (
     COUNTED_IF,
     MAX_DIGITS,
@@ -48,16 +47,10 @@ _MANY = 100
 # functions that other SQL has: what to write here
 ELSEWHERE = {
     "lag": "Write prev(x, n): x of the event n places before.",
-    "stddev_samp": "Write stddev.",
     "match_rowtime": "Write LAST of the column by which rows are ordered.",
-    "percentile_approx": "Write percentile(x, 0.95), which is exact.",
-    "approx_percentile": "Write percentile(x, 0.95), which is exact.",
+    **dict.fromkeys(("count_distinct", "countdistinct", "nunique"), "Write count(distinct x)."),
     "count_if": COUNTED_IF,
-    **dict.fromkeys(("count_distinct", "countdistinct", "nunique"), COUNT_DISTINCT),
-    "substr": "Write substring.",
-    "ifnull": "Write coalesce.",
-    "nvl": "Write coalesce.",
-    "ceiling": "Write ceil.",
+    **dict.fromkeys(("ifnull", "nvl"), "Write coalesce."),
     "regexp_like": "Write text rlike 'pattern'.",
     "to_timestamp": "Write cast(... as TIMESTAMP).",
     "to_date": "Write cast(... as DATE).",
@@ -68,8 +61,7 @@ ELSEWHERE = {
     "unix_timestamp": "Write unix_seconds(t).",
     "week": "Write weekofyear.",
     "dayofmonth": "Write day.",
-    "now": "A rule knows no clock: name the event time.",
-    "current_timestamp": "A rule knows no clock: name the event time.",
+    **dict.fromkeys(("now", "current_timestamp"), "A rule knows no clock: name the event time."),
 }
 
 
@@ -234,71 +226,66 @@ def _substring(arguments: list[Expr]) -> Built:
     return Call("substring", (convert(arguments[0], "STRING"), *arguments[1:]), "STRING")
 
 
+def _fixed(usage: str, build: Build) -> Function:
+    """A function of as many arguments as its usage shows."""
+    count = usage.count(",") + 1
+    return Function(usage, count, count, build)
+
+
 def _tests(name: str) -> Function:
-    return Function(f"{name}(text, 'constant')", 2, 2, lambda arguments: with_constant_text(name, arguments))
+    return _fixed(f"{name}(text, 'constant')", lambda arguments: with_constant_text(name, arguments))
 
 
 def _of(usage: str, result: ExprType, *targets: ExprType) -> Function:
     """A function whose arguments are converted to these types."""
-    name, count = usage.partition("(")[0], len(targets)
-    return Function(usage, count, count, lambda arguments: converted(name, arguments, targets, result))
+    name = usage.partition("(")[0]
+    return _fixed(usage, lambda arguments: converted(name, arguments, targets, result))
 
 
-def _part(name: str, kind: str) -> Function:
-    return Function(f"{name}(time)", 1, 1, _typed(name, kind, "TIMESTAMP", "BIGINT"))
+def _part(name: str, kind: str = "a TIMESTAMP") -> Function:
+    return _fixed(f"{name}(time)", _typed(name, kind, "TIMESTAMP", "BIGINT"))
 
 
-FUNCTIONS: dict[str, Function] = {
-    "abs": Function("abs(number)", 1, 1, lambda of: arithmetic("abs", of)),
-    "ceil": Function("ceil(number)", 1, 1, _rounding("ceil", "BIGINT")),
-    "floor": Function("floor(number)", 1, 1, _rounding("floor", "BIGINT")),
-    "round": Function("round(number), or round(decimal, digits)", 1, 2, _round),
-    "sqrt": _of("sqrt(number)", "DOUBLE", "DOUBLE"),
-    "isnan": _of("isnan(number)", "BOOLEAN", "DOUBLE"),
-    "greatest": Function("greatest(a, b, ...)", 2, _MANY, _extreme("greatest")),
-    "least": Function("least(a, b, ...)", 2, _MANY, _extreme("least")),
-    "coalesce": Function("coalesce(a, b, ...)", 1, _MANY, lambda of: _unified("coalesce", of)),
-    "nullif": Function("nullif(a, b)", 2, 2, _nullif),
-    "if": Function("if(condition, a, b)", 3, 3, lambda of: case(of[:1], of[1:2], of[2])),
-    "size": Function("size(array)", 1, 1, size),
-    "array_contains": Function("array_contains(array, constant)", 2, 2, array_contains),
-    "element_at": Function("element_at(array, place)", 2, 2, element_at),
-    "length": _of("length(text)", "BIGINT", "STRING"),
-    "lower": _of("lower(text)", "STRING", "STRING"),
-    "upper": _of("upper(text)", "STRING", "STRING"),
-    "trim": _of("trim(text)", "STRING", "STRING"),
-    "substring": Function("substring(text, from) or substring(text, from, length)", 2, 3, _substring),
-    "concat": Function("concat(a, b, ...)", 1, _MANY, concat),
-    "startswith": _tests("startswith"),
-    "endswith": _tests("endswith"),
-    "contains": _tests("contains"),
-    "year": _part("year", "a TIMESTAMP or DATE"),
-    "month": _part("month", "a TIMESTAMP or DATE"),
-    "day": _part("day", "a TIMESTAMP or DATE"),
-    "dayofweek": _part("dayofweek", "a TIMESTAMP or DATE"),
-    "hour": _part("hour", "a TIMESTAMP"),
-    "minute": _part("minute", "a TIMESTAMP"),
-    "second": _part("second", "a TIMESTAMP"),
-    "quarter": _part("quarter", "a TIMESTAMP or DATE"),
-    "dayofyear": _part("dayofyear", "a TIMESTAMP or DATE"),
-    "weekday": _part("weekday", "a TIMESTAMP or DATE"),
-    "weekofyear": _part("weekofyear", "a TIMESTAMP or DATE"),
-    "date_trunc": Function("date_trunc('unit', time)", 2, 2, calendar.date_trunc),
-    "trunc": Function("trunc(date, 'unit')", 2, 2, calendar.trunc),
-    "last_day": _of("last_day(date)", "DATE", "DATE"),
-    "date_part": Function("date_part('unit', time)", 2, 2, calendar.date_part),
-    "datediff": Function("datediff(end, start) or datediff(UNIT, start, end)", 2, 3, calendar.difference),
-    "date_diff": Function("date_diff(end, start) or date_diff(UNIT, start, end)", 2, 3, calendar.difference),
-    "timestampdiff": Function("timestampdiff(UNIT, start, end)", 3, 3, calendar.difference),
-    "date_add": Function("date_add(date, days) or date_add(UNIT, number, time)", 2, 3, calendar.added),
-    "dateadd": Function("dateadd(date, days) or dateadd(UNIT, number, time)", 2, 3, calendar.added),
-    "date_sub": Function("date_sub(date, days)", 2, 2, calendar.subtracted),
-    "timestampadd": Function("timestampadd(UNIT, number, time)", 3, 3, calendar.added),
-    "timestamp_micros": _of("timestamp_micros(number)", "TIMESTAMP", "BIGINT"),
-    "unix_micros": _part("unix_micros", "a TIMESTAMP"),
-    "unix_millis": _part("unix_millis", "a TIMESTAMP"),
-    "unix_seconds": _part("unix_seconds", "a TIMESTAMP"),
-}
+_PARTS_OF_DATES = (
+    "year", "month", "day", "dayofweek", "quarter", "dayofyear", "weekday", "weekofyear",
+)  # fmt: skip
+_PARTS_OF_TIMES = ("hour", "minute", "second", "unix_micros", "unix_millis", "unix_seconds")
+_FUNCTIONS = (
+    _fixed("abs(number)", lambda of: arithmetic("abs", of)),
+    _fixed("ceil(number)", _rounding("ceil", "BIGINT")),
+    _fixed("floor(number)", _rounding("floor", "BIGINT")),
+    Function("round(number), or round(decimal, digits)", 1, 2, _round),
+    _of("sqrt(number)", "DOUBLE", "DOUBLE"),
+    _of("isnan(number)", "BOOLEAN", "DOUBLE"),
+    Function("greatest(a, b, ...)", 2, _MANY, _extreme("greatest")),
+    Function("least(a, b, ...)", 2, _MANY, _extreme("least")),
+    Function("coalesce(a, b, ...)", 1, _MANY, lambda of: _unified("coalesce", of)),
+    _fixed("nullif(a, b)", _nullif),
+    _fixed("if(condition, a, b)", lambda of: case(of[:1], of[1:2], of[2])),
+    _fixed("size(array)", size),
+    _fixed("array_contains(array, constant)", array_contains),
+    _fixed("element_at(array, place)", element_at),
+    _of("length(text)", "BIGINT", "STRING"),
+    *(_of(f"{name}(text)", "STRING", "STRING") for name in ("lower", "upper", "trim")),
+    Function("substring(text, from) or substring(text, from, length)", 2, 3, _substring),
+    Function("concat(a, b, ...)", 1, _MANY, concat),
+    *map(_tests, ("startswith", "endswith", "contains")),
+    *(_part(name, "a TIMESTAMP or DATE") for name in _PARTS_OF_DATES),
+    *map(_part, _PARTS_OF_TIMES),
+    _fixed("date_trunc('unit', time)", calendar.date_trunc),
+    _fixed("trunc(date, 'unit')", calendar.trunc),
+    _of("last_day(date)", "DATE", "DATE"),
+    _fixed("date_part('unit', time)", calendar.date_part),
+    Function("datediff(end, start) or datediff(UNIT, start, end)", 2, 3, calendar.difference),
+    Function("date_diff(end, start) or date_diff(UNIT, start, end)", 2, 3, calendar.difference),
+    _fixed("timestampdiff(UNIT, start, end)", calendar.difference),
+    Function("date_add(date, days) or date_add(UNIT, number, time)", 2, 3, calendar.added),
+    Function("dateadd(date, days) or dateadd(UNIT, number, time)", 2, 3, calendar.added),
+    _fixed("date_sub(date, days)", calendar.subtracted),
+    _fixed("timestampadd(UNIT, number, time)", calendar.added),
+    _of("timestamp_micros(number)", "TIMESTAMP", "BIGINT"),
+)
+FUNCTIONS = {one.usage.partition("(")[0]: one for one in _FUNCTIONS}
 
 
 def connect(name: str, values: list[Expr]) -> Expr | Wrong:
@@ -334,14 +321,12 @@ def no_rule(values: Sequence[Expr | Interval], rules: Sequence[str]) -> Wrong | 
         values: the values.
         rules: the names in ``from``; none where the events are no matches.
     """
-    pairs = [pair for other in values[1:] for pair in ((values[0], other), (other, values[0]))]
-    for one, other in pairs if rules else ():
-        if isinstance(one, (Column, Previous)) and one.attribute == RULE and isinstance(other, Literal):
-            name = other.value
-            if isinstance(name, str) and name not in rules:
-                return Wrong(
-                    f'must compare "{RULE}" with a name in "from"', quote(name), nearest(name, rules)
-                )
+    sides = values[: 2 if len(values) == 2 else 1]
+    of_rule = any(isinstance(one, Column | Previous) and one.attribute == RULE for one in sides)
+    for one in values if of_rule and rules else ():
+        if isinstance(one, Literal) and isinstance(one.value, str) and one.value not in rules:
+            must = f'must compare "{RULE}" with a name in "from"'
+            return Wrong(must, quote(one.value), nearest(one.value, rules))
     return None
 
 

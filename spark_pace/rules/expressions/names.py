@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -11,9 +11,9 @@ from spark_pace.core.expr import STRUCT, Aggregate, Column, Expr, Previous, is_s
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.errors import counted
-from spark_pace.rules.document.report import quote
+from spark_pace.rules.document import quote
 from spark_pace.rules.expressions.functions import ARRAY_FUNCTIONS
-from spark_pace.rules.expressions.scopes import Scope
+from spark_pace.rules.expressions.scopes import Compile, Scope
 from spark_pace.rules.expressions.types import ONE_VALUE, Wrong, over_values, shown
 
 MOST_COLLECTED = 1_000
@@ -30,7 +30,6 @@ _SECOND = {
         "Write for example collect_list(x, 20): the first 20 values in stream order.",
     ),
 }
-Compile = Callable[[exp.Expr, Scope], "Expr | None"]  # None: it is reported as wrong
 PREV = "prev"
 MOST_BACK = 8  # so many events of each key are kept for `prev`
 _USAGE = f"must be prev(attribute) or prev(attribute, n) with a whole number n from 1 to {MOST_BACK}"
@@ -67,25 +66,14 @@ def whole(found: Expr, tree: exp.Expr) -> Wrong | None:
     """
     around = tree.parent
     asked = isinstance(around, exp.Is) and isinstance(around.expression, exp.Null)
-    if is_single(found.type) or asked:
+    called = (
+        around.name.lower() if isinstance(around, exp.Anonymous) and around.expressions[0] is tree else ""
+    )
+    if is_single(found.type) or asked or (called in ARRAY_FUNCTIONS and found.type != STRUCT):
         return None
     assert isinstance(found, Column | Aggregate), found
-    name = found.attribute
-    got = f"{quote(name or '')}, {found.type}"
-    if found.type == STRUCT:
-        do = f"Write {name}.name, or {name} is null."
-        return Wrong("must be an attribute that the STRUCT holds", got, do)
-    called = around.name.lower() if isinstance(around, exp.Anonymous) else ""
-    if isinstance(around, exp.Anonymous) and around.expressions[0] is tree and called in ARRAY_FUNCTIONS:
-        return None
-    do = f"An ARRAY stands in {', '.join(ARRAY_FUNCTIONS)} and before is null: array_contains({name}, 'x')."
-    return Wrong("must be a single value", got, do)
-
-
-def no_list(values: Sequence[Expr]) -> Wrong:
-    """What is wrong with ``x in y``, where y is a single value."""
-    do = "Write for example kind in ('a', 'b')."
-    return Wrong("must have a list in parentheses after in", values[0].type, do)
+    do = f"Name what a STRUCT holds. An ARRAY stands in {', '.join(ARRAY_FUNCTIONS)}; both before is null."
+    return Wrong("must be a single value", f"{quote(found.attribute or '')}, {found.type}", do)
 
 
 def aggregate(
@@ -164,37 +152,26 @@ def previous(scope: Scope, arguments: Sequence[exp.Expr]) -> Previous | Wrong:
     if parts[0] is not None and scope.several is None:
         do = f"Write prev({parts[1]}): it is about the event before the one that is tested."
         return Wrong("must name an attribute without a prefix inside prev", quote(_text(name)), do)
-    back = 1 if len(arguments) == 1 else _whole_number(arguments[1])
+    back = 1 if len(arguments) == 1 else whole_number(arguments[1])
     if back is None or not 1 <= back <= MOST_BACK:
         return Wrong(_USAGE, quote(_text(arguments[1])), _EXAMPLE)
-    column = scope.column(*parts) if scope.several is None else _of_component(scope, scope.several, *parts)
-    if not isinstance(column, Column):
-        assert isinstance(column, Wrong)
+    if parts[0] in (scope.several or ()):
+        got = quote(f"{parts[0]}.{parts[1]}")
+        do = "Write it in the condition of that component (when), which is tested of each of its events."
+        return Wrong("must be about a component that stands for one event inside prev", got, do)
+    column = scope.column(*parts)
+    if isinstance(column, Wrong):
         return column
+    alone = scope.several is not None and (parts[0] is None or parts[0] == OPENING_EVENT)
+    if alone or not isinstance(column, Column):
+        do = "Write the name of a component before it."
+        return Wrong("must be about the event of a component inside prev", quote(_text(name)), do)
     if not is_single(column.type):
         return Wrong("must be of single values inside prev", f"{quote(parts[1])}, {column.type}", ONE_VALUE)
     return Previous(column.attribute, back, column.type, column.component)
 
 
-def _of_component(
-    scope: Scope, several: Collection[str], prefix: str | None, attribute: str
-) -> Column | Wrong:
-    """An attribute of the event of a component that stands for one event, before which ``prev`` looks."""
-    if prefix in several:
-        got = quote(f"{prefix}.{attribute}")
-        do = "Write it in the condition of that component (when), which is tested of each of its events."
-        return Wrong("must be about a component that stands for one event inside prev", got, do)
-    column = scope.column(prefix, attribute)
-    if isinstance(column, Wrong):
-        return column
-    if prefix is None or not isinstance(column, Column) or column.component == OPENING_EVENT:
-        got = quote(attribute if prefix is None else f"{prefix}.{attribute}")
-        do = "Write the name of a component before it."
-        return Wrong("must be about the event of a component inside prev", got, do)
-    return column
-
-
-def _whole_number(tree: exp.Expr) -> int | None:
+def whole_number(tree: exp.Expr) -> int | None:
     """The whole number that is written, without a sign and of nine digits at most; None if there is none."""
     digits = str(tree.this) if isinstance(tree, exp.Literal) and not tree.is_string else ""
     return int(digits) if len(digits) < 10 and digits.isdecimal() and digits.isascii() else None

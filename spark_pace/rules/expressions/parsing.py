@@ -13,14 +13,12 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 
-from spark_pace.rules.document.document import Broken, Node, Scalar, describe
-from spark_pace.rules.document.report import Report, quote
+from spark_pace.rules.document import Broken, Node, Report, Scalar, describe, quote
 
 MAX_CHARACTERS = 10_000
 MAX_PARENTHESES = 20
 MAX_HEIGHT = 60
 ONLY_THIS_LANGUAGE = "Only the language of docs/rules/expressions.md is read."
-COUNT_DISTINCT = "Write count(distinct x)."
 _INSTEAD = {
     **dict.fromkeys(("&&", "&"), "Write and."),
     "|": "Write or.",
@@ -163,8 +161,6 @@ def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str
             number = tokens[at - 1]
             got, do = f"{number.text} {token.text}", f"Write for example interval '{number.text}' minutes."
             return number, "must be an interval where it is a length of time", quote(got), do
-        if kind == TokenType.DISTINCT and called and last not in (TokenType.L_PAREN, TokenType.DOT):
-            return token, "must be an aggregate with distinct inside it", quote(token.text), COUNT_DISTINCT
         if kind == TokenType.STRING and last == TokenType.RLIKE and _LOST_BACKSLASH.search(written):
             do = "Write the pattern as r'...', or two backslashes for each."
             return token, "must be a pattern that keeps its backslashes", quote(written), do
@@ -199,9 +195,6 @@ def _height(tree: exp.Expr) -> int:
     return highest
 
 
-_COMPARING = {"=", "<>", "!=", "<", ">", "<=", ">=", "<=>", "not", "is", "in", "between", "like"}
-
-
 def _report_parse_error(error: ParseError, scalar: Scalar, report: Report) -> None:
     details = error.errors[0] if error.errors else {}
     word = details.get("highlight") or ""
@@ -209,8 +202,6 @@ def _report_parse_error(error: ParseError, scalar: Scalar, report: Report) -> No
     advice = f"Look near {quote(word)}." if word else "Write a condition or a value."
     if scalar.text.count("(") > scalar.text.count(")"):
         advice += " Close every parenthesis; within [ ] or { } a text with a comma must stand in quotes."
-    elif word.lower() in _COMPARING and not scalar.text.rstrip().endswith(word):
-        advice += " A comparison inside another must stand in parentheses."
     report.add(place, "must be a whole expression", quote(scalar.text), advice)
 
 

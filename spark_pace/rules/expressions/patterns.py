@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import Call, Expr, Literal
-from spark_pace.rules.document.report import quote
+from spark_pace.rules.document import quote
 from spark_pace.rules.expressions.types import Wrong, constant_text, convert, require_type
 
 MAX_PATTERN = 1_000  # characters
@@ -37,6 +37,9 @@ _NO_GROUP = (
     "Groups are ( ) and (?: ): there is no looking ahead or behind; for letters of any case use lower."
 )
 _LITERAL = "Put a backslash before a sign that means itself."
+Member = tuple[
+    int, str, "int | None"
+]  # the place behind it, what RE2 is to read, its code if it is a character
 
 
 class _Refused(Exception):
@@ -62,7 +65,7 @@ def rlike(values: Sequence[Expr]) -> Expr | Wrong:
         got = f"{len(sought)} characters"
         return Wrong(f"must be a pattern of at most {MAX_PATTERN} characters", got, "Write a shorter one.")
     try:
-        pattern = _Rewriter(sought).rewritten()
+        pattern = _for_re2(sought)
     except _Refused as refused:
         got = f"{quote(sought[refused.at :][:20])} at character {refused.at + 1} of {quote(sought)}"
         return Wrong("must be a pattern that RE2 and Java read alike", got, refused.do)
@@ -74,133 +77,96 @@ def rlike(values: Sequence[Expr]) -> Expr | Wrong:
     return Call("rlike", (convert(values[0], "STRING"), values[1], Literal(pattern, "STRING")), "BOOLEAN")
 
 
-class _Rewriter:
-    """Goes through a pattern once, and writes what RE2 is to read."""
+def _for_re2(pattern: str) -> str:
+    """The pattern for RE2; raises `_Refused`."""
+    written, opened, at = list[str](), list[int](), 0
+    repeatable = False  # whether a quantifier may follow
+    while at < len(pattern):
+        sign, start, text = pattern[at], at, _DOT if pattern[at] == "." else pattern[at]
+        at += 1
+        if sign in "*+?{":
+            at = _quantifier(pattern, start, repeatable)
+            text = pattern[start:at]
+        elif sign == "(":
+            opened.append(start)
+            at += 2 * pattern.startswith("?:", at)
+            text = "(?:"  # what a group holds is not asked for
+            if pattern.startswith("(?", start) and at == start + 1:
+                raise _Refused(start, _NO_GROUP)
+        elif sign == ")" and not opened:
+            raise _Refused(start, "Remove the parenthesis, or open one before it.")
+        elif sign == ")":
+            opened.pop()
+        elif sign == "[":
+            at, text = _class(pattern, start)
+        elif sign == "\\":
+            at, text, _ = _escaped(pattern, start, _CLASSES, "Az")
+        repeatable = sign not in "(|^$*+?{" and text not in ("\\A", "\\z")
+        written.append(text)
+    if opened:
+        raise _Refused(opened[-1], "Close the parenthesis.")
+    return "".join(written)
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._at = 0
-        self._written: list[str] = []
 
-    def rewritten(self) -> str:
-        """The pattern for RE2; raises `_Refused`."""
-        depth, opened = 0, 0
-        repeatable = False  # whether a quantifier may follow
-        while self._at < len(self._pattern):
-            sign, start = self._pattern[self._at], self._at
-            if sign in "*+?{":
-                self._quantifier(repeatable)
-                repeatable = False
-                continue
-            repeatable = sign not in "(|^$"
-            if sign == "(":
-                depth, opened = depth + 1, start
-                self._open()
-            elif sign == ")":
-                depth -= 1
-                self._take(sign)
-            elif sign == "[":
-                self._class()
-            elif sign == "\\":
-                repeatable = self._escape(_CLASSES, "Az")
-            else:
-                self._take(sign, _DOT if sign == "." else sign)
-            if depth < 0:
-                raise _Refused(start, "Remove the parenthesis, or open one before it.")
-        if depth:
-            raise _Refused(opened, "Close the parenthesis.")
-        return "".join(self._written)
+def _quantifier(pattern: str, at: int, repeatable: bool) -> int:
+    """The place behind a quantifier."""
+    found = _QUANTIFIER.match(pattern, at)
+    if found is None:
+        raise _Refused(at, _LITERAL)
+    if not repeatable:
+        raise _Refused(at, f"Nothing that can be repeated stands before it. {_LITERAL}")
+    least, most = int(found[1] or 0), int(found[3] or found[1] or 0)
+    if max(least, most) > MAX_REPEATS or most < least:
+        raise _Refused(at, f"Write numbers from 0 to {MAX_REPEATS}, the smaller one first.")
+    return found.end()
 
-    def _take(self, read: str, written: str | None = None) -> None:
-        self._at += len(read)
-        self._written.append(read if written is None else written)
 
-    def _open(self) -> None:
-        start = self._pattern[self._at : self._at + 3]
-        if start[1:2] == "?" and start != "(?:":
-            raise _Refused(self._at, _NO_GROUP)
-        self._take(start if start == "(?:" else "(", "(?:")  # what a group holds is not asked for
+def _escaped(pattern: str, at: int, classes: dict[str, str], places: str) -> Member:
+    """What a backslash begins.
 
-    def _quantifier(self, repeatable: bool) -> None:
-        found = _QUANTIFIER.match(self._pattern, self._at)
-        if found is None:
-            raise _Refused(self._at, _LITERAL)
-        if not repeatable:
-            raise _Refused(self._at, f"Nothing that can be repeated stands before it. {_LITERAL}")
-        least, most = int(found[1] or 0), int(found[3] or found[1] or 0)
-        if max(least, most) > MAX_REPEATS or most < least:
-            raise _Refused(self._at, f"Write numbers from 0 to {MAX_REPEATS}, the smaller one first.")
-        self._take(found[0])
-
-    def _escape(self, classes: dict[str, str], places: str) -> bool:
-        """Take a backslash and what belongs to it; returns whether a quantifier may follow.
-
-        `classes` has the letters of classes, such as that of digits, with what RE2 is to read for them;
-        `places` the letters that stand for a place, such as the beginning of the text.
-        """
-        sign = self._pattern[self._at + 1 : self._at + 2]
-        if sign == "x":
-            self._take_character()
-            return True
-        if sign in classes and sign:
-            self._take("\\" + sign, classes[sign])
-        elif sign and (sign in _CONTROLS or sign in places or (sign.isascii() and not sign.isalnum())):
-            self._take("\\" + sign)
-        else:
-            raise _Refused(
-                self._at, _ADVICE.get(sign, "Only \\d \\w \\s, \\t \\n \\r \\f \\x are escapes here.")
-            )
-        return sign not in places
-
-    def _take_character(self) -> int:
-        found = _HEX.match(self._pattern, self._at)
+    `classes` has the letters of classes, such as that of digits, with what RE2 is to read for them; `places`
+    the letters that stand for a place, such as the beginning of the text.
+    """
+    sign, found = pattern[at + 1 : at + 2], _HEX.match(pattern, at)
+    if sign == "x":
         code = int(found[1] or found[2], 16) if found else -1
         if found is None or code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise _Refused(self._at, "Write \\x41 or \\x{2028}.")
-        self._take(found[0], f"\\x{{{code:x}}}")
-        return code
+            raise _Refused(at, "Write \\x41 or \\x{2028}.")
+        return found.end(), f"\\x{{{code:x}}}", code
+    if sign and sign in classes:
+        return at + 2, classes[sign], None
+    if sign and (sign in _CONTROLS or sign in places or (sign.isascii() and not sign.isalnum())):
+        return at + 2, "\\" + sign, ord(sign)
+    raise _Refused(at, _ADVICE.get(sign, "Only \\d \\w \\s, \\t \\n \\r \\f \\x are escapes here."))
 
-    def _class(self) -> None:
-        """Take ``[...]``: characters, ranges of them, and classes such as that of digits."""
-        start = self._at
-        self._take("[^" if self._pattern.startswith("[^", start) else "[")
-        first = self._at
-        while not self._pattern.startswith("]", self._at):
-            if self._at >= len(self._pattern):
-                raise _Refused(start, "Close the bracket.")
-            low = self._member(self._at == first)
-            rest = self._pattern[self._at :]
-            if rest.startswith("-") and not rest.startswith("-]"):
-                self._range(low)
-        if self._at == first:
-            raise _Refused(start, "Put a backslash before a bracket that means itself.")
-        self._take("]")
 
-    def _range(self, low: int | None) -> None:
-        start = self._at
-        self._take("-")
-        high = self._member(False) if self._at < len(self._pattern) else None
-        if low is None or high is None or high < low:
-            raise _Refused(start, "Write a range such as a-z, and \\- for the sign.")
+def _class(pattern: str, start: int) -> tuple[int, str]:
+    """The place behind ``[...]``, and what RE2 is to read: characters, ranges of them, and classes."""
+    first = start + 1 + pattern.startswith("^", start + 1)
+    at, text = first, pattern[start:first]
+    while not pattern.startswith("]", at):
+        if at >= len(pattern):
+            raise _Refused(start, "Close the bracket.")
+        at, written, low = _member(pattern, at, at == first)
+        text += written
+        if pattern.startswith("-", at) and not pattern.startswith("-]", at):
+            dash, high = at, None
+            if at + 1 < len(pattern):
+                at, written, high = _member(pattern, at + 1, False)
+            if low is None or high is None or high < low:
+                raise _Refused(dash, "Write a range such as a-z, and \\- for the sign.")
+            text += f"-{written}"
+    if at == first:
+        raise _Refused(start, "Put a backslash before a bracket that means itself.")
+    return at + 1, f"{text}]"
 
-    def _member(self, first: bool) -> int | None:
-        """Take one member of ``[...]``: a character, or a class such as that of digits.
 
-        Args:
-            first: True if it is the first member, where a ``-`` means itself.
-
-        Returns:
-            the character's code point; None for a class.
-        """
-        sign = self._pattern[self._at]
-        if sign == "\\":
-            following = self._pattern[self._at + 1 : self._at + 2]
-            if following == "x":
-                return self._take_character()
-            self._escape(_IN_CLASSES, "")
-            return None if following in _IN_CLASSES else ord(following)
-        ends = self._pattern[self._at + 1 : self._at + 2] in ("", "]")
-        if sign == "[" or self._pattern.startswith("&&", self._at) or (sign == "-" and not (first or ends)):
-            raise _Refused(self._at, _LITERAL)
-        self._take(sign)
-        return ord(sign)
+def _member(pattern: str, at: int, first: bool) -> Member:
+    """A member of ``[...]``; as the first one, a ``-`` means itself."""
+    sign = pattern[at]
+    if sign == "\\":
+        return _escaped(pattern, at, _IN_CLASSES, "")
+    ends = pattern[at + 1 : at + 2] in ("", "]")
+    if sign == "[" or pattern.startswith("&&", at) or (sign == "-" and not (first or ends)):
+        raise _Refused(at, _LITERAL)
+    return at + 1, sign, ord(sign)

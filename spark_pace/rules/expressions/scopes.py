@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
+from sqlglot import exp
+
 from spark_pace.core.expr import Aggregate, Column, Expr
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.members import nameable
-from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Component, EventSchema
-from spark_pace.rules.document.report import meant_by, nearest, quote
+from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Component, EventSchema, Times
+from spark_pace.rules.document import nearest, quote
 from spark_pace.rules.expressions.types import (
     AGGREGATES,
     USE_AGGREGATES,
@@ -32,6 +34,8 @@ _OF_STATES = {
 }
 _ONE_EVENT = "Write the attribute alone: one event is looked at here; where is about several."
 _NOT_BACK = "Use it in filter, or in a pattern: in a component's condition, in where or in emit."
+Compile: TypeAlias = "Callable[[exp.Expr, Scope], Expr | None]"  # None: it is reported as wrong
+Called: TypeAlias = Callable[[exp.Anonymous, Compile], "Expr | Wrong | None"]  # what a call stands for
 Of: TypeAlias = Callable[[str], "Expr | Wrong"]  # what an attribute stands for
 # what an aggregate stands for, and an attribute in what it is computed of; by its name and that before a dot
 Aggregated: TypeAlias = Callable[[str, "str | None", str], "Aggregate | Wrong"]
@@ -51,6 +55,7 @@ class Scope:
         of_each: what an attribute is in what an aggregate is computed of; None where none may be computed.
         several: the names of components that stand for several events; None where there are no components.
         not_back: why ``prev`` has no meaning; None where it has one.
+        calls: what a call stands for, if it has a meaning of its own here; None for the others.
     """
 
     schema: EventSchema
@@ -61,6 +66,7 @@ class Scope:
     of_each: Inside | None = None
     several: frozenset[str] | None = None
     not_back: str | None = field(default=_NOT_BACK, kw_only=True)
+    calls: Callable[[exp.Anonymous], Called | None] = field(default=lambda _: None, kw_only=True)
 
     def column(self, prefix: str | None, attribute: str) -> Expr | Wrong:
         """What ``prefix.attribute`` or ``attribute`` stands for."""
@@ -112,7 +118,7 @@ def event_scope(
         return _name_alone(schema, names, attribute) or _bind(schema, None, attribute)
 
     def other(prefix: str, attribute: str) -> Wrong:
-        return _perhaps_opening(names, prefix, attribute) or Wrong(must, quote(f"{prefix}.{attribute}"), do)
+        return Wrong(must, quote(f"{prefix}.{attribute}"), do)
 
     return Scope(schema, names, alone, other, _single, not_back=None if looks_back else _NOT_BACK)
 
@@ -183,15 +189,16 @@ class OfMatches:
     @property
     def scope(self) -> Scope:
         """What names mean."""
-        several = frozenset(
-            name for name, one in self._named.items() if self.gathers or one.times is not None
-        )
+        several = frozenset(name for name, one in self._named.items() if one.times is not None)
         of = (self._alone, self._other, self._aggregate, self._of_each)
         return Scope(self.schema, self._names, *of, several, not_back=None)
 
     @cached_property
     def _named(self) -> dict[str, Component]:
-        return {component.name: component for component in nameable(self.components)}
+        named = {component.name: component for component in nameable(self.components)}
+        if self.gathers:
+            return {name: replace(one, times=one.times or Times(1, None)) for name, one in named.items()}
+        return named
 
     @cached_property
     def _names(self) -> dict[str, Of]:
@@ -202,37 +209,29 @@ class OfMatches:
 
     def _of(self, name: str, attribute: str) -> Column | Wrong:
         """An attribute of the event bound to a component."""
-        component = self._component(name)
-        if self.gathers:
-            return self._gathered(name, attribute)
+        component = self._component(name, "must name a component")
         if isinstance(component, Wrong):
             return component
         if component.times is None:
             return _bind(self.schema, name, attribute)
-        do = f"{quote(name)} stands for several events: {USE_AGGREGATES}"
-        if component.times.most == 1:
+        here = ' in the context "all, selected"' * self.gathers
+        do = f"{quote(name)} stands for several events{here}: {USE_AGGREGATES}"
+        if component.times.most == 1 and not self.gathers:
             do = f"{quote(name)} may have no event: write first({name}.{attribute})."
         return Wrong("must be inside an aggregate", quote(f"{name}.{attribute}"), do)
 
     def _alone(self, attribute: str) -> Expr | Wrong:
         if attribute in self.shared:
             first = _first(self.components)
-            several = (self.gathers or first.times is not None) and not self.alternatives
-            if several:
+            if (self.gathers or first.times is not None) and not self.alternatives:
                 return over_group(self.schema, "first", first.name, attribute)
             return _bind(self.schema, None if self.alternatives else first.name, attribute)
         if wrong := _name_alone(self.schema, self._names, attribute):
             return wrong
-        return self._gathered(None, attribute) if self.gathers else self._unprefixed(attribute)
+        return self._unprefixed(attribute)
 
     def _other(self, prefix: str, attribute: str) -> Wrong:
-        if wrong := _perhaps_opening(self._names, prefix, attribute):
-            return wrong
-        return (
-            self._gathered(prefix, attribute)
-            if self.gathers
-            else self._unknown(prefix, "must name a component")
-        )
+        return self._unknown(prefix, "must name a component")
 
     def _aggregate(self, function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         """A value over the events of a component that stands for a group."""
@@ -263,7 +262,7 @@ class OfMatches:
         component = self._component(
             name, "must be a component inside count" if counts else "must name a component"
         )
-        if isinstance(component, Wrong) or component.times is not None or self.gathers:
+        if isinstance(component, Wrong) or component.times is not None:
             return component
         why = "is negated: one event forbids" if component.negated else "stands for one event"
         got, do = (
@@ -272,7 +271,7 @@ class OfMatches:
         )
         return Wrong("must be about a repeated or optional component", quote(got), do)
 
-    def _component(self, name: str, must: str = "") -> Component | Wrong:
+    def _component(self, name: str, must: str) -> Component | Wrong:
         """The component of a name, if it exists here."""
         if name not in self._named:
             return self._unknown(name, must)
@@ -283,6 +282,7 @@ class OfMatches:
 
     def _unknown(self, name: str, must: str) -> Wrong:
         known = [name for name, one in self._named.items() if not (self.emits and one.negated)]
+        known += [OPENING_EVENT] * (self.opened and name != OPENING_EVENT)
         return Wrong(must, quote(name), nearest(name, known))
 
     def _unprefixed(self, attribute: str) -> Wrong:
@@ -290,10 +290,6 @@ class OfMatches:
         one = f"{first.name}.{attribute}"
         do = f"Write for example {one if first.times is None else f'last({one})'}."
         return Wrong("must be written component.attribute", quote(attribute), do)
-
-    def _gathered(self, prefix: str | None, attribute: str) -> Wrong:
-        do = f'Context "all, selected" gathers many events: {USE_AGGREGATES}'
-        return Wrong("must be inside an aggregate", quote(_dotted(prefix, attribute)), do)
 
 
 def span_scope(schema: EventSchema, shared: Sequence[str] = (), *, opened: bool = False) -> Scope:
@@ -315,8 +311,7 @@ def span_scope(schema: EventSchema, shared: Sequence[str] = (), *, opened: bool 
         return Wrong("must be about an attribute without a prefix", quote(got), do)
 
     def other(prefix: str, attribute: str) -> Wrong:
-        wrong = _perhaps_opening(names, prefix, attribute)
-        return wrong or no_components(f"{prefix}.{attribute}", f"avg({attribute})")
+        return no_components(f"{prefix}.{attribute}", f"avg({attribute})")
 
     def aggregate(function: str, prefix: str | None, attribute: str) -> Aggregate | Wrong:
         if prefix is not None:
@@ -369,18 +364,6 @@ def _name_alone(schema: EventSchema, names: Mapping[str, Of], attribute: str) ->
     example = schema.fields[0].name if schema.fields else "x"  # a schema that is wrong has none
     do = f"Write for example {attribute}.{example}."
     return Wrong("must name an attribute as well", quote(attribute), do)
-
-
-def _perhaps_opening(names: Mapping[str, Of], prefix: str, attribute: str) -> Wrong | None:
-    """What is wrong with the name of the opening event, where there is none, or misspelt; None for others."""
-    got = quote(f"{prefix}.{attribute}")
-    if prefix == OPENING_EVENT:
-        must = 'must stand in a component, in where or in emit of a rule whose span has the key "open"'
-        do = "Add for example span: {open: x = 1, close: x = 2, within: 10 min}, or remove the prefix."
-        return Wrong(must, got, do)
-    if OPENING_EVENT not in names or not meant_by(prefix, (OPENING_EVENT,)):
-        return None
-    return Wrong("must name the opening event", got, f"Did you mean {quote(f'{OPENING_EVENT}.{attribute}')}?")
 
 
 def _nested(function: str, prefix: str | None, attribute: str) -> Wrong:

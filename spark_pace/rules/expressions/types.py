@@ -16,7 +16,7 @@ from spark_pace.core.expr.nodes import AggregateName
 from spark_pace.core.expr.time_functions import FIRST_US, LAST_US, RANGES, us_of
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.summaries.sums import total_digits
-from spark_pace.rules.document.report import nearest, quote
+from spark_pace.rules.document import nearest, quote
 
 MAX_NODES = 10_000
 MAX_JOINED = 100  # texts that `concat` and `||` put together, so that no result is far longer than attributes

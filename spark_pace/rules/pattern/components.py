@@ -13,16 +13,18 @@ from spark_pace.core.plan.conditions import conjuncts, named
 from spark_pace.core.plan.members import disjunction, names_of
 from spark_pace.core.plan.rule import Component, Contiguity, Ending, EventSchema, Member, Order, Times
 from spark_pace.core.tables import MOST_COMPONENTS, MOST_IN_OPENED_SPANS
-from spark_pace.rules.document.document import (
+from spark_pace.rules.document import (
     Listing,
     Mapping,
     Node,
+    Place,
+    Report,
     Scalar,
     Section,
     as_mapping,
     describe,
+    quote,
 )
-from spark_pace.rules.document.report import Place, Report, quote
 from spark_pace.rules.expressions.compile import read_condition
 from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.scopes import Scope, event_scope, own_group_scope
@@ -39,8 +41,7 @@ _ELSEWHERE = {
     "within": "Write it in the rule, beside pattern.",
     "where": "Write it in the rule, beside pattern.",
 }
-_RANGE = re.compile(r"([0-9]+)(?:\.\.([0-9]+)|(\+))?")
-_MOST_DIGITS = 20
+_RANGE = re.compile(r"([0-9]{1,20})(?:\.\.([0-9]{1,20})|(\+))?")
 _GROUP = Times(1, 1)  # used if the key is wrong; still a group, so that no further problem follows
 SEQUENCE = "sequence"
 _ONLY_COMPONENTS = "Its components have names and conditions, the sequence has none: leave it out."
@@ -95,15 +96,15 @@ def read_components(rule: Section, schema: EventSchema, *, opened: bool) -> List
         return None
     check_members(found, most, rule.report)
     components = with_bits([placed.component for placed in found])
-    misspelt = not {*_ORDERS} & {*mapping.entries}
     if order != "sequence":
         check_plain(found, order, rule.report)
         if order == "disjunction":
-            check_alternatives(found, sequences, rule.report)
-        return Listed(order, components, misspelt, sequences=sequences)
+            alone = {*range(len(found))} - {index for one in sequences for index in one}
+            check_single([found[one] for one in sorted(alone) if found[one].component.members], rule.report)
+        return Listed(order, components, sequences=sequences)
     check_places(found, node.place, rule.report)
     leading = leading_of(found)
-    return Listed(order, components, misspelt, leading if len(leading) < len(found) else ())
+    return Listed(order, components, leading if len(leading) < len(found) else ())
 
 
 def _listing(fields: Section, *, opened: bool) -> tuple[Order, Listing | None]:
@@ -288,12 +289,12 @@ def read_times(node: Node, report: Report) -> Times | None:
         do = "Write a whole number, a range or a least number with +."
         report.add(node.place, "must be a number of events such as 3, 2..5, 1+ or 0..1", describe(node), do)
         return _GROUP
-    if max(len(match[1]), len(match[2] or "")) > _MOST_DIGITS:
-        return _too_many(node, report)
     least = int(match[1])
     most = None if match[3] else int(match[2] or match[1])
     if max(least, most or 0) > MAX_EVENTS:
-        return _too_many(node, report)
+        must, do = f"must be at most {MAX_EVENTS} events", "Correct the number."
+        report.add(node.place, must, describe(node), do)
+        return _GROUP
     if most == 0:
         do = "Write 0..1 or 0+ if there may be none, not: true if there must be none."
         report.add(node.place, "must allow at least one event", describe(node), do)
@@ -303,11 +304,6 @@ def read_times(node: Node, report: Report) -> Times | None:
         report.add(node.place, "must be a range from the smaller number to the greater", describe(node), do)
         return Times(most, least)
     return None if least == most == 1 else Times(least, most)
-
-
-def _too_many(node: Node, report: Report) -> Times:
-    report.add(node.place, f"must be at most {MAX_EVENTS} events", describe(node), "Correct the number.")
-    return _GROUP
 
 
 def has_sequence(listing: Node) -> bool:
@@ -388,15 +384,6 @@ def check_single(members: Sequence[Placed], report: Report) -> None:
         elif component.follows == "strict":
             do = "Write it beside the disjunction: {follows: strict, disjunction: [...]}."
             report.add(placed.place, 'must not have "follows: strict" in a disjunction', got, do)
-
-
-def check_alternatives(found: Sequence[Placed], sequences: Sequence[Sequence[int]], report: Report) -> None:
-    """Report alternatives of a disjunction of sequences that are disjunctions."""
-    inside = {index for one in sequences for index in one}
-    for index, placed in enumerate(found):
-        if placed.component.members and index not in inside:
-            got, do = quote(placed.component.name), "List its components in the outer one."
-            report.add(placed.place, "must not be a disjunction in a disjunction", got, do)
 
 
 def as_one(name: str | None, members: Sequence[Placed], place: Place, follows: Contiguity) -> Placed:

@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 
 from spark_pace.core.plan.rule import Component, Order
 from spark_pace.core.plan.shape import alternatives_among
-from spark_pace.rules.document.report import Place, Report, quote
+from spark_pace.rules.document import Place, Report, quote
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,12 @@ class Listed:
     Attributes:
         order: sequence, conjunction, or disjunction of sequences.
         components: the components in the order of the file.
-        misspelt: True if the key ``sequence`` or ``conjunction`` was misspelt; `order` is the one meant.
         leading: the first of them, as long as they are negated, in a sequence.
         sequences: the sequences in a conjunction or disjunction: of each the indices of its components.
     """
 
     order: Order
     components: Sequence[Component]
-    misspelt: bool
     leading: Sequence[Placed] = ()
     sequences: Sequence[Sequence[int]] = ()
 
@@ -101,34 +99,17 @@ def leading_of(found: Sequence[Placed]) -> Sequence[Placed]:
 def check_plain(found: Sequence[Placed], order: Order, report: Report) -> None:
     """Report components of a conjunction, or disjunction, that are repeated, negated, or follow others."""
     _check_windows(found, report)
-    whole, alone, grouped = (
-        f"a {order}",
-        "The event before it may be of any component",
-        (
-            "Where events may come in any order nothing says where a group or what is forbidden ends: "
-            "write a sequence, or two rules."
-        ),
-    )
-    if order == "disjunction":
-        whole, alone = "a disjunction of sequences", "Its sequences are of single events with any between"
-        grouped = "Its sequences are of single events: write a rule for each of them."
+    alone = f"The components of a {order} stand for single events, with any between"
+    do = f"{alone}: write a sequence, or two rules."
     for placed in found:
         component = placed.component
         if component.follows == "strict":
-            report.add(
-                placed.place,
-                f'must not have "follows: strict" in {whole}',
-                quote(component.name),
-                f"{alone}: leave it out, or write a sequence alone.",
-            )
+            must, got = f'must not have "follows: strict" in a {order}', quote(component.name)
+            report.add(placed.place, must, got, do)
         if component.negated or component.times is not None:
             what = "negated" if component.negated else f"times: {component.times}"
-            report.add(
-                placed.times,
-                f"must stand for one event in {whole}",
-                f"{quote(component.name)}, {what}",
-                grouped,
-            )
+            must, got = f"must stand for one event in a {order}", f"{quote(component.name)}, {what}"
+            report.add(placed.times, must, got, do)
 
 
 def _check_windows(found: Sequence[Placed], report: Report) -> None:

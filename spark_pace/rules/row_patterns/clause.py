@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 
 from spark_pace.core.plan.row_pattern import (
@@ -89,9 +91,10 @@ def read_clause(reader: Reader, opening: Word) -> Clause:
     Raises:
         ConfigError: it is not written as a clause is.
     """
-    partition = tuple(_names(reader, "a column")) if reader.takes("PARTITION", "BY") else ()
-    order = tuple(read_keys(reader)) if reader.takes("ORDER", "BY") else ()
-    measures = tuple(_measures(reader)) if reader.takes("MEASURES") else ()
+    column = partial(_name_alone, of="a column")
+    partition = tuple(reader.listed(column)) if reader.takes("PARTITION", "BY") else ()
+    order = tuple(read_keys(reader, column)) if reader.takes("ORDER", "BY") else ()
+    measures = tuple(reader.listed(_measure)) if reader.takes("MEASURES") else ()
     rows_word, rows = reader.word, _rows(reader)
     skip, skip_to = _skip(reader)
     if not reader.takes("PATTERN"):
@@ -99,21 +102,14 @@ def read_clause(reader: Reader, opening: Word) -> Clause:
     parser = _Parser(reader.inside())
     pattern = parser.whole()
     within = reader.until(clauses=_CLAUSES) if reader.takes("WITHIN") else None
-    subsets = tuple(_subsets(reader)) if reader.takes("SUBSET") else ()
-    definitions = tuple(_definitions(reader)) if reader.takes("DEFINE") else ()
+    subsets = tuple(reader.listed(_subset)) if reader.takes("SUBSET") else ()
+    definitions = tuple(reader.listed(_definition)) if reader.takes("DEFINE") else ()
     if not reader.is_done:
         reader.fail("must be the end of MATCH_RECOGNIZE, or a part of it that stands here", _ORDER)
     return Clause(
         opening, partition, order, measures, rows, rows_word, skip, skip_to,
         pattern, tuple(parser.variables.values()), parser.excludes, within, subsets, definitions,
     )  # fmt: skip
-
-
-def _names(reader: Reader, of: str) -> list[Word]:
-    names = [_name_alone(reader, of)]
-    while reader.takes_sign(","):
-        names.append(_name_alone(reader, of))
-    return names
 
 
 def _name_alone(reader: Reader, of: str) -> Word:
@@ -124,33 +120,26 @@ def _name_alone(reader: Reader, of: str) -> Word:
     return name
 
 
-def read_keys(reader: Reader) -> list[Key]:
-    """The columns of ``ORDER BY``, whose words are read."""
-    keys = []
-    while True:
-        name = _name_alone(reader, "a column")
-        descending = reader.takes("DESC")
+def read_keys(reader: Reader, column: Callable[[Reader], Word]) -> list[Key]:
+    """The columns of ``ORDER BY``, whose words are read, each by `column`."""
+
+    def key(reader: Reader) -> Key:
+        name, descending = column(reader), reader.takes("DESC")
         if not descending:
             reader.takes("ASC")
         first = reader.takes("NULLS", "FIRST")
-        nulls_first = False if not first and reader.takes("NULLS", "LAST") else first or None
-        keys.append(Key(name, descending, nulls_first))
-        if not reader.takes_sign(","):
-            return keys
+        return Key(name, descending, False if not first and reader.takes("NULLS", "LAST") else first or None)
+
+    return reader.listed(key)
 
 
-def _measures(reader: Reader) -> list[Named]:
-    measures = []
-    while True:
-        text = reader.until("AS", ",", clauses=_CLAUSES)
-        if reader.takes("AS"):
-            measures.append(Named(reader.name("a measure"), text))
-        elif _ends_with_a_name(text):
-            measures.append(Named(text.query.words[text.end - 1], Reader(text.query, text.at, text.end - 1)))
-        else:
-            reader.fail("must be AS and the name of the measure", "Write for example LAST(A.x) AS last_x.")
-        if not reader.takes_sign(","):
-            return measures
+def _measure(reader: Reader) -> Named:
+    text = reader.until("AS", ",", clauses=_CLAUSES)
+    if reader.takes("AS"):
+        return Named(reader.name("a measure"), text)
+    if not _ends_with_a_name(text):
+        reader.fail("must be AS and the name of the measure", "Write for example LAST(A.x) AS last_x.")
+    return Named(text.query.words[text.end - 1], Reader(text.query, text.at, text.end - 1))
 
 
 def _ends_with_a_name(text: Reader) -> bool:
@@ -194,28 +183,20 @@ def _skip(reader: Reader) -> tuple[SkipMode, Word | None]:
     return "to last", reader.name("a variable")
 
 
-def _subsets(reader: Reader) -> list[tuple[Word, tuple[Word, ...]]]:
-    subsets = []
-    while True:
-        name = reader.name("a union of variables")
-        reader.need_sign("=", "behind the name of a union")
-        inner = reader.inside()
-        members = _names(inner, "a variable")
-        if not inner.is_done:
-            inner.fail("must be a comma, or the end of the list", "Write for example SUBSET U = (A, B).")
-        subsets.append((name, tuple(members)))
-        if not reader.takes_sign(","):
-            return subsets
+def _subset(reader: Reader) -> tuple[Word, tuple[Word, ...]]:
+    name = reader.name("a union of variables")
+    reader.need_sign("=", "behind the name of a union")
+    inner = reader.inside()
+    members = inner.listed(partial(_name_alone, of="a variable"))
+    if not inner.is_done:
+        inner.fail("must be a comma, or the end of the list", "Write for example SUBSET U = (A, B).")
+    return name, tuple(members)
 
 
-def _definitions(reader: Reader) -> list[Named]:
-    definitions = []
-    while True:
-        name = reader.name("a variable")
-        reader.need("AS")
-        definitions.append(Named(name, reader.until(",")))
-        if not reader.takes_sign(","):
-            return definitions
+def _definition(reader: Reader) -> Named:
+    name = reader.name("a variable")
+    reader.need("AS")
+    return Named(name, reader.until(","))
 
 
 class _Parser:

@@ -1,62 +1,148 @@
-"""Expressions of ``MEASURES`` and ``DEFINE``: navigations and aggregates, and values over their slots."""
+"""Expressions of a clause: columns by variables of the pattern, navigations and aggregates."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
-from spark_pace.core.expr import ARROW_TYPES, Aggregate, Column, Expr, Literal, transform, walk
+from spark_pace.core.expr import Aggregate, Column, Expr, Literal, transform
+from spark_pace.core.match.row_patterns.rows import expression_type
 from spark_pace.core.plan.row_pattern import (
-    Computed,
-    Condition,
     MatchNumber,
-    Measure,
     Navigation,
-    Outside,
+    Slot,
     Summary,
     slot_column,
-    slot_name,
 )
-from spark_pace.errors import ConfigError, Problem
-from spark_pace.rules.document.report import Report, quote
-from spark_pace.rules.expressions.compile import compile_parts, compile_value
+from spark_pace.core.plan.rule import EventSchema, Field
+from spark_pace.errors import ConfigError, Problem, counted
+from spark_pace.rules.document import Place, Report, Scalar, TooManyError, nearest, quote
+from spark_pace.rules.expressions.compile import compile_tree
 from spark_pace.rules.expressions.functions import FUNCTIONS
-from spark_pace.rules.expressions.parsing import parse_expression
+from spark_pace.rules.expressions.names import name_of, whole_number
+from spark_pace.rules.expressions.parsing import RuleDialect, parse_expression, start_of
+from spark_pace.rules.expressions.scopes import Called, Compile, Scope
 from spark_pace.rules.expressions.types import Wrong, averaged, over_values
 from spark_pace.rules.row_patterns.clause import Named
-from spark_pace.rules.row_patterns.columns import (
-    NOT_READABLE,
-    OPAQUE,
-    ExpressionText,
-    Names,
-    RowValue,
-    Slots,
-    compiled,
-    expression_text,
-    is_beside_a_dot,
-    plain_column,
-    row_value,
-)
-from spark_pace.rules.row_patterns.words import Query, Reader, Word
+from spark_pace.rules.row_patterns.words import Reader, as_spark
 
+OPAQUE = "?"  # the type of columns that can only be taken as they are
 COUNTED = ("FIRST", "LAST")
 BEFORE, BEHIND = ("PREV", "LAG"), ("NEXT", "LEAD")
 SHIFTED = (*BEFORE, *BEHIND)
 SUMMARIES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
-OF_MATCH = ("CLASSIFIER", "MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER")
-CALLS = (*COUNTED, *SHIFTED, *SUMMARIES, *OF_MATCH)
+NUMBERS = ("MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER")
+CALLS = (*COUNTED, *SHIFTED, *SUMMARIES, *NUMBERS, "CLASSIFIER")
 MOST_OFFSET = 1_000_000
+OF_SPARK = " of Spark"  # ends the name of a column that Spark computes of the input
 _UNITS = {
     *("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"),
     *("DAY", "WEEK", "MONTH", "QUARTER", "YEAR"),
 }
-Read = tuple[int, int, Expr]  # the places of a name in a text, and what it stands for
-_PLACEHOLDER = re.compile(r"`(@\d+)`")
+Read = tuple[int, int, Expr]  # the places of a name or a call in a text, and what it stands for
+
+
+@dataclass(frozen=True)
+class Names:
+    """What names mean.
+
+    Attributes:
+        schema: the input.
+        variables: of each variable, and each union of them, the numbers of its variables.
+        event_time: a column of times, whatever its type; None: there is none.
+    """
+
+    schema: pa.Schema
+    variables: Mapping[str, tuple[int, ...]]
+    event_time: str | None = None
+
+    @property
+    def events(self) -> EventSchema:
+        """The columns that expressions read, as the compiler of expressions knows them."""
+        typed = [(one.name, expression_type(one.type)) for one in self.schema]
+        return EventSchema(tuple(Field(name, kind) for name, kind in typed if kind is not None), "")
+
+    def column(self, name: str) -> str | Wrong:
+        """The column of this name; as in Spark, small letters and capitals are not told apart."""
+        found = [one for one in self.schema.names if one.lower() == name.lower()]
+        if len(found) > 1 and found.count(name) != 1:
+            got, do = f"{quote(name)}, which several columns have", "Rename one of them in a subquery."
+            return Wrong("must be the name of one column", got, do)
+        if not found:
+            return Wrong("must be a column of the input", quote(name), nearest(name, self.schema.names))
+        return name if name in found else found[0]
+
+    def type_of(self, column: str) -> str:
+        """The type of a column in expressions."""
+        return expression_type(self.schema.field(column).type) or OPAQUE
+
+    def is_time(self, column: str) -> bool:
+        """Tell whether a column has times."""
+        return column == self.event_time or self.type_of(column) in ("TIMESTAMP", "DATE")
+
+    def variable(self, name: str) -> str | None:
+        """The name of a variable or union as it is told apart; None if there is none."""
+        return next((one for one in (name, name.upper()) if one in self.variables), None)
+
+    def variables_of(self, name: str | None) -> tuple[int, ...] | Wrong | None:
+        """The variables of a name before a dot; None stands for all rows."""
+        if name is None:
+            return None
+        known = self.variable(name)
+        if known is None:
+            must = "must name a variable of the pattern, or a union of them"
+            return Wrong(must, quote(name), nearest(name, self.variables))
+        return self.variables[known]
+
+
+# ---------------------------------------------------------------- the text of an expression
+
+
+@dataclass(frozen=True)
+class ExpressionText(Scalar):
+    """An expression; `starts` are the places of its words in the text, `places` those in the query."""
+
+    starts: tuple[int, ...] = ()
+    places: tuple[Place, ...] = ()
+
+    def at(self, offset: int) -> Place:
+        """The place of the word at an offset of the text."""
+        return self.places[max(0, bisect_right(self.starts, offset) - 1)]
+
+
+def expression_text(reader: Reader) -> ExpressionText:
+    """The text of all words of a reader; RUNNING and FINAL become a part of the name of the call behind."""
+    query, starts, places = reader.query, [], []
+    text, behind = "", reader.word.start
+    first = query.place(behind)
+    while not reader.is_done:
+        word = reader.word
+        text += " " * (word.start > behind)
+        starts.append(len(text))
+        places.append(query.place(word.start))
+        if word.upper in ("RUNNING", "FINAL") and begins_call(reader, reader.at + 1):
+            reader.at += 1
+            text += f"`{word.upper} {reader.word.upper}`"
+        elif word.kind == "word" and _is_beside_a_dot(reader):
+            text += f"`{word.text}`"  # so that a variable may have the name of a keyword
+        else:
+            text += as_spark(query, word)
+        behind = reader.word.end
+        reader.at += 1
+    return ExpressionText(first, text, text, None, starts=tuple(starts), places=tuple(places))
+
+
+def _is_beside_a_dot(reader: Reader) -> bool:
+    """Tell whether the next word is a variable or a column of a pair, such as A.x."""
+    words, at = reader.query.words, reader.at
+    return (at > 0 and words[at - 1].is_sign(".")) or (at + 1 < reader.end and words[at + 1].is_sign("."))
 
 
 def begins_call(reader: Reader, at: int) -> bool:
@@ -66,367 +152,350 @@ def begins_call(reader: Reader, at: int) -> bool:
     return called and words[at].upper in CALLS and not (at > reader.at and words[at - 1].is_sign("."))
 
 
-class Calls:
-    """Reads the navigations and aggregates of one expression, and notes their slots."""
+def compiled(read: Callable[[Report], Any]) -> Any:
+    """What a compiler of expressions makes, which notes in a report what is wrong.
 
-    def __init__(self, known: Slots, variable: int | None, names: tuple[str, ...]) -> None:
-        """Read an expression of a measure, or of the definition of a variable.
+    Raises:
+        ConfigError: something is.
+    """
+    report, found = Report(), None
+    with suppress(TooManyError):
+        found = read(report)
+    if found is None or not report.clean:
+        raise ConfigError(report.problems)
+    return found
 
-        Args:
-            known: what the expression reads so far.
-            variable: the variable that is defined; None in a measure.
-            names: the names of variables.
-        """
-        self._slots = known
-        self._variable = variable
-        self._names = names
 
-    def read(self, reader: Reader) -> Expr:
-        """The call that comes next, RUNNING or FINAL before it included.
+# ---------------------------------------------------------------- what an expression reads of a match
 
-        Raises:
-            ConfigError: it is wrong.
-        """
-        final = self._final(reader)
-        name, inner = self._opened(reader)
-        if name.upper in ("MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER"):
-            if not inner.is_done:
-                inner.fail(f"must be nothing inside {name.upper}", f"Write {name.upper}().")
-            counted = Summary("count", None, final, None, "BIGINT")
-            return self._slots.slot(MatchNumber() if name.upper == "MATCH_NUMBER" else counted)
-        if name.upper == "CLASSIFIER":
-            return self._classifier(inner, final)
-        if name.upper in SUMMARIES:
-            return self._summary(name, inner, final)
-        slot = (
-            self._counted(name, inner, final) if name.upper in COUNTED else self._shifted(name, inner, final)
-        )
-        return self._slots.slot(slot)
 
-    def _final(self, reader: Reader) -> bool:
-        """Read RUNNING or FINAL."""
-        word, final = reader.word, reader.takes("FINAL")
-        if (final or reader.takes("RUNNING")) and reader.word.upper in SHIFTED:
-            do = f"Write PREV({word.upper} LAST(x))."
-            reader.fail(f"must be FIRST, LAST or an aggregate behind {word.upper}", do)
-        if final and self._variable is not None:
+@dataclass
+class Slots:
+    """What an expression reads of the rows of a match.
+
+    Attributes:
+        names: the columns and variables.
+        variables: the names of the variables, by their numbers.
+        variable: the variable that the expression defines; None in a measure.
+        inside: whether PREV and NEXT see only rows of the match.
+        text: the expression.
+        slots: what has been read so far.
+    """
+
+    names: Names
+    variables: tuple[str, ...]
+    variable: int | None
+    inside: bool
+    text: ExpressionText
+    slots: list[Slot] = field(default_factory=list)
+
+    def slot(self, slot: Slot) -> Column:
+        """The node that reads a slot."""
+        if slot not in self.slots:
+            self.slots.append(slot)
+        return slot_column(self.slots.index(slot), slot)
+
+    @property
+    def scope(self) -> Scope:
+        """Names are values of the last row, or of a variable's last row, so far."""
+
+        def column(prefix: str | None, attribute: str) -> Expr | Wrong:
+            found = self.value(prefix, attribute)
+            return found if isinstance(found, Wrong) else self._opaque(found) or self._node(found)
+
+        return self._scope(column, self._called)
+
+    def _scope(self, column: Callable[[str | None, str], Expr | Wrong], called: Called) -> Scope:
+        """A scope in which `column` says what an attribute is, whatever stands before it."""
+
+        def calls(tree: exp.Anonymous) -> Called | None:
+            if _call(tree)[0] in CALLS:
+                return called
+            found = foreign(tree, self.text.text, self.names)
+            if found is None or found[1] not in self.names.schema.names:
+                return None
+            return lambda *_: column(*found)
+
+        other: Any = column  # which is wrong with names that are no variables
+        return Scope(self.names.events, {}, partial(column, None), other, _no_aggregate, calls=calls)
+
+    def value(self, prefix: str | None, attribute: str) -> Navigation | Wrong:
+        """A column of any type, or CLASSIFIER as Snowflake writes it, in the last of these rows so far."""
+        variables, column = self.names.variables_of(prefix), self.names.column(attribute)
+        if isinstance(variables, Wrong):
+            return variables
+        if isinstance(column, Wrong):
+            classifier = prefix is None and attribute.upper() == "CLASSIFIER"
+            return Navigation(None, False, 0, 0, False, None, "STRING") if classifier else column
+        kind = self.names.type_of(column)
+        return Navigation(variables, False, 0, 0, False, Column(None, column, kind), kind)
+
+    def _opaque(self, found: Navigation) -> Wrong | None:
+        """What is wrong if values of a column are computed with that can only be taken as they are."""
+        if found.type != OPAQUE or not isinstance(found.of, Column):
+            return None
+        got = f"{quote(found.of.attribute)}, {self.names.schema.field(found.of.attribute).type}"
+        do = "It can stand alone, as in LAST(A.x) AS x; else take a part of it in a subquery."
+        return Wrong("must be a column of a type that expressions can compute with", got, do)
+
+    def _node(self, found: Navigation) -> Expr:
+        """The node that reads a value; the row that a condition tests is one of the variable's."""
+        of_row = self.variable is not None and not (found.of or found.first or found.back)
+        if of_row and (found.variables is None or self.variable in found.variables):
+            return Literal(self.variables[self.variable or 0], "STRING")
+        return self.slot(found)
+
+    def _called(self, tree: exp.Anonymous, build: Compile) -> Expr | Wrong | None:
+        """What a navigation or an aggregate stands for."""
+        name, final = _call(tree)
+        if name in (*SUMMARIES, *NUMBERS):
+            return self._wrong_mark(tree) or self._summary(tree, name, final, build)
+        found = self._navigation(tree, build)
+        if not isinstance(found, Navigation):
+            return found
+        return (None if tree.parent is None else self._opaque(found)) or self._node(found)
+
+    def _wrong_mark(self, tree: exp.Anonymous) -> Wrong | None:
+        mark, _, name = tree.name.upper().rpartition(" ")
+        if mark and name in SHIFTED:
+            do = f"Write PREV({mark} LAST(x))."
+            return Wrong(f"must be FIRST, LAST or an aggregate behind {mark}", quote(name), do)
+        if mark == "FINAL" and self.variable is not None:
             do = "A condition knows the match only up to its row: leave FINAL out."
-            reader.query.fail(word, "must be RUNNING in DEFINE", "FINAL", do)
-        return final
+            return Wrong("must be RUNNING in DEFINE", "FINAL", do)
+        return None
 
-    def _opened(self, reader: Reader) -> tuple[Word, Reader]:
-        """The name of a call, and what stands in its parentheses, if there are any."""
-        name = reader.name("a navigation or an aggregate")
-        alone = reader.is_done or not reader.word.is_sign("(")
-        return name, Reader(reader.query, reader.at, reader.at) if alone else reader.inside()
+    def _navigation(self, tree: exp.Anonymous, build: Compile) -> Navigation | Wrong | None:
+        """``CLASSIFIER(U)``, ``LAST(value, offset)``, or ``PREV(value, offset)``, perhaps of ``LAST(…)``."""
+        if wrong := self._wrong_mark(tree):
+            return wrong
+        (name, final), of = _call(tree), tree.expressions
+        if name == "CLASSIFIER":
+            return self._classifier(of, final)
+        offset = _offset(name, of)
+        if isinstance(offset, Wrong):
+            return offset
+        inner = _call(of[0])[0] in (["CLASSIFIER"] if name in COUNTED else COUNTED)
+        found = self._navigation(of[0], build) if inner else self._of_row(of[0], build)
+        if not isinstance(found, Navigation):
+            return found
+        if name in COUNTED:
+            return replace(found, first=name == "FIRST", back=offset, final=final)
+        if found.of is None:
+            do = "Write FIRST or LAST of CLASSIFIER() alone."
+            return Wrong("must navigate to a value of the input", "CLASSIFIER", do)
+        return replace(found, shift=-offset if name in BEFORE else offset, inside=self.inside)
 
-    def _classifier(self, inner: Reader, final: bool) -> Expr:
-        slot = self._classifier_slot(inner, final)
-        own = self._variable is not None and (slot.variables is None or self._variable in slot.variables)
-        if own and self._variable is not None:
-            return Literal(self._names[self._variable], "STRING")
-        return self._slots.slot(slot)
-
-    def _classifier_slot(self, inner: Reader, final: bool) -> Navigation:
-        """``CLASSIFIER()`` or ``CLASSIFIER(U)``, whose parentheses are open."""
+    def _classifier(self, of: Sequence[exp.Expr], final: bool) -> Navigation | Wrong:
         variables = None
-        if not inner.is_done:
-            name = inner.name("a variable or a union of variables")
-            variables = self._variables(inner, name)
-            if not inner.is_done:
-                inner.fail("must be one name inside CLASSIFIER", "Write CLASSIFIER(U).")
+        if of:
+            if len(of) > 1 or not isinstance(of[0], exp.Column) or len(of[0].parts) > 1:
+                got = quote(", ".join(one.sql("spark") for one in of))
+                return Wrong("must be one name inside CLASSIFIER", got, "Write CLASSIFIER(U).")
+            variables = self.names.variables_of(of[0].name)
+        if isinstance(variables, Wrong):
+            return variables
         return Navigation(variables, False, 0, 0, final, None, "STRING")
 
-    def _variables(self, reader: Reader, name: Word) -> tuple[int, ...] | None:
-        return reader.query.checked(name, self._slots.names.variables_of(name.folded))
+    def _of_row(self, tree: exp.Expr, build: Compile) -> Navigation | Wrong | None:
+        """What is computed of one row: all names in it are of the same variable, or of none."""
+        read = dict[str, Navigation]()
 
-    def _counted(self, name: Word, inner: Reader, final: bool) -> Navigation:
-        """``FIRST(value, offset)`` or ``LAST(value, offset)``."""
-        value, offset = _with_offset(inner, name, 0)
-        if value.word.upper == "CLASSIFIER" and begins_call(value, value.at):
-            _, of = self._opened(value)
-            slot = self._classifier_slot(of, final)
-        else:
-            slot = replace(self._value(value).of_last_row, final=final)
-        _need_end(value)
-        return replace(slot, first=name.upper == "FIRST", back=offset)
+        def column(prefix: str | None, attribute: str) -> Expr | Wrong:
+            found = self.value(prefix, attribute)
+            if isinstance(found, Wrong) or found.of is None:
+                return found if isinstance(found, Wrong) else _nested("CLASSIFIER")
+            read["all rows" if prefix is None else str(self.names.variable(prefix))] = found
+            return self._opaque(found) or found.of
 
-    def _shifted(self, name: Word, inner: Reader, final: bool) -> Navigation:
-        """``PREV(value, offset)`` or ``NEXT(value, offset)``, where the value may be ``LAST(…)``."""
-        value, offset = _with_offset(inner, name, 1)
-        words = value.query.words
-        marked = value.word.upper in ("RUNNING", "FINAL") and value.at + 1 < value.end
-        at = value.at + marked
-        if words[at].upper in COUNTED and begins_call(value, at):
-            final = self._final(value)
-            slot = self._counted(*self._opened(value), final)
-            if slot.of is None:
-                do = "Write FIRST or LAST of CLASSIFIER() alone."
-                value.query.fail(name, "must navigate to a value of the input", "CLASSIFIER", do)
-            _need_end(value)
-        else:
-            slot = self._value(value).of_last_row
-        inside = inner.query.dialect.inside and self._variable is None
-        return replace(slot, shift=-offset if name.upper in BEFORE else offset, inside=inside)
+        scope = self._scope(column, lambda call, _: _nested(_call(call)[0]))
+        name = name_of(tree, scope)
+        alone = self.value(*name) if name is not None else None
+        if isinstance(alone, Navigation) and alone.of is not None:
+            return alone
+        expr = build(tree, scope)
+        if expr is None:
+            return None
+        if len(read) != 1:
+            must = "must be about the rows of one variable inside a navigation or an aggregate"
+            do = "Write the same variable before each column, and name one at least."
+            return Wrong(must, " and ".join(sorted(read)) or "no column", do)
+        (found,) = read.values()
+        return replace(found, of=expr, type=expr.type)
 
-    def _value(self, reader: Reader) -> RowValue:
-        for at in range(reader.at, reader.end):
-            if begins_call(reader, at):
-                word = reader.query.words[at]
-                do = "FIRST and LAST alone stand inside PREV and NEXT, CLASSIFIER() inside FIRST and LAST."
-                reader.query.fail(
-                    word, "must not stand inside another navigation or aggregate", word.upper, do
-                )
-        value = row_value(reader, self._slots.names)
-        reader.at = reader.end
-        return value
-
-    def _summary(self, name: Word, inner: Reader, final: bool) -> Expr:
-        query, words = inner.query, inner.query.words[inner.at : inner.end]
-        if inner.is_next("DISTINCT"):
+    def _summary(self, tree: exp.Anonymous, name: str, final: bool, build: Compile) -> Expr | Wrong | None:
+        """An aggregate of the values of rows, or a number of rows, or of the match."""
+        of = tree.expressions
+        if name in NUMBERS and of:
+            return Wrong(f"must be nothing inside {name}", quote(of[0].sql("spark")), f"Write {name}().")
+        if name == "MATCH_NUMBER":
+            return self.slot(MatchNumber())
+        if name in NUMBERS or (name == "COUNT" and _are_rows(of)):
+            variables = self.names.variables_of(of[0].text("table") or None) if of else None
+            if isinstance(variables, Wrong):
+                return variables
+            return self.slot(Summary("count", variables, final, None, "BIGINT"))
+        if len(of) != 1:
+            got = counted(len(of), "argument")
+            return Wrong(f"must be {name} of one value", got, f"Write for example {name}(A.x).")
+        if isinstance(of[0], exp.Distinct):
             do = "Count with Spark from ALL ROWS PER MATCH, grouped by MATCH_NUMBER()."
-            inner.fail(f"must be {name.upper} of all values", do)
-        if name.upper == "COUNT" and _are_rows(words):
-            variables = self._variables(inner, words[0]) if len(words) == 3 else None
-            return self._slots.slot(Summary("count", variables, final, None, "BIGINT"))
-        found = self._value(inner)
-        if found.expr.type == OPAQUE:
-            must = f"must be of values that expressions can compute with inside {name.upper}"
-            query.fail(name, must, query.shown(words), "Name another column.")
-        built = averaged(over_values(name.text.lower(), None, "x", found.expr.type))
+            return Wrong(f"must be {name} of all values", "DISTINCT", do)
+        found = self._of_row(of[0], build)
+        if not isinstance(found, Navigation):
+            return found
+        built = self._opaque(found) or averaged(over_values(name.lower(), None, "x", found.type))
         if isinstance(built, Wrong):
-            query.fail(name, built.must, built.got, built.do)
+            return built
 
         def slot(node: Expr) -> Expr | None:
             if not isinstance(node, Aggregate):
                 return None
             function: Any = node.function
-            return self._slots.slot(Summary(function, found.variables, final, found.expr, node.type))
+            return self.slot(Summary(function, found.variables, final, found.of, node.type))
 
         return transform(built, slot)
 
 
-def _are_rows(words: Sequence[Word]) -> bool:
-    """Tell whether COUNT of these words counts rows: of none, of ``*``, of ``A.*``, or of a constant."""
-    if len(words) == 3:
-        return words[1].is_sign(".") and words[2].is_sign("*")
-    return not words or (len(words) == 1 and (words[0].is_sign("*") or words[0].kind in ("number", "text")))
+def _no_aggregate(function: str, prefix: str | None, attribute: str) -> Wrong:
+    """The known aggregates are calls, and any other is not known."""
+    do = "Compute it with Spark from ALL ROWS PER MATCH, grouped by MATCH_NUMBER()."
+    return Wrong("must be one of the aggregates count, sum, avg, min and max", f"{function}(...)", do)
 
 
-def _with_offset(inner: Reader, name: Word, otherwise: int) -> tuple[Reader, int]:
-    """The value of a navigation, and its offset."""
-    value = inner.until(",")
-    if value.is_done:
-        inner.fail(f"must be a value inside {name.upper}", f"Write for example {name.upper}(A.x).")
-    if not inner.takes_sign(","):
-        return value, otherwise
-    offset = inner.number()
-    if offset is None or not inner.is_done or offset > MOST_OFFSET:
-        must = f"must be a whole number from 0 to {MOST_OFFSET:,} behind the comma of {name.upper}"
-        inner.fail(must, f"Write for example {name.upper}(A.x, 2).")
-    return value, offset
+def _nested(name: str) -> Wrong:
+    do = "FIRST and LAST alone stand inside PREV and NEXT, CLASSIFIER() inside FIRST and LAST."
+    return Wrong("must not stand inside another navigation or aggregate", name, do)
 
 
-def _need_end(value: Reader) -> None:
-    if not value.is_done:
-        got = quote(value.word.text)
-        value.query.fail(
-            value.word, "must be nothing behind the inner navigation", got, "Compute outside of it."
-        )
+def _call(tree: exp.Expr) -> tuple[str, bool]:
+    """The name of a call, empty for all else, and whether FINAL stands before it."""
+    mark, _, name = tree.name.upper().rpartition(" ") if isinstance(tree, exp.Anonymous) else ("", "", "")
+    return name, mark == "FINAL"
 
 
-def read_outside(text: ExpressionText, known: Slots, in_spark: Callable[[str], bool]) -> list[Read]:
+def _are_rows(of: Sequence[exp.Expr]) -> bool:
+    """Tell whether COUNT of these counts rows: of none, of ``*``, of ``A.*``, or of a constant."""
+    rows = (exp.Star, exp.Literal)
+    return not of or (len(of) == 1 and (isinstance(of[0], rows) or isinstance(of[0].this, exp.Star)))
+
+
+def _offset(name: str, of: Sequence[exp.Expr]) -> int | Wrong:
+    """The offset of a navigation: the second one of its arguments, of which there must be one."""
+    if not of:
+        return Wrong(f"must be a value inside {name}", "nothing", f"Write for example {name}(A.x).")
+    offset = int(name in SHIFTED) if len(of) == 1 else whole_number(of[1])
+    if offset is None or len(of) > 2 or offset > MOST_OFFSET:
+        must = f"must be a whole number from 0 to {MOST_OFFSET:,} behind the comma of {name}"
+        got = quote(", ".join(one.sql("spark") for one in of[1:]))
+        return Wrong(must, got, f"Write for example {name}(A.x, 2).")
+    return offset
+
+
+# ---------------------------------------------------------------- what Spark computes
+
+
+def foreign(tree: exp.Anonymous, text: str, names: Names) -> tuple[str | None, str] | None:
+    """The variable whose rows a call reads that only Spark may know, and the name of what it gives.
+
+    None if it is known here, reads rows of several variables, or what must be found in the match. The name is
+    the call as Spark writes it, and `OF_SPARK`.
+    """
+    inside = [*tree.walk()]
+    columns = [one for one in inside if isinstance(one, exp.Column) and _reads_match(one)]
+    of_match = any(_call(one)[0] in CALLS for one in inside) or not _have_places(columns)
+    if of_match or tree.name.lower() in FUNCTIONS:
+        return None
+    start, prefixes = start_of(tree), set[str | None]()
+    sql = text[start : _end_of_call(text, start)]
+    for one in sorted(columns, key=start_of, reverse=True):
+        variable, part = _column(one, names)
+        begin, end = start_of(one) - start, part.meta["start"] - start
+        sql = sql[:begin] + sql[end:]
+        if variable is not None or not isinstance(names.column(part.name), Wrong):
+            prefixes.add(variable)
+    return None if len(prefixes) > 1 else (next(iter(prefixes), None), f"{sql}{OF_SPARK}")
+
+
+def foreign_in(
+    one: Named, names: Names, is_sparks: Callable[[str, str], bool], *, defines: bool
+) -> Iterator[tuple[str, Place]]:
+    """The names and the places of calls that Spark computes of one row; see `beforehand`.
+
+    Those of a measure are in navigations and aggregates: what stands outside of these is computed behind the
+    match.
+    """
+    text, taken = expression_text(replace(one.text)), set[int]()
+    tree = parse_expression(text, Report())
+    if tree is None:
+        return
+    for root in [tree] if defines else [node for node in tree.walk() if _call(node)[0] in CALLS]:
+        for node in root.walk(prune=lambda each: id(each) in taken):
+            found = foreign(node, text.text, names) if isinstance(node, exp.Anonymous) else None
+            if found is not None and is_sparks(node.name, found[1].removesuffix(OF_SPARK)):
+                taken.add(id(node))
+                yield found[1], text.at(start_of(node))
+
+
+def read_outside(known: Slots, in_spark: Callable[[str], bool]) -> list[Read]:
     """What an expression reads, from the end of its text on; empty if Spark cannot compute it either.
 
     Raises:
         ConfigError: Spark has its functions, but it names something that is not there.
     """
-    tree = parse_expression(text, Report())
-    called = set() if tree is None else {node.name.lower() for node in tree.find_all(exp.Anonymous)}
-    if tree is None or not all(name in FUNCTIONS or in_spark(name) for name in called):
+    tree, found = parse_expression(known.text, Report()), list[exp.Expr]()
+    for node in () if tree is None else tree.walk(prune=_reads_match):
+        if _reads_match(node):
+            found.append(node)
+        elif isinstance(node, exp.Anonymous) and not (node.name.lower() in FUNCTIONS or in_spark(node.name)):
+            return []
+    if not _have_places([node for node in found if isinstance(node, exp.Column)]):
         return []
-    columns = [node for node in tree.find_all(exp.Column) if not _is_unit(node)]
-    if any("start" not in part.meta for node in columns for part in node.parts):
-        return []
-    return sorted((_read(node, text, known) for node in columns), key=lambda one: -one[0])
+    return sorted((_read(node, known) for node in found), key=lambda one: -one[0])
 
 
-def _is_unit(node: exp.Column) -> bool:
-    """Tell whether a word is the unit of a function of times, as in ``timestampdiff(MINUTE, s, t)``."""
-    return (
-        isinstance(node.parent, exp.Anonymous)
-        and node.parent.expressions[0] is node
-        and (len(node.parts) == 1 and node.name.upper() in _UNITS)
-    )
+def _reads_match(node: exp.Expr) -> bool:
+    """Tell whether a node is a name or a call that the match gives, not the unit of a function of times."""
+    if not isinstance(node, exp.Column):
+        return _call(node)[0] in CALLS
+    is_first = isinstance(node.parent, exp.Anonymous) and node.parent.expressions[0] is node
+    return not (is_first and len(node.parts) == 1 and node.name.upper() in _UNITS)
 
 
-def _read(node: exp.Column, text: ExpressionText, known: Slots) -> Read:
-    """What ``x`` or ``A.x`` stands for; what stands behind, as of a struct, is Spark's."""
-    parts, names = node.parts, known.names
-    start, end = parts[0].meta["start"], parts[0].meta["end"] + 1
-    if parts[0].name in known.placeholders:
-        return start, end, known.placeholders[parts[0].name]
+def _read(node: exp.Expr, known: Slots) -> Read:
+    """What ``x``, ``A.x`` or a call stands for; what stands behind, as of a struct, is Spark's."""
+    start = start_of(node)
+    if not isinstance(node, exp.Column):
+        whole = node.copy()  # with nothing around it, so that it may be of any type
+        expr = compiled(lambda report: compile_tree(whole, known.text, known.scope, report))
+        return start, _end_of_call(known.text.text, start), expr
+    variable, part = _column(node, known.names)
+    value = known.value(variable, part.name)
+    if isinstance(value, Wrong):
+        place = str(known.text.at(part.meta["start"]))
+        raise ConfigError((Problem(place, value.must, value.got, value.do),))
+    return start, part.meta["end"] + 1, known.slot(value)
+
+
+def _have_places(columns: Sequence[exp.Column]) -> bool:
+    """Tell whether names stand in the text, and are no ``*``."""
+    return all("start" in part.meta for one in columns for part in one.parts)
+
+
+def _column(node: exp.Column, names: Names) -> tuple[str | None, exp.Expr]:
+    """The variable that a name begins with, None if it begins with none, and the part behind that."""
+    parts = node.parts
     variable = names.variable(parts[0].name) if len(parts) > 1 else None
-    part = parts[0] if variable is None else parts[1]
-    column = names.column(part.name)
-    if isinstance(column, Wrong):
-        place = str(text.at(part.meta["start"]))
-        raise ConfigError((Problem(place, column.must, column.got, column.do),))
-    kind = names.type_of(column)
-    variables = None if variable is None else names.variables[variable]
-    value = RowValue(variables, Column(None, column, kind))
-    return start, part.meta["end"] + 1, known.slot(value.of_last_row)
+    return variable, parts[variable is not None]
 
 
-@dataclass(frozen=True)
-class Expressions:
-    """The expressions of a clause.
-
-    Attributes:
-        names: what names mean.
-        variables: the names of the variables, by their numbers.
-        in_spark: tells whether Spark has a function; None where there is no Spark.
-    """
-
-    names: Names
-    variables: tuple[str, ...]
-    in_spark: Callable[[str], bool] | None
-
-    def measure(self, one: Named) -> tuple[tuple[Measure, ...], Outside | None]:
-        """A measure; or those that it is computed of, and how, where Spark computes it.
-
-        Raises:
-            ConfigError: its expression is wrong.
-        """
-        known, opening = Slots(self.names), one.text.word
-        plain = plain_column(one.text, self.names)
-        if plain is not None:
-            return (self._measure(one.name.text, known.slot(plain.of_last_row), known),), None
-        text = self._text(replace(one.text), known, None)
-        alone = known.placeholders.get(text.text.strip("`")) if text.text.startswith("`@") else None
-        if alone is not None:
-            return (self._measure(one.name.text, alone, known),), None
-        try:
-            self._refuse_opaque(one.text.query, opening, known)
-            expr: Expr = _compiled(lambda report: compile_value(text, known.scope, report), known)
-        except ConfigError:
-            found = self._by_spark(one.name.text, text, known)
-            if found is None:
-                raise
-            return found
-        return (self._measure(one.name.text, expr, known),), None
-
-    def _by_spark(
-        self, name: str, text: ExpressionText, known: Slots
-    ) -> tuple[tuple[Measure, ...], Outside] | None:
-        """A measure that Spark computes; None if it cannot."""
-        found = None if self.in_spark is None else read_outside(text, known, self.in_spark)
-        if not found:
-            return None
-        sql, measures = text.text, []
-        for number, (start, end, expr) in enumerate(found):
-            measures.append(self._measure(f"@{name}.{number}", expr, known))
-            sql = f"{sql[:start]}`@{name.replace('`', '``')}.{number}`{sql[end:]}"
-        return tuple(measures), Outside(name, sql, tuple(one.name for one in measures))
-
-    def _measure(self, name: str, expr: Expr, known: Slots) -> Measure:
-        """A measure that is computed here, or is a value of a column."""
-        taken = self._taken(name, expr, known) if isinstance(expr, Column) else None
-        if taken is not None:
-            return taken
-        kind = pa.timestamp("us", "UTC") if expr.type == "TIMESTAMP" else ARROW_TYPES[expr.type]
-        return Measure(name, _computed(expr, known), None, kind)
-
-    def condition(self, one: Named, variable: int) -> Condition:
-        """The condition of a variable.
-
-        Raises:
-            ConfigError: its expression is wrong.
-        """
-        known, opening = Slots(self.names), one.text.word
-        text = self._text(replace(one.text), known, variable)
-        self._refuse_opaque(one.text.query, opening, known)
-        found = _compiled(lambda report: compile_parts(text, known.scope, report), known)
-        parts = [_computed(expr, known) for _, expr in found]
-        fixed = [part for part in parts if all(_is_fixed(slot, variable) for slot in part.slots)]
-        return Condition(tuple(fixed), tuple(part for part in parts if part not in fixed))
-
-    def _text(self, reader: Reader, known: Slots, variable: int | None) -> ExpressionText:
-        """The expression with names of slots in place of navigations and aggregates."""
-        if reader.is_done:
-            reader.fail("must be an expression", "Write a condition or a value.")
-        calls = Calls(known, variable, self.variables)
-
-        def replaced(rest: Reader) -> str | None:
-            if rest.word.upper == "OVER" and rest.query.words[rest.at + 1].is_sign("("):
-                must = "must not stand in MATCH_RECOGNIZE, where the rows of the match are the window"
-                rest.fail(must, "Leave it out, or compute the window function in a subquery.")
-            marked = rest.word.upper in ("RUNNING", "FINAL") and rest.at + 1 < rest.end
-            begin, alone = rest.at, rest.word.upper == "CLASSIFIER" and not is_beside_a_dot(rest)
-            alone &= isinstance(self.names.column(rest.word.text), Wrong)  # as Snowflake writes it
-            if not alone and not begins_call(rest, rest.at + marked):
-                return None
-            name, expr = f"@{len(known.placeholders)}", calls.read(rest)
-            known.placeholders[name] = expr
-            known.written[name] = rest.query.text[
-                rest.query.words[begin].start : rest.query.words[rest.at - 1].end
-            ]
-            return f"`{name}`"
-
-        return expression_text(reader, replaced)
-
-    def _taken(self, name: str, alone: Column, known: Slots) -> Measure | None:
-        """A measure that is a value of a column as it is, or the least or greatest one."""
-        slot = known.slots[int(alone.attribute[1:])]
-        if not isinstance(slot, Navigation | Summary) or not isinstance(slot.of, Column):
-            return None
-        column = slot.of.attribute
-        kind = self.names.schema.field(column).type
-        value = Computed(slot_column(0, slot), (slot,))
-        if isinstance(slot, Navigation):
-            return Measure(name, value, column, kind)
-        if slot.function in ("min", "max") and slot.type != "TIMESTAMP":
-            return Measure(name, value, None, kind)
-        return None
-
-    def _refuse_opaque(self, query: Query, opening: Word, known: Slots) -> None:
-        for slot in known.slots:
-            if slot.type == OPAQUE and isinstance(slot, Navigation) and isinstance(slot.of, Column):
-                kind = self.names.schema.field(slot.of.attribute).type
-                do = "It can stand alone in MEASURES; else take a part of it in a subquery."
-                query.fail(opening, NOT_READABLE, f"{quote(slot.of.attribute)}, {kind}", do)
-
-
-def _compiled(read: Callable[[Report], Any], known: Slots) -> Any:
-    """What the compiler makes; messages show navigations and aggregates as they are written.
-
-    Raises:
-        ConfigError: something is wrong.
-    """
-    try:
-        return compiled(read)
-    except ConfigError as error:
-        shown = [
-            replace(one, got=_PLACEHOLDER.sub(lambda found: known.written.get(found[1], found[0]), one.got))
-            for one in error.problems
-        ]
-        raise ConfigError(tuple(shown)) from None
-
-
-def _is_fixed(slot: object, variable: int) -> bool:
-    """Tell whether a slot of a condition reads a row at a fixed distance from the row that is tested."""
-    if not isinstance(slot, Navigation) or slot.first or slot.back or slot.of is None:
-        return False
-    return slot.variables is None or variable in slot.variables
-
-
-def _computed(expr: Expr, known: Slots) -> Computed:
-    """An expression with the slots that it reads, numbered anew."""
-    used = list(dict.fromkeys(node.attribute for node in walk(expr) if isinstance(node, Column)))
-    slots = tuple(known.slots[int(name[1:])] for name in used)
-    numbers = {name: slot_name(number) for number, name in enumerate(used)}
-
-    def numbered(node: Expr) -> Expr | None:
-        return replace(node, attribute=numbers[node.attribute]) if isinstance(node, Column) else None
-
-    return Computed(transform(expr, numbered), slots)
+def _end_of_call(text: str, start: int) -> int:
+    """The place behind the parenthesis that closes a call."""
+    depth = 0
+    for token in RuleDialect().tokenize(text):
+        if token.start >= start:
+            closes = token.token_type == TokenType.R_PAREN
+            depth += (token.token_type == TokenType.L_PAREN) - closes
+            if closes and not depth:
+                return int(token.end) + 1
+    raise AssertionError(text)

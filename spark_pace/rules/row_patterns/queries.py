@@ -5,30 +5,23 @@ Such a query selects columns of one ``MATCH_RECOGNIZE`` over a table, perhaps so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from spark_pace.core.match.row_patterns.result import result_of
 from spark_pace.core.match.row_patterns.rows import sorted_table
-from spark_pace.core.plan.row_pattern import OrderKey
-from spark_pace.rules.document.report import quote
-from spark_pace.rules.expressions.functions import FUNCTIONS
+from spark_pace.rules.document import quote
 from spark_pace.rules.row_patterns.clause import Clause, Key, read_clause, read_keys
-from spark_pace.rules.row_patterns.columns import Names
-from spark_pace.rules.row_patterns.expressions import begins_call
+from spark_pace.rules.row_patterns.expressions import Names
 from spark_pace.rules.row_patterns.meaning import order_key, plan_of
-from spark_pace.rules.row_patterns.words import Query, Reader, Word, as_spark, closing, in_spark
+from spark_pace.rules.row_patterns.words import Query, Reader, Word, closing, in_spark
 
 _BEHIND_INPUT = ("ON", "USING", "WHERE")
 _MUST = "must follow a table, a view or a subquery in parentheses, behind FROM, JOIN or a comma"
 _DO = "Write FROM name MATCH_RECOGNIZE (…)."
-# words that stand before a parenthesis and call nothing, though Spark knows some of them as functions
-_OPERATORS = {
-    *("AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "DIV"),
-    *("CASE", "WHEN", "THEN", "ELSE", "CAST", "EXTRACT", "INTERVAL", "DISTINCT", "OVER"),
-}
 _FORM = "must be of the form SELECT columns FROM table MATCH_RECOGNIZE (…) [ORDER BY columns] [LIMIT n]"
 _ELSE = "Other queries need Spark: spark_pace.sql(spark, query)."
 
@@ -161,105 +154,6 @@ def replaced(rewriting: Rewriting, view: Callable[[int, str], str]) -> str:
 
 
 @dataclass(frozen=True)
-class Beforehand:
-    """A clause over an input with further columns.
-
-    Attributes:
-        query: the query of its words, in which columns stand for calls.
-        clause: the clause.
-        columns: what Spark computes of each row of the input, by the names of the further columns.
-    """
-
-    query: Query
-    clause: Clause
-    columns: dict[str, str]
-
-
-def beforehand(
-    query: Query, clause: Clause, names: Sequence[str], is_sparks: Callable[[str, str], bool]
-) -> Beforehand:
-    """The clause with columns in place of what Spark computes before.
-
-    Args:
-        query: the query.
-        clause: one of its clauses.
-        names: the columns of the input.
-        is_sparks: tells of a function and of a call of it, as Spark writes it, whether Spark can compute it
-            of one row.
-    """
-    columns: dict[str, str] = {}
-    words, behind = list[Word](), 0
-    for at in sorted({*_places(clause)}):
-        end = closing(query, at + 1) + 1 if at >= behind else 0
-        prefix, sql = _call(query, clause, (at, end), names) if end else (None, "")
-        if not sql or not is_sparks(query.words[at].text, sql):
-            continue
-        name = sql if sql not in names else f"{sql} of Spark"
-        columns[name] = sql
-        first, last = query.words[at], query.words[end - 1]
-        words += query.words[behind:at]
-        words += [] if prefix is None else query.words[prefix : prefix + 2]
-        words.append(Word("name", name, first.start, last.end))
-        behind = end
-    if not columns:
-        return Beforehand(query, clause, {})
-    whole = replace(query, words=(*words, *query.words[behind:]))
-    opening = next(at for at, word in enumerate(whole.words) if word is clause.opening) + 1
-    inside = Reader(whole, opening + 1, closing(whole, opening))
-    return Beforehand(whole, read_clause(inside, clause.opening), columns)
-
-
-def _places(clause: Clause) -> Iterator[int]:
-    """The numbers of words that begin calls which only Spark may know, and cannot compute behind."""
-    for one in clause.definitions:
-        yield from _calls(one.text, one.text.at, one.text.end)
-    for measure in clause.measures:
-        text = measure.text
-        for at in range(text.at, text.end):
-            if begins_call(text, at):
-                yield from _calls(text, at + 2, closing(text.query, at + 1))
-
-
-def _calls(text: Reader, begin: int, end: int) -> Iterator[int]:
-    words = text.query.words
-    for at in range(begin, end - 1):
-        is_type = at > begin and words[at - 1].upper == "AS"  # as in CAST(x AS CHAR(3))
-        called = words[at].kind == "word" and words[at + 1].is_sign("(") and not words[at - 1].is_sign(".")
-        known = words[at].upper in _OPERATORS or words[at].text.lower() in FUNCTIONS
-        if called and not is_type and not known and not begins_call(text, at):
-            yield at
-
-
-def _call(
-    query: Query, clause: Clause, place: tuple[int, int], names: Sequence[str]
-) -> tuple[int | None, str]:
-    """The number of a word that names the variable whose rows a call reads, and the call as Spark writes it.
-
-    There is no text if it reads rows of several variables, or what it reads must be found in the match.
-    """
-    words, variables = query.words, {word.folded for word in clause.variables}
-    variables |= {name.folded for name, _ in clause.subsets}
-    columns, sql = {name.lower() for name in names}, ""
-    prefixes: dict[str | None, int | None] = {}
-    at, end = place
-    inside = Reader(query, at + 1, end)
-    while at < end:
-        word = words[at]
-        if at > place[0] and begins_call(inside, at):
-            return None, ""
-        if word.is_name and words[at + 1].is_sign(".") and word.folded in variables:
-            prefixes[word.folded] = at
-            at += 2
-            word = words[at]
-        elif word.is_name and not words[at + 1].is_sign("(") and word.text.lower() in columns:
-            prefixes[None] = None
-        sql += f"{' ' * (bool(sql) and words[at - 1].end < word.start)}{as_spark(query, word)}"
-        at += 1
-    (prefix, *more) = prefixes.values() or [None]
-    return (None, "") if more else (prefix, sql)
-
-
-@dataclass(frozen=True)
 class FileQuery:
     """A query over one table.
 
@@ -290,17 +184,14 @@ class FileQuery:
         """
         plan = plan_of(self.query, self.one.clause, table.schema, most_steps)
         found = result_of(plan, sorted_table(table, plan.partition, plan.order))
-        found = sorted_table(found, (), self._keys(found))
+        names = Names(found.schema, {})
+        found = sorted_table(found, (), [order_key(self.query, names, key) for key in self.order])
         if self.limit is not None:
             found = found.slice(0, self.limit)
         if not self.columns:
             return found
-        names = Names(found.schema, {})
         chosen = [self.query.checked(word, names.column(word.text)) for word, _ in self.columns]
         return pa.table([found.column(one) for one in chosen], [name.text for _, name in self.columns])
-
-    def _keys(self, found: pa.Table) -> tuple[OrderKey, ...]:
-        return tuple(order_key(self.query, Names(found.schema, {}), key) for key in self.order)
 
 
 def file_query(query: Query) -> FileQuery:
@@ -312,37 +203,25 @@ def file_query(query: Query) -> FileQuery:
     found = occurrences_in(query)
     if len(found) != 1:
         query.fail(0, _FORM, f"{len(found)} MATCH_RECOGNIZE", _ELSE)
-    query = _without_alias(query, *found)
-    (one,) = occurrences_in(query)
-    reader = Reader(query, 0, len(query.words) - 1)
-    while query.words[reader.end].is_sign(";"):
-        reader.end -= 1
-    reader.end += 1
+    (one,), end = found, len(query.words)
+    while query.words[end - 1].is_sign(";"):
+        end -= 1
+    reader, behind = Reader(query, 0, end), Reader(query, one.end, end)
+    column = partial(_column, _alias(behind))
     if not reader.takes("SELECT"):
         _refuse(reader)
-    columns = _columns(reader)
+    columns = _columns(reader, column)
     if not reader.takes("FROM") or reader.at != one.start:
         _refuse(reader)
     table = query.words[one.start : one.at]
     if not all(word.is_name for word in table) or len(table) - ("AS" in [word.upper for word in table]) > 2:
         _refuse(reader)
-    reader.at = one.end
-    _alias(reader)
-    order = tuple(read_keys(reader)) if reader.takes("ORDER", "BY") else ()
+    reader = behind
+    order = tuple(read_keys(reader, column)) if reader.takes("ORDER", "BY") else ()
     limit = reader.number() if reader.takes("LIMIT") else None
     if not reader.is_done or (limit is None and query.words[reader.at - 1].upper == "LIMIT"):
         _refuse(reader)
     return FileQuery(query, one, columns, order, limit)
-
-
-def _without_alias(query: Query, one: Occurrence) -> Query:
-    """The query without the name of the result before columns: ``m.x`` is ``x`` around the clause."""
-    words, behind = query.words, Reader(query, one.end, len(query.words) - 1)
-    behind.takes("AS")
-    alias, around = behind.word.text.lower(), {*range(len(words) - 1)} - {*range(one.start, one.end)}
-    first = {at for at in around if words[at].is_name and words[at].text.lower() == alias}
-    gone = {at + n for at in first if words[at + 1].is_sign(".") for n in (0, 1)}
-    return replace(query, words=tuple(word for at, word in enumerate(words) if at not in gone))
 
 
 def _refuse(reader: Reader) -> None:
@@ -350,20 +229,24 @@ def _refuse(reader: Reader) -> None:
     reader.query.fail(reader.query.words[min(reader.at, len(reader.query.words) - 1)], _FORM, got, _ELSE)
 
 
-def _columns(reader: Reader) -> tuple[tuple[Word, Word], ...]:
-    if reader.takes_sign("*"):
-        return ()
-    columns = []
-    while True:
-        name = reader.name("a column")
-        columns.append((name, reader.name("a column") if reader.takes("AS") else name))
-        if not reader.takes_sign(","):
-            return tuple(columns)
+def _columns(reader: Reader, column: Callable[[Reader], Word]) -> tuple[tuple[Word, Word], ...]:
+    def named(reader: Reader) -> tuple[Word, Word]:
+        name = column(reader)
+        return name, reader.name("a column") if reader.takes("AS") else name
+
+    return () if reader.takes_sign("*") else tuple(reader.listed(named))
 
 
-def _alias(reader: Reader) -> None:
+def _column(alias: str, reader: Reader) -> Word:
+    """Read a column, before which the name of the result may stand."""
+    if reader.word.text.lower() == alias and reader.at + 2 < reader.end:
+        reader.at += 2 * reader.query.words[reader.at + 1].is_sign(".")
+    return reader.name("a column")
+
+
+def _alias(reader: Reader) -> str:
+    """Read the name of the result; it is empty where there is none."""
     named = reader.takes("AS") or not (reader.is_done or reader.word.upper in ("ORDER", "LIMIT"))
     if named and (reader.is_done or reader.word.upper in ("WHERE", "GROUP", "JOIN", "HAVING", "UNION")):
         _refuse(reader)
-    if named:
-        reader.name("the result")
+    return reader.name("the result").text.lower() if named else ""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, NoReturn, TypeVar
 
 from spark_pace.errors import ConfigError, Problem, one_line
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, nearest, quote
+from spark_pace.rules.document import Place, Scalar, nearest, quote
 from spark_pace.rules.expressions.types import Wrong
 
 Found = TypeVar("Found")
 Kind = Literal["word", "name", "text", "number", "sign"]
-_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
-_WORD = re.compile(r"[^\W\d]\w*")
-_SPACE = re.compile(r"\s+")
 _MOST_DIGITS = 18
 
 
@@ -168,64 +165,56 @@ def read_part(written: Scalar) -> Query:
 
 
 def _words(query: Query) -> Iterator[Word]:
-    text, at = query.text, 0
-    while at < len(text):
-        if (behind := _behind_space(query, at)) > at:
-            at = behind
-            continue
-        word = _quoted(query, at) or _plain(text, at)
-        yield word
-        at = word.end
+    text, token, at = query.text, _token(query.dialect), 0
+    while found := token.match(text, at):
+        kind, written, start, at = found.lastgroup, found[0], at, found.end()
+        if kind == "comment":
+            at = _behind_comment(query, start)
+        elif kind == "open":
+            what = "name" if written in query.dialect.names else "text"
+            got, do = quote(text[start : start + 20]), "Close the quotation mark."
+            query.fail(start, f"must be a {what} that ends", got, do)
+        elif kind in ("name", "text"):
+            mark = written[-1]
+            yield Word(kind, written[1:-1].replace(mark * 2, mark), start, at)  # type: ignore[arg-type]
+        elif kind == "raw":
+            yield Word("text", written[2:-1], start, at, raw=True)
+        elif kind != "space":
+            yield Word(kind, written, start, at)  # type: ignore[arg-type]
 
 
-def _behind_space(query: Query, at: int) -> int:
-    """The place behind the white space, or the comment, that begins at `at`; `at` itself if none does."""
-    text = query.text
-    if found := _SPACE.match(text, at):
-        return found.end()
-    if text.startswith("--", at):
-        end = text.find("\n", at)
-        return len(text) if end < 0 else end
-    if not text.startswith("/*", at):
-        return at
-    depth, behind = 0, at
-    for mark in re.finditer(r"/\*|\*/", text[at:]):
+@cache
+def _token(dialect: Dialect) -> re.Pattern[str]:
+    """What a word of a dialect may be, with what stands between words, by the name of the group."""
+
+    def quoted(marks: str, *, escapes: bool) -> str:
+        inside = r"[^{0}\\]|\\." if escapes else "[^{0}]"
+        return "|".join(f"{{0}}(?:{inside}|{{0}}{{0}})*{{0}}".format(mark) for mark in marks)
+
+    names, texts = quoted(dialect.names, escapes=False), quoted(dialect.texts, escapes=dialect.escapes)
+    raw = "[rR](?:" + "|".join(f"{mark}[^{mark}]*{mark}" for mark in dialect.texts) + ")"
+    kinds = {
+        "space": r"\s+|--[^\n]*",
+        "comment": r"/\*",
+        "raw": raw if dialect.escapes else "(?!)",
+        "name": names,
+        "text": texts,
+        "open": f"[{dialect.names}{dialect.texts}]",
+        "word": r"[^\W\d]\w*",
+        "number": r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?",
+        "sign": ".",
+    }
+    return re.compile("|".join(f"(?P<{kind}>{one})" for kind, one in kinds.items()), re.DOTALL)
+
+
+def _behind_comment(query: Query, at: int) -> int:
+    """The place behind a comment, which may hold others."""
+    depth = 0
+    for mark in re.finditer(r"/\*|\*/", query.text[at:]):
         depth += 1 if mark[0] == "/*" else -1
-        behind = at + mark.end()
         if not depth:
-            return behind
-    return query.fail(at, "must be a comment that ends", quote(text[at : at + 20]), "Close it by */.")
-
-
-def _quoted(query: Query, at: int) -> Word | None:
-    """The name or text in quotation marks that begins at `at`."""
-    text, dialect = query.text, query.dialect
-    raw = dialect.escapes and text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"')
-    mark = text[at + raw]
-    if mark not in dialect.names + dialect.texts:
-        return None
-    kind: Kind = "name" if mark in dialect.names else "text"
-    escapes = dialect.escapes and kind == "text" and not raw
-    behind = at + raw + 1
-    while behind < len(text):
-        doubled = not raw and text.startswith(mark * 2, behind)
-        if doubled or (escapes and text[behind] == "\\"):
-            behind += 2
-        elif text[behind] == mark:
-            held = text[at + raw + 1 : behind].replace(mark * 2, mark)
-            return Word(kind, held, at, behind + 1, raw)
-        else:
-            behind += 1
-    must, do = f"must be a {kind} that ends", "Close the quotation mark."
-    return query.fail(at, must, quote(text[at : at + 20]), do)
-
-
-def _plain(text: str, at: int) -> Word:
-    if found := _WORD.match(text, at):
-        return Word("word", found[0], at, found.end())
-    if found := _NUMBER.match(text, at):
-        return Word("number", found[0], at, found.end())
-    return Word("sign", text[at], at, at + 1)
+            return at + mark.end()
+    return query.fail(at, "must be a comment that ends", quote(query.text[at : at + 20]), "Close it by */.")
 
 
 def as_spark(query: Query, word: Word) -> str:
@@ -272,7 +261,7 @@ class Reader:
     @property
     def word(self) -> Word:
         """The next word; behind the last one the word that ends the part."""
-        return self.query.words[min(self.at, self.end)]
+        return self.query.words[min(self.at, self.end, len(self.query.words) - 1)]
 
     def is_next(self, *keywords: str) -> bool:
         """Tell whether these keywords come next."""
@@ -320,6 +309,13 @@ class Reader:
         """Raise the error for what comes next."""
         got = "the end" if self.is_done else self.query.shown([self.word])
         self.query.fail(self.word, must, got, do)
+
+    def listed(self, read: Callable[[Reader], Found]) -> list[Found]:
+        """Read what commas divide, one by one."""
+        found = [read(self)]
+        while self.takes_sign(","):
+            found.append(read(self))
+        return found
 
     def inside(self) -> Reader:
         """Read what stands in the parentheses that are opened next, and what closes them."""

@@ -30,8 +30,7 @@ from spark_pace.io.event_files import EventsRead, read_events
 from spark_pace.io.records import Records, read_records
 from spark_pace.job_file import check_files
 from spark_pace.rules import explain
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report, TooManyError
+from spark_pace.rules.document import Place, Report, Scalar, TooManyError
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import event_scope
 from spark_pace.rules.row_patterns.queries import file_query

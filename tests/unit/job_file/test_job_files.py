@@ -11,7 +11,7 @@ from spark_pace.errors import ConfigError
 from spark_pace.job_file import FilesSource, JobSpec, KafkaSource, Parallelism, check_files, read_job
 from spark_pace.job_file.pace import Admission
 from spark_pace.job_file.spec import event_settings
-from spark_pace.rules.document.report import quote
+from spark_pace.rules.document import quote
 
 RULES = """events: {schema: "time TIMESTAMP, kind STRING", event_time: time}
 rules:

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 from spark_pace.errors import ConfigError
 from spark_pace.job_file import JobSpec, check_files, read_job, rule_sources
-from spark_pace.rules.document.document import MAX_BYTES
+from spark_pace.rules.document import MAX_BYTES
 from spark_pace.rules.rule_file import MAX_RULES
 
 EVENTS = 'events: {schema: "t TIMESTAMP, x BIGINT", event_time: t}\n'

@@ -33,8 +33,8 @@ ALLOWED = {
     "spark_pace.rules": {
         *("spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow", "sqlglot", "yaml"),
     },
-    "spark_pace.rules.document.document": {
-        *("spark_pace.rules.document", "spark_pace.io.files", "yaml"),
+    "spark_pace.rules.document": {
+        *("spark_pace.errors", "spark_pace.io.files", "yaml"),
     },
     "spark_pace.core.match.row_patterns.match_so_far": {
         *("spark_pace.core", "spark_pace.machine_code", "numpy"),

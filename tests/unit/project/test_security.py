@@ -22,8 +22,7 @@ from spark_pace.io.text.lines import MOST_RECORD_BYTES
 from spark_pace.io.text.parsers import CsvParser
 from spark_pace.job_file import check_files, read_job
 from spark_pace.rules import load_rules
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import event_scope
 from tests.support.expression_cases import SCHEMA

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import pyarrow as pa
 import pytest
 
-from spark_pace.core.plan.row_pattern import final_columns
+from spark_pace.core.expr import Column
+from spark_pace.core.plan.meaning import columns_of
+from spark_pace.core.plan.row_pattern import Navigation, final_columns
 from spark_pace.errors import ConfigError
-from spark_pace.rules.row_patterns.columns import expression_text
-from spark_pace.rules.row_patterns.meaning import plan_of
-from spark_pace.rules.row_patterns.queries import Rewriting, beforehand, file_query, occurrences_in, replaced
+from spark_pace.rules.row_patterns.expressions import OF_SPARK
+from spark_pace.rules.row_patterns.meaning import beforehand, plan_of
+from spark_pace.rules.row_patterns.queries import Rewriting, file_query, occurrences_in, replaced
 from spark_pace.rules.row_patterns.words import read_query
 from tests.support.row_pattern_cases import found_rows
 from tests.unit.row_patterns.test_bad_queries import ROWS
@@ -153,41 +154,43 @@ def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
     """Of one row, in a condition or inside a navigation; what reads the match stays as it is."""
     query = read_query(
         """SELECT soundex(k) FROM r MATCH_RECOGNIZE (ORDER BY t
-        MEASURES SUM(substr(A.k, 1, 2) = 'x') AS a, soundex(k) AS b, CAST(x AS CHAR(3)) AS c
+        MEASURES SUM(length(sub(A.k, 1, 2))) AS a, soundex(k) AS b, CAST(x AS CHAR(3)) AS c
         PATTERN (A B+) SUBSET u = (A, B)
         DEFINE A AS k IN ('a', 'b') AND soundex(A."k" || 'q') = 'q',
-          B AS soundex(upper(k)) = PREV(soundex(B.K))
-          AND soundex(PREV(k)) = 'r' AND soundex(A.k || k) = 's' AND other(k) AND uuid() <> soundex(u.k))""",
+          B AS soundex(upper(k)) = PREV(soundex(B.K)) AND uuid() <> soundex(u.k)%s)""",
         "query",
         "trino",
     )
-    (one,) = occurrences_in(query)
+    whole = read_query(
+        query.text % " AND soundex(PREV(k)) = soundex(A.k || k) AND other(k)", "query", "trino"
+    )
     asked: list[str] = []
 
     def is_sparks(name: str, call: str) -> bool:
         asked.append(call)
         return name != "other"
 
-    found = beforehand(query, one.clause, ROWS.column_names, is_sparks)
-    assert list(found.columns.values()) == [
-        *("substr(k, 1, 2)", "soundex(`k` || 'q')", "soundex(upper(k))", "soundex(K)", "uuid()", "soundex(k)")
-    ]
-    assert [call for call in asked if call not in found.columns] == ["other(k)"]
-    texts = [
-        expression_text(replace(one.text), lambda _: None).text.replace("( ", "(")
-        for one in (*found.clause.measures, *found.clause.definitions)
-    ]
-    assert texts == [
-        "SUM(`A`.`substr(k, 1, 2)` = 'x')",
-        "soundex(k)",
-        "CAST(x AS CHAR(3))",
-        "k IN ('a', 'b') AND `A`.`soundex(``k`` || 'q')` = 'q'",
-        "`soundex(upper(k))` = PREV(`B`.`soundex(K)`) AND soundex(PREV(k)) = 'r' AND "
-        "soundex(`A`.`k` || k) = 's' AND other(k) AND `uuid()` <> `u`.`soundex(k)`",
-    ]
-    place = found.query.place(found.clause.definitions[1].text.word.start)
-    assert (place.line, place.column) == (5, 16)
-    assert beforehand(query, one.clause, ROWS.column_names, lambda *_: False).query is query
+    found = beforehand(whole, occurrences_in(whole)[0].clause, ROWS.schema, is_sparks)
+    places = {name.removesuffix(OF_SPARK): place for name, place in found.items()}
+    assert places == {
+        "sub(`k`, 1, 2)": "query:2:29",
+        "soundex(`k` || 'q')": "query:4:41",
+        "soundex(upper(k))": "query:5:16",
+        "soundex(`K`)": "query:5:41",
+        "uuid()": "query:5:59",
+        "soundex(`k`)": "query:5:69",
+    }
+    assert [call for call in asked if call not in places] == ["other(k)"]
+    query = read_query(query.text.replace("soundex(k) AS b", "k AS b") % "", "query", "trino")
+    (one,) = occurrences_in(query)
+    columns = pa.schema([*ROWS.schema, *((name, pa.string()) for name in found)])
+    plan = plan_of(query, one.clause, columns, in_spark=None)
+    assert {*found} <= {*columns_of(plan.reads)}
+    navigations = [one for part in plan.computed for one in part.slots if isinstance(one, Navigation)]
+    slots = {one.of.attribute: one for one in navigations if isinstance(one.of, Column)}
+    assert slots[f"soundex(`K`){OF_SPARK}"].variables == (1,)
+    assert slots[f"soundex(`k`){OF_SPARK}"].variables == (0, 1)
+    assert slots[f"uuid(){OF_SPARK}"].variables is None
 
 
 def test_a_condition_may_be_a_constant() -> None:

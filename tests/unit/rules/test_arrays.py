@@ -16,8 +16,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import read_events
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import event_scope
 from tests.support.expression_cases import SCHEMA

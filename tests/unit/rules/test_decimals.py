@@ -13,8 +13,7 @@ from spark_pace.core.match.search.programs import is_program
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.event_files import read_events
 from spark_pace.io.text.column_types import typed
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value
 from spark_pace.rules.expressions.scopes import event_scope
 from tests.oracle.expressions import NULL_TOLERANT, OF_DECIMALS, ORDINARY, Bindings, value_of

@@ -20,8 +20,7 @@ from spark_pace.core.expr import (
 )
 from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.plan.rule import Component, EventSchema
-from spark_pace.rules.document.document import Scalar
-from spark_pace.rules.document.report import Place, Report
+from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_condition, compile_parts, compile_value
 from spark_pace.rules.expressions.scopes import OfMatches, event_scope
 from tests.support.expression_cases import NAN, SCHEMA, TableColumns, compiled, table
