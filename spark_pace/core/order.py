@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_pace import ways
-from spark_pace.core.ranks import distinct, segments_of, sorted_rows
+from spark_pace.core.ranks import distinct, reached, sorted_rows
 from spark_pace.core.tables import (
     HOME,
     NO_FRONTIER,
@@ -103,17 +103,13 @@ class FileProgress:
         entry: the file's index in the order of files.
         name: the file, which is the source of its events (``@source``).
         listed: what a task must know to read the file.
-        max_time_us: the greatest event time.
-        least_us: the least event time.
-        sources: as in `Progress`.
+        progress: that of its records.
     """
 
     entry: int
     name: str
     listed: str
-    max_time_us: int
-    least_us: int
-    sources: dict[str, int] = field(default_factory=dict)
+    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -153,7 +149,9 @@ class Progress:
     @staticmethod
     def of(fields: Mapping[str, Any]) -> Progress:
         """Make the progress from the fields that `dataclasses.asdict` gives."""
-        files = tuple(FileProgress(**file) for file in fields["files"])
+        files = tuple(
+            FileProgress(**{**file, "progress": Progress.of(file["progress"])}) for file in fields["files"]
+        )
         ticks = tuple(Tick(**tick) for tick in fields["ticks"])
         return Progress(**{**fields, "files": files, "ticks": ticks})
 
@@ -175,13 +173,6 @@ def move_on(sources: dict[str, int], reached: Mapping[str, int]) -> None:
     """Raise the time of each source in `sources` to the time in `reached`."""
     for source, time_us in reached.items():
         sources[source] = max(time_us, sources.get(source, time_us))
-
-
-def file_progress(entry: int, name: str, listed: str, progress: Progress) -> tuple[FileProgress, ...]:
-    """The progress of one file from that of its records; empty if it has no record."""
-    if progress.max_time_us is None or progress.least_us is None:
-        return ()
-    return (FileProgress(entry, name, listed, progress.max_time_us, progress.least_us, progress.sources),)
 
 
 @dataclass(frozen=True)
@@ -226,8 +217,7 @@ def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
     """The rows to keep: the first of each code, and each that is more than `delay_us` after the last kept.
 
     Each row leads to the first later row of its code that is more than `delay_us` after it. The first row of
-    each code is kept, and every row that it leads to, directly or not. Doubling the steps finds all of them
-    in log2(rows) rounds.
+    each code is kept, and every row that it leads to, directly or not.
 
     Args:
         code: int64[n], equal for rows that may repeat each other.
@@ -237,25 +227,16 @@ def first_ones(code: Ints, time: Ints, delay_us: int) -> Bools:
     Returns:
         bool[n].
     """
-    rows = len(code)
     order = np.argsort(code, kind="stable")
     ordered, at = code[order], time[order]
     times = np.unique(at)
-    width = len(times) + 1
-    place = ordered * width + np.searchsorted(times, at)
-    beyond = np.searchsorted(place, ordered * width + np.searchsorted(times, at + delay_us, side="right"))
-    code_there = np.append(ordered, -1)[beyond]
-    # the index after the last row stands for no row
-    step = np.append(np.where(code_there == ordered, beyond, rows), rows)
-    reached = np.zeros(rows + 1, np.bool_)
-    reached[segments_of(ordered)] = True
-    fresh = step[np.flatnonzero(reached)]
-    while (fresh < rows).any():
-        reached[fresh] = True
-        step = step[step]
-        fresh = step[np.flatnonzero(reached)]
-    kept = np.zeros(rows, np.bool_)
-    kept[order] = reached[:rows]
+    base = ordered * (len(times) + 1)
+    place = base + np.searchsorted(times, at)
+    beyond = np.searchsorted(place, base + np.searchsorted(times, at + delay_us, side="right"))
+    same_code = np.append(ordered, -1)[beyond] == ordered
+    first = np.append(True, ordered[1:] != ordered[:-1])[: len(code)]
+    kept = np.zeros(len(code), np.bool_)
+    kept[order[reached(np.where(same_code, beyond, len(code)), first)]] = True
     return kept
 
 
@@ -442,9 +423,10 @@ class Order:
             if isinstance(part, Tick):
                 self.frontier_us = max(self.frontier_us, part.time_us)
                 continue
-            if part.least_us < self.frontier_us:
+            assert part.progress.least_us is not None
+            if part.progress.least_us < self.frontier_us:
                 yield LateFile(part.entry, part.name, part.listed, self.frontier_us)
-            self._move(Progress(part.max_time_us, False, part.sources, part.least_us), spec)
+            self._move(part.progress, spec)
 
     def _move(self, progress: Progress, spec: OrderSpec) -> None:
         move_on(self.sources, progress.sources)

@@ -52,6 +52,12 @@ def running(steps: npt.NDArray[Any]) -> Ints:
     return sums
 
 
+def range_sums(steps: npt.NDArray[Any], start: Ints, end: Ints) -> Ints:
+    """int64[s], the sum of the integers of each range of rows, `start` to the row before `end`."""
+    sums = running(steps)  # what wraps around does so in both terms
+    return sums[end] - sums[start]
+
+
 def folded(fold: np.ufunc, values: npt.NDArray[Any], start: Ints, end: Ints) -> npt.NDArray[Any]:
     """The least or greatest of each range of rows, `start` to the row before `end`; no range is empty.
 

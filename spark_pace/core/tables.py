@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,16 @@ def boolean(values: Bools) -> pa.BooleanArray:
     """The values as an Arrow array; the reverse of `bools`, and as fast."""
     held = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, held])
+
+
+def on_columns(function: Callable[..., pa.Array]) -> Callable[..., Any]:
+    """The function of a column, which gives a scalar for a scalar."""
+
+    @wraps(function)
+    def on_either(value: Any) -> Any:
+        return function(pa.repeat(value, 1))[0] if isinstance(value, pa.Scalar) else function(value)
+
+    return on_either
 
 
 def with_column(table: pa.Table, name: str, values: pa.Array | npt.NDArray[Any]) -> pa.Table:

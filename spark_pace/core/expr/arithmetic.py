@@ -15,27 +15,25 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import decimals
 from spark_pace.core.expr.nodes import ARROW_TYPES, ExprType
+from spark_pace.core.tables import on_columns
 
 _LEAST = -(2**63)
 _ABOVE = float(2**63)
+_BIGINTS, _ANY_RESULT = pa.decimal128(19, 0), pa.decimal128(38, 0)
 
-Overflow = Callable[[Any, Any, Any], Any]
 
-
-def _guarded(checked: Callable[..., Any], wrapping: Callable[..., Any], overflows: Overflow) -> Any:
+def _guarded(name: str, checked: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A kernel for a binary operation, which gives null where it overflows.
 
-    The kernel tries the checked operation on whole columns. Only if that fails does it look for the rows that
-    overflow.
+    Only if the checked operation fails, BIGINTs are computed with as DECIMALs, which hold every result.
     """
 
-    def kernel(values: list[Any]) -> Any:
-        left, right = values
+    def kernel(left: Any, right: Any) -> Any:
         try:
             return checked(left, right)
         except pa.ArrowInvalid:
-            result = wrapping(left, right)
-            return _null_where(overflows(left, right, result), result)
+            exact = decimals.compute(name, [left.cast(_BIGINTS), right.cast(_BIGINTS)], _ANY_RESULT)
+            return decimals.to_whole(exact)
 
     return kernel
 
@@ -44,35 +42,15 @@ def _null_where(condition: Any, result: Any) -> Any:
     return pc.if_else(condition, pa.scalar(None, result.type), result)
 
 
-def _add_overflows(left: Any, right: Any, result: Any) -> Any:
-    """True where a sum overflows: its sign differs from the signs of both operands."""
-    return pc.less(pc.bit_wise_and(pc.bit_wise_xor(left, result), pc.bit_wise_xor(right, result)), 0)
-
-
-def _subtract_overflows(left: Any, right: Any, result: Any) -> Any:
-    return pc.less(pc.bit_wise_and(pc.bit_wise_xor(left, right), pc.bit_wise_xor(left, result)), 0)
-
-
-def _multiply_overflows(left: Any, right: Any, result: Any) -> Any:
-    """True where a product overflows: dividing the wrapped product by `left` does not give `right`."""
-    safe = pc.if_else(pc.is_in(left, value_set=pa.array([0, -1])), 1, left)
-    quotient = pc.divide(result, safe)
-    by_minus_one = pc.and_(pc.equal(left, -1), pc.equal(right, _LEAST))
-    ordinary = pc.invert(pc.is_in(left, value_set=pa.array([0, -1])))
-    return pc.or_(by_minus_one, pc.and_(ordinary, pc.not_equal(quotient, right)))
-
-
-def _divide(values: list[Any]) -> Any:
+def _divide(left: Any, right: Any) -> Any:
     """``a / b`` of two DOUBLEs; null where b is 0."""
-    left, right = values
     return _null_where(pc.fill_null(pc.equal(right, 0.0), True), pc.divide(left, right))
 
 
-def _modulo(values: list[Any]) -> Any:
+def _modulo(left: Any, right: Any) -> Any:
     """``a % b`` with the sign of a; null where b is 0."""
-    left, right = values
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
-        return _modulo([pa.repeat(left, 1), right])[0]
+        return _modulo(pa.repeat(left, 1), right)[0]
     absent = pc.or_(pc.is_null(left), pc.fill_null(pc.equal(right, 0), True))
     with np.errstate(invalid="ignore"):
         result = np.fmod(_filled(left, 0), _filled(_null_where(absent, right), 1))
@@ -84,27 +62,23 @@ def _filled(value: Any, by: int) -> Any:
     return filled.as_py() if isinstance(filled, pa.Scalar) else filled.to_numpy()
 
 
-def _negate(values: list[Any]) -> Any:
-    value = values[0]
+def _negate(value: Any) -> Any:
     if pa.types.is_floating(value.type):
         return pc.negate(value)
-    return KERNELS["-"]([pa.scalar(0, pa.int64()), value])
+    return KERNELS["-"](pa.scalar(0, pa.int64()), value)
 
 
-def _abs(values: list[Any]) -> Any:
-    value = values[0]
+def _abs(value: Any) -> Any:
     if pa.types.is_floating(value.type):
         return pc.abs(value)
     return _null_where(pc.equal(value, _LEAST), pc.abs(value))
 
 
-def _to_whole(rounded: Any) -> Any:
-    """DOUBLEs without a fraction as BIGINT, as Java's cast does it; see `saturate`."""
-    single = isinstance(rounded, pa.Scalar)
-    column = pa.repeat(rounded, 1) if single else rounded
-    whole = saturate(pc.fill_null(column, 0.0).to_numpy())
-    result = _null_where(pc.is_null(column), pa.array(whole))
-    return result[0] if single else result
+@on_columns
+def _to_bigints(rounded: pa.Array) -> pa.Array:
+    """DOUBLEs without a fraction as BIGINTs, as Java's cast does it; see `saturate`."""
+    whole = saturate(pc.fill_null(rounded, 0.0).to_numpy())
+    return _null_where(pc.is_null(rounded), pa.array(whole))
 
 
 def saturate(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -113,44 +87,29 @@ def saturate(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return np.where(values >= _ABOVE, 2**63 - 1, np.where(values < -_ABOVE, _LEAST, inside))
 
 
-def _floor(values: list[Any]) -> Any:
-    return _to_whole(pc.floor(values[0]))
-
-
-def _ceil(values: list[Any]) -> Any:
-    return _to_whole(pc.ceil(values[0]))
-
-
-def _round(values: list[Any]) -> Any:
+def _round(value: Any) -> Any:
     """Round half away from zero, and give zero no sign.
 
     `pc.round` is of no use: it adds 0.5 first, which makes 1.0 of 0.49999999999999994.
     """
-    whole = pc.trunc(values[0])
-    away = pc.greater_equal(pc.abs(pc.subtract(values[0], whole)), 0.5)
-    return pc.add(pc.if_else(away, pc.add(whole, pc.sign(values[0])), whole), 0.0)
+    whole = pc.trunc(value)
+    away = pc.greater_equal(pc.abs(pc.subtract(value, whole)), 0.5)
+    return pc.add(pc.if_else(away, pc.add(whole, pc.sign(value)), whole), 0.0)
 
 
-def _sqrt(values: list[Any]) -> Any:
-    return pc.sqrt(values[0])
-
-
-KERNELS: dict[str, Callable[[list[Any]], Any]] = {
-    "+": _guarded(pc.add_checked, pc.add, _add_overflows),
-    "-": _guarded(pc.subtract_checked, pc.subtract, _subtract_overflows),
-    "*": _guarded(pc.multiply_checked, pc.multiply, _multiply_overflows),
+KERNELS: dict[str, Callable[..., Any]] = {
+    "+": _guarded("+", pc.add_checked),
+    "-": _guarded("-", pc.subtract_checked),
+    "*": _guarded("*", pc.multiply_checked),
     "/": _divide,
     "%": _modulo,
     "negate": _negate,
     "abs": _abs,
-    "floor": _floor,
-    "ceil": _ceil,
+    "floor": lambda value: _to_bigints(pc.floor(value)),
+    "ceil": lambda value: _to_bigints(pc.ceil(value)),
     "round": _round,
-    "sqrt": _sqrt,
+    "sqrt": pc.sqrt,
 }
-
-
-_LIMIT = float(2**63)
 
 
 def cast_value(value: Any, target: ExprType) -> Any:
@@ -181,11 +140,9 @@ def _decimal(value: Any, kind: pa.DataType) -> Any:
     return pc.cast(pc.cast(value, pa.string()), kind)
 
 
-def _whole(value: Any) -> Any:
-    """The whole part of DOUBLEs as BIGINT; null for NaN and for what is out of range."""
-    single = isinstance(value, pa.Scalar)
-    column = pa.repeat(value, 1) if single else value
+@on_columns
+def _whole(column: pa.Array) -> pa.Array:
+    """The whole part of DOUBLEs as BIGINTs; null for NaN and for what is out of range."""
     floats = pc.fill_null(column, np.nan).to_numpy()
-    outside = ~((np.floor(floats) <= _LIMIT) & (np.ceil(floats) >= -_LIMIT))
-    result = pa.array(saturate(np.trunc(floats)), mask=outside)
-    return result[0] if single else result
+    outside = ~((np.floor(floats) <= _ABOVE) & (np.ceil(floats) >= -_ABOVE))
+    return pa.array(saturate(np.trunc(floats)), mask=outside)

@@ -5,7 +5,7 @@ NaN equals NaN and is greater than every number, -0.0 equals 0.0, and text is co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -17,21 +17,12 @@ from spark_pace import ways
 from spark_pace.core.tables import boolean
 
 
-def _has_nan(value: Any) -> bool:
-    return pa.types.is_floating(value.type) and pc.any(pc.is_nan(value)).as_py() is True
-
-
-def _scalar_has_nan(value: pa.Scalar) -> bool:
-    return pa.types.is_floating(value.type) and pc.is_nan(value).as_py() is True
-
-
 def _any_nan(*values: Any) -> bool:
-    return any(_scalar_has_nan(v) if isinstance(v, pa.Scalar) else _has_nan(v) for v in values)
+    return any(pa.types.is_floating(one.type) and pc.any(pc.is_nan(one)).as_py() is True for one in values)
 
 
-def equal(values: list[Any]) -> Any:
+def equal(left: Any, right: Any) -> Any:
     """``a = b``."""
-    left, right = values
     if (result := _equal_texts(left, right)) is not None:
         return result
     result = pc.equal(left, right)
@@ -67,38 +58,35 @@ def _equal_texts(texts: Any, constant: Any) -> pa.BooleanArray | None:
     return boolean(equal)
 
 
-def less(values: list[Any]) -> Any:
-    """``a < b``."""
-    left, right = values
+def _less(left: Any, right: Any) -> Any:
     result = pc.less(left, right)
     if _any_nan(right):
         result = pc.or_(result, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
     return result
 
 
-def _greater(values: list[Any]) -> Any:
-    return less([values[1], values[0]])
+def _greater(left: Any, right: Any) -> Any:
+    return _less(right, left)
 
 
-def _not(comparison: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    return lambda values: pc.invert(comparison(values))
+def _not(comparison: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: pc.invert(comparison(left, right))
 
 
-def _null_safe_equal(values: list[Any]) -> Any:
-    both_null = pc.and_(pc.is_null(values[0]), pc.is_null(values[1]))
-    return pc.if_else(both_null, True, pc.fill_null(equal(values), False))
+def _null_safe_equal(left: Any, right: Any) -> Any:
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.if_else(both_null, True, pc.fill_null(equal(left, right), False))
 
 
-def _in(values: list[Any]) -> Any:
-    """True if a value equals one of several items. Arguments: the value, then the items."""
-    sought, items = values[0], values[1:]
+def _in(sought: Any, *items: Any) -> Any:
+    """True if a value equals one of several items."""
     if isinstance(sought, pa.Array) and _hashable(items) and ways.is_hashed(len(items)):
         result = pc.is_in(sought, value_set=pa.array([item.as_py() for item in items], type=sought.type))
         return pc.if_else(pc.is_valid(sought), result, pa.scalar(None, pa.bool_()))
-    return reduce(pc.or_kleene, [equal([sought, item]) for item in items])
+    return reduce(pc.or_kleene, [equal(sought, item) for item in items])
 
 
-def _hashable(items: list[Any]) -> bool:
+def _hashable(items: Sequence[Any]) -> bool:
     """True if the items can be looked up by hash: constants without null, and no floats.
 
     Arrow hashes floats by their bits, so that it would not find NaN and -0.0 among the items.
@@ -109,30 +97,30 @@ def _hashable(items: list[Any]) -> bool:
     )
 
 
-def _pick(wins: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def _pick(wins: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """A kernel that gives the one of its arguments that wins. Null loses; of equal ones the first wins."""
 
     def better(best: Any, other: Any) -> Any:
-        takes = pc.or_(pc.fill_null(wins([other, best]), False), pc.is_null(best))
+        takes = pc.or_(pc.fill_null(wins(other, best), False), pc.is_null(best))
         return pc.if_else(takes, other, best)
 
-    return lambda values: reduce(better, values)
+    return lambda *values: reduce(better, values)
 
 
-def _is_nan(values: list[Any]) -> Any:
-    return pc.fill_null(pc.is_nan(values[0]), False)
+def _is_nan(value: Any) -> Any:
+    return pc.fill_null(pc.is_nan(value), False)
 
 
-KERNELS: dict[str, Callable[[list[Any]], Any]] = {
+KERNELS: dict[str, Callable[..., Any]] = {
     "=": equal,
     "<>": _not(equal),
-    "<": less,
+    "<": _less,
     ">": _greater,
     "<=": _not(_greater),
-    ">=": _not(less),
+    ">=": _not(_less),
     "<=>": _null_safe_equal,
     "in": _in,
     "greatest": _pick(_greater),
-    "least": _pick(less),
+    "least": _pick(_less),
     "isnan": _is_nan,
 }

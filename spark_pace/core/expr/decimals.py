@@ -10,8 +10,9 @@ that divides: no quotient, no cast to fewer digits, no rounding.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.tables import Bools, Ints, boolean, bools
+from spark_pace.core.tables import Bools, Ints, boolean, bools, on_columns
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -47,17 +48,17 @@ class WholeNumbers:
 
     def plus(self, other: WholeNumbers) -> WholeNumbers:
         """The sums."""
-        most = self.most + other.most
-        if most < _LONG:
-            return WholeNumbers(self.held + other.held, most)
-        return WholeNumbers(pc.add(self._as(_TERM), other._as(_TERM)), most)
+        return self._with(other, operator.add, pc.add)
 
     def minus(self, other: WholeNumbers) -> WholeNumbers:
         """The differences."""
+        return self._with(other, operator.sub, pc.subtract)
+
+    def _with(self, other: WholeNumbers, short: Callable[..., Any], long: Callable[..., Any]) -> WholeNumbers:
         most = self.most + other.most
         if most < _LONG:
-            return WholeNumbers(self.held - other.held, most)
-        return WholeNumbers(pc.subtract(self._as(_TERM), other._as(_TERM)), most)
+            return WholeNumbers(short(self.held, other.held), most)
+        return WholeNumbers(long(self._as(_TERM), other._as(_TERM)), most)
 
     def times(self, other: WholeNumbers) -> WholeNumbers:
         """The products."""
@@ -67,39 +68,32 @@ class WholeNumbers:
         return WholeNumbers(pc.multiply(self._as(_FACTOR), other._as(_FACTOR)).view(_WHOLE), most)
 
     def quotient(self, divisor: WholeNumbers) -> tuple[WholeNumbers, WholeNumbers]:
-        """The quotients without their fractions, and the rests, which have the signs of these numbers."""
-        parts = self._divided(divisor)
-        if parts.over.any():
-            parts = parts.taken_off(divisor, np.where(parts.over, parts.sign, 0.0))
-        return parts.quotient, parts.rest._within(divisor.most)
-
-    def nearest_quotient(self, divisor: WholeNumbers) -> WholeNumbers:
-        """The quotients rounded half away from zero."""
-        parts = self._divided(divisor)
-        doubled = parts.rest.plus(parts.rest)
-        up = doubled._reaches(divisor)
-        if (up & parts.over).any():  # where a half is missing, the number is rounded already
-            up &= ~(parts.over & divisor._reaches(doubled))
-        return parts.quotient.plus(WholeNumbers(np.where(up, parts.sign, 0.0).astype(np.int64), 1))
-
-    def _divided(self, divisor: WholeNumbers) -> _Parts:
-        """Quotients and rests that are smaller than the divisors.
+        """The quotients without their fractions, and the rests, which have the signs of these numbers.
 
         Floats tell about how many times a divisor fits. So many times it is taken off, exactly, until less
-        than it is left; each time takes some fifty bits off.
+        than it is left; each time takes some fifty bits off. Where it was taken off once too often, so that
+        the rest has the other sign, it is put back.
         """
         if max(self.most, divisor.most) < _LONG:
             rest = np.fmod(self.held, divisor.held)
             whole = WholeNumbers((self.held - rest) // divisor.held, self.most)
-            least = WholeNumbers(rest, min(self.most, divisor.most))
-            return _Parts(whole, least, np.sign(rest) * np.sign(divisor.held), np.zeros(len(rest), np.bool_))
+            return whole, WholeNumbers(rest, min(self.most, divisor.most))
         size = divisor.floats()
         share = first = self.floats() / size
-        parts = _Parts(WholeNumbers(np.zeros(len(share), np.int64), 0), self, share, share < 0)
+        parts = WholeNumbers(np.zeros(len(share), np.int64), 0), self
         while (times := np.where(np.abs(share) < _NEAR, 0.0, np.rint(share))).any():
-            parts = parts.taken_off(divisor, times)
-            share = parts.rest.floats() / size
-        return replace(parts, sign=np.sign(share), over=(share < 0) & (first > 0) | (share > 0) & (first < 0))
+            parts = _taken_off(*parts, divisor, times)
+            share = parts[1].floats() / size
+        if (over := share * first < 0).any():
+            parts = _taken_off(*parts, divisor, np.where(over, np.sign(share), 0.0))
+        return parts[0], parts[1]._within(divisor.most)
+
+    def nearest_quotient(self, divisor: WholeNumbers) -> WholeNumbers:
+        """The quotients rounded half away from zero."""
+        whole, rest = self.quotient(divisor)
+        sign = np.sign(self.floats()) * np.sign(divisor.floats())
+        up = rest.plus(rest)._reaches(divisor)
+        return whole.plus(WholeNumbers(np.where(up, sign, 0.0).astype(np.int64), 1))
 
     def floats(self) -> Any:
         """The nearest floats, or almost."""
@@ -179,34 +173,18 @@ def _low_words(column: pa.Array) -> tuple[Ints, Bools]:
     return low, (words[:, 1:] == (low >> 63)[:, None]).all(axis=1)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What a division comes to.
-
-    Attributes:
-        quotient: how many times divisors are taken off numbers.
-        rest: what is left of these.
-        sign: float64[n] or int64[n], the sign of each rest times that of its divisor.
-        over: bool[n], where a divisor is taken off once too often, so that the rest has the other sign.
-    """
-
-    quotient: WholeNumbers
-    rest: WholeNumbers
-    sign: Any
-    over: Bools
-
-    def taken_off(self, divisor: WholeNumbers, times: Floats) -> _Parts:
-        """The same when divisors are taken off so many times more."""
-        most = int(np.abs(times).max())
-        whole = times.astype(np.int64) if most < _LONG else pa.array(times).cast(_WHOLE)
-        more = WholeNumbers(whole, most)
-        return replace(self, quotient=self.quotient.plus(more), rest=self.rest.minus(more.times(divisor)))
+def _taken_off(
+    quotient: WholeNumbers, rest: WholeNumbers, divisor: WholeNumbers, times: Floats
+) -> tuple[WholeNumbers, WholeNumbers]:
+    """A quotient and its rest when the divisor is taken off so many times more."""
+    most = int(np.abs(times).max())
+    more = WholeNumbers(times.astype(np.int64) if most < _LONG else pa.array(times).cast(_WHOLE), most)
+    return quotient.plus(more), rest.minus(more.times(divisor))
 
 
 WIDEST = 71  # digits of a dividend, and of a sum
 
-Column: TypeAlias = pa.Array
-Operation: TypeAlias = Callable[[Sequence[WholeNumbers], Sequence[int], int], WholeNumbers]
+NAMES = {"+", "-", "*", "/", "avg", "%", "round", "negate", "abs"}
 
 
 def compute(name: str, values: list[Any], target: pa.Decimal128Type) -> Any:
@@ -233,19 +211,16 @@ def to_decimal(value: Any, target: pa.DataType) -> Any:
     return compute("round", [value], target)
 
 
-def to_whole(value: Any) -> Any:
+@on_columns
+def to_whole(column: Any) -> Any:
     """DECIMALs without their fractions as BIGINTs; null where they do not fit."""
-    single = isinstance(value, pa.Scalar)
-    column = pa.repeat(value, 1) if single else value
     whole, _ = numbers_of(column).quotient(constant(10**column.type.scale))
-    result = whole.bigints(~bools(pc.is_valid(column)))
-    return result[0] if single else result
+    return whole.bigints(~bools(pc.is_valid(column)))
 
 
-def to_text(value: Any) -> Any:
+@on_columns
+def to_text(column: Any) -> Any:
     """DECIMALs with all digits behind the point, and without an exponent."""
-    single = isinstance(value, pa.Scalar)
-    column = pa.repeat(value, 1) if single else value
     kind = column.type
     digits = pc.abs(column).view(pa.decimal128(kind.precision, 0)).cast(pa.string())
     padded = pc.utf8_lpad(digits, kind.scale + 1, "0")
@@ -254,13 +229,12 @@ def to_text(value: Any) -> Any:
         before, behind = pc.utf8_slice_codeunits(padded, 0, -scale), pc.utf8_slice_codeunits(padded, -scale)
         text = pc.binary_join_element_wise(before, behind, ".")
     below = pc.less(column, pa.scalar(Decimal(0), kind))
-    text = pc.if_else(below, pc.binary_join_element_wise("-", text, ""), text)
-    return text[0] if single else text
+    return pc.if_else(below, pc.binary_join_element_wise("-", text, ""), text)
 
 
-def _computed(name: str, columns: list[Column], target: pa.DataType) -> Column:
-    if name in _OF_SIGNS:
-        return _OF_SIGNS[name](columns[0])
+def _computed(name: str, columns: list[pa.Array], target: pa.DataType) -> pa.Array:
+    if name in ("negate", "abs"):
+        return (pc.negate if name == "negate" else pc.abs)(columns[0])
     if name == "round":  # the second one says to how many digits, as `target` does
         columns = columns[:1]
     if name in ("/", "avg", "%"):
@@ -268,54 +242,24 @@ def _computed(name: str, columns: list[Column], target: pa.DataType) -> Column:
         columns = [columns[0], pc.if_else(is_zero, None, columns[1])]
     unknown = np.logical_or.reduce([~bools(pc.is_valid(column)) for column in columns])
     scales = [column.type.scale for column in columns]
-    result = OPERATIONS[name](list(map(numbers_of, columns)), scales, target.scale)
+    result = _operation(name, list(map(numbers_of, columns)), scales, target.scale)
     return result.decimals(target, unknown | result.is_beyond(10**target.precision - 1))
 
 
-def _add(numbers: Sequence[WholeNumbers], scales: Sequence[int], to: int) -> WholeNumbers:
-    left, right = _aligned(numbers, scales)
-    return _rescaled(left.plus(right), max(scales), to)
-
-
-def _subtract(numbers: Sequence[WholeNumbers], scales: Sequence[int], to: int) -> WholeNumbers:
-    left, right = _aligned(numbers, scales)
-    return _rescaled(left.minus(right), max(scales), to)
-
-
-def _multiply(numbers: Sequence[WholeNumbers], scales: Sequence[int], to: int) -> WholeNumbers:
-    return _rescaled(numbers[0].times(numbers[1]), sum(scales), to)
-
-
-def _divide(numbers: Sequence[WholeNumbers], scales: Sequence[int], to: int) -> WholeNumbers:
-    power = to + scales[1] - scales[0]
-    return _raised(numbers[0], power).nearest_quotient(_raised(numbers[1], -power))
-
-
-def _modulo(numbers: Sequence[WholeNumbers], scales: Sequence[int], to: int) -> WholeNumbers:
-    left, right = _aligned(numbers, scales)
-    return _rescaled(left.quotient(right)[1], max(scales), to)
-
-
-def _round(numbers: Sequence[WholeNumbers], scales: Sequence[int], to: int) -> WholeNumbers:
-    return _rescaled(numbers[0], scales[0], to)
-
-
-OPERATIONS: dict[str, Operation] = {
-    "+": _add,
-    "-": _subtract,
-    "*": _multiply,
-    "/": _divide,
-    "avg": _divide,
-    "%": _modulo,
-    "round": _round,
-}
-_OF_SIGNS: dict[str, Callable[[Column], Column]] = {"negate": pc.negate, "abs": pc.abs}
-NAMES = {*OPERATIONS, *_OF_SIGNS}
-
-
-def _aligned(numbers: Sequence[WholeNumbers], scales: Sequence[int]) -> list[WholeNumbers]:
-    """The numbers in one unit, that of the larger scale."""
-    return [_raised(one, max(scales) - scale) for one, scale in zip(numbers, scales, strict=True)]
+def _operation(name: str, numbers: Sequence[WholeNumbers], scales: Sequence[int], to: int) -> WholeNumbers:
+    """The result with `to` digits behind the point, of numbers with so many each."""
+    if name == "round":
+        return _rescaled(numbers[0], scales[0], to)
+    if name == "*":
+        return _rescaled(numbers[0].times(numbers[1]), sum(scales), to)
+    if name in ("/", "avg"):
+        power = to + scales[1] - scales[0]
+        return _raised(numbers[0], power).nearest_quotient(_raised(numbers[1], -power))
+    scale = max(scales)  # one unit for both
+    left, right = (_raised(one, scale - own) for one, own in zip(numbers, scales, strict=True))
+    if name == "%":
+        return _rescaled(left.quotient(right)[1], scale, to)
+    return _rescaled(left.plus(right) if name == "+" else left.minus(right), scale, to)
 
 
 def _raised(numbers: WholeNumbers, power: int) -> WholeNumbers:

@@ -34,7 +34,7 @@ from spark_pace.core.expr.nodes import (
 )
 from spark_pace.core.tables import array, bools
 
-Kernel = Callable[[list[Any]], Any]  # arrays or scalars in, one array or scalar out
+Kernel = Callable[..., Any]  # arrays or scalars in, one array or scalar out
 
 
 class Columns(Protocol):
@@ -103,7 +103,7 @@ def _value(expr: Expr, columns: Columns) -> Any:
         return decimals.compute(expr.function, values, ARROW_TYPES[expr.type])
     if expr.function == "cast":
         return arithmetic.cast_value(values[0], expr.type)
-    return KERNELS[expr.function](values)
+    return KERNELS[expr.function](*values)
 
 
 def _constant(literal: Literal) -> pa.Scalar:
@@ -113,23 +113,7 @@ def _constant(literal: Literal) -> pa.Scalar:
     return pa.scalar(Decimal(str(literal.value)) if is_decimal else literal.value, ARROW_TYPES[literal.type])
 
 
-def _and(values: list[Any]) -> Any:
-    return pc.and_kleene(values[0], values[1])
-
-
-def _or(values: list[Any]) -> Any:
-    return pc.or_kleene(values[0], values[1])
-
-
-def _not(values: list[Any]) -> Any:
-    return pc.invert(values[0])
-
-
-def _is_null(values: list[Any]) -> Any:
-    return pc.is_null(values[0])
-
-
-def _case(values: list[Any]) -> Any:
+def _case(*values: Any) -> Any:
     """The value of the first true condition. Arguments: condition, value, …, the value if none is true."""
     result = values[-1]
     for position in range(len(values) - 3, -1, -2):
@@ -138,17 +122,13 @@ def _case(values: list[Any]) -> Any:
     return result
 
 
-def _coalesce(values: list[Any]) -> Any:
-    return pc.coalesce(*values)
-
-
 KERNELS: dict[str, Kernel] = {
-    "and": _and,
-    "or": _or,
-    "not": _not,
-    "is_null": _is_null,
+    "and": pc.and_kleene,
+    "or": pc.or_kleene,
+    "not": pc.invert,
+    "is_null": pc.is_null,
     "case": _case,
-    "coalesce": _coalesce,
+    "coalesce": pc.coalesce,
     **text_functions.ARRAY_KERNELS,
     **comparison.KERNELS,
     **arithmetic.KERNELS,

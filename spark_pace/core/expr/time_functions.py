@@ -21,6 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.core.tables import bools, on_columns
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -205,38 +207,32 @@ def out_of_range(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_] | 
     return pc.fill_null(outside, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def _part(kernel: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:
-    return lambda values: pc.cast(kernel(values[0]), pa.int64())
+def _part(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda time: pc.cast(kernel(time), pa.int64())
 
 
-def _dayofweek(value: Any) -> Any:
+def _dayofweek(time: Any) -> Any:
     """The day of the week: Sunday is 1, Saturday is 7."""
-    return pc.day_of_week(value, count_from_zero=False, week_start=7)
+    return pc.day_of_week(time, count_from_zero=False, week_start=7)
 
 
-def _unix_micros(values: list[Any]) -> Any:
-    return pc.cast(values[0], pa.int64())
+def _micros(time: Any) -> Any:
+    return pc.cast(time, pa.int64())
 
 
-def _unix_seconds(values: list[Any]) -> Any:
-    """Whole seconds since 1970, rounded down (before 1970 too)."""
-    return _down(_unix_micros(values), _MICROS)
+def _unix(unit: int) -> Callable[[Any], Any]:
+    """Whole units since 1970, rounded down (before 1970 too)."""
+    return lambda time: _down(_micros(time), unit)
 
 
-def _timestamp_micros(values: list[Any]) -> Any:
+def _timestamp_micros(micros: Any) -> Any:
     """The TIMESTAMP so many microseconds after 1970; null out of its range."""
-    micros = pc.cast(values[0], pa.int64())
-    return pc.cast(_inside(micros, FIRST_US, LAST_US), pa.timestamp("us"))
+    return pc.cast(_inside(pc.cast(micros, pa.int64()), FIRST_US, LAST_US), pa.timestamp("us"))
 
 
-def _date_trunc(values: list[Any]) -> Any:
+def _date_trunc(unit: pa.Scalar, time: Any) -> Any:
     """The beginning of the unit that a time is in; a week begins on Monday."""
-    return pc.floor_temporal(values[1], unit=values[0].as_py(), week_starts_monday=True)
-
-
-def _unix_millis(values: list[Any]) -> Any:
-    """Whole milliseconds since 1970, rounded down."""
-    return _down(_unix_micros(values), 1_000)
+    return pc.floor_temporal(time, unit=unit.as_py(), week_starts_monday=True)
 
 
 def _down(micros: Any, unit: int) -> Any:
@@ -245,47 +241,55 @@ def _down(micros: Any, unit: int) -> Any:
     return pc.subtract(whole, pc.cast(pc.less(micros, pc.multiply(whole, unit)), pa.int64()))
 
 
-def _weekday(value: Any) -> Any:
+def _weekday(time: Any) -> Any:
     """The day of the week: Monday is 0, Sunday is 6."""
-    return pc.day_of_week(value, count_from_zero=True, week_start=1)
+    return pc.day_of_week(time, count_from_zero=True, week_start=1)
 
 
-def _datediff(values: list[Any]) -> Any:
+def _days(date: Any) -> Any:
+    """The days since 1970 as BIGINT."""
+    return pc.cast(pc.cast(date, pa.int32()), pa.int64())
+
+
+def _date(days: Any) -> Any:
+    """The date so many days after 1970; null out of the range of dates."""
+    return pc.cast(pc.cast(_inside(days, FIRST_DAY, LAST_DAY), pa.int32()), pa.date32())
+
+
+def _datediff(end: Any, start: Any) -> Any:
     """The number of days from the second date to the first."""
-    days = (pc.cast(pc.cast(value, pa.int32()), pa.int64()) for value in values)
-    return pc.subtract(*days)
+    return pc.subtract(_days(end), _days(start))
 
 
-def _date_add(values: list[Any]) -> Any:
+def _date_add(date: Any, number: Any) -> Any:
     """The date so many days later; null out of the range of dates."""
-    days, number = pc.cast(pc.cast(values[0], pa.int32()), pa.int64()), values[1]
-    moved = pc.add(days, pc.if_else(_near(number, LAST_DAY - FIRST_DAY), number, None))
-    return pc.cast(pc.cast(_inside(moved, FIRST_DAY, LAST_DAY), pa.int32()), pa.date32())
+    near = pc.if_else(_near(number, LAST_DAY - FIRST_DAY), number, None)
+    return _date(pc.add(_days(date), near))
 
 
-def _timestampadd(values: list[Any]) -> Any:
+def _timestampadd(constant: pa.Scalar, number: Any, time: Any) -> Any:
     """The time so many units later; null out of the range of times. A day that a month lacks is its last."""
-    unit, number, time = values[0].as_py(), values[1], pc.cast(values[2], pa.int64())
+    unit, micros = constant.as_py(), _micros(time)
     size = _UNITS_US.get(unit)
     if size is not None:
         room = (LAST_US - FIRST_US) // size
-        moved = pc.add(time, pc.multiply(pc.if_else(_near(number, room), number, None), size))
-        return pc.cast(_inside(moved, FIRST_US, LAST_US), pa.timestamp("us"))
+        moved = pc.add(micros, pc.multiply(pc.if_else(_near(number, room), number, None), size))
+        return _timestamp_micros(moved)
     number = pc.if_else(_near(number, 12 * 10_000), pc.multiply(number, _UNITS_MONTHS[unit]), None)
-    month = pc.add(_month(values[2]), number)
-    first, last = _ends_of(month)
-    day = pc.min_element_wise(pc.add(first, pc.subtract(pc.day(values[2]), 1)), last, skip_nulls=False)
-    of_day = pc.subtract(time, pc.multiply(_down(time, _DAY_US), _DAY_US))
-    moved = pc.add(pc.multiply(day, _DAY_US), of_day)
-    return pc.cast(_inside(moved, FIRST_US, LAST_US), pa.timestamp("us"))
+    month = pc.add(_month(time), number)
+    first, behind = _first_day(month), _first_day(pc.add(month, 1))
+    day = pc.add(first, pc.subtract(pc.day(time), 1))
+    day = pc.min_element_wise(day, pc.subtract(behind, 1), skip_nulls=False)
+    of_day = pc.subtract(micros, pc.multiply(_down(micros, _DAY_US), _DAY_US))
+    return _timestamp_micros(pc.add(pc.multiply(day, _DAY_US), of_day))
 
 
-def _timestampdiff(values: list[Any]) -> Any:
+def _timestampdiff(constant: pa.Scalar, start: Any, end: Any) -> Any:
     """The number of whole units from the first time to the second, below 0 if the second is earlier."""
-    unit, start, end = values[0].as_py(), values[1], values[2]
+    unit = constant.as_py()
     size = _UNITS_US.get(unit)
     if size is not None:
-        return pc.divide(pc.subtract(pc.cast(end, pa.int64()), pc.cast(start, pa.int64())), size)
+        return pc.divide(pc.subtract(_micros(end), _micros(start)), size)
     months = pc.subtract(_month(end), _month(start))
     # the last month is whole if the end has reached the day and the time of day of the start
     reached = pc.subtract(_in_month(end), _in_month(start))
@@ -295,9 +299,9 @@ def _timestampdiff(values: list[Any]) -> Any:
     return pc.divide(months, _UNITS_MONTHS[unit])
 
 
-def _last_day(values: list[Any]) -> Any:
+def _last_day(date: Any) -> Any:
     """The last day of the month."""
-    return pc.cast(pc.cast(_ends_of(_month(values[0]))[1], pa.int32()), pa.date32())
+    return _date(pc.subtract(_first_day(pc.add(_month(date), 1)), 1))
 
 
 def _month(time: Any) -> Any:
@@ -307,20 +311,14 @@ def _month(time: Any) -> Any:
 
 def _in_month(time: Any) -> Any:
     """The microseconds since the beginning of the month."""
-    first = pc.multiply(_ends_of(_month(time))[0], _DAY_US)
-    return pc.subtract(pc.cast(time, pa.int64()), first)
+    return pc.subtract(_micros(time), pc.multiply(_first_day(_month(time)), _DAY_US))
 
 
-def _ends_of(month: Any) -> tuple[Any, Any]:
-    """The first and the last day of months, both as days since 1970."""
-    single = isinstance(month, pa.Scalar)
-    column = pa.repeat(month, 1) if single else month
-    months = pc.fill_null(column, 0).to_numpy()
-    start = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    end = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    absent = pc.is_null(column).to_numpy(zero_copy_only=False)
-    first, last = pa.array(start, mask=absent), pa.array(end - 1, mask=absent)
-    return (first[0], last[0]) if single else (first, last)
+@on_columns
+def _first_day(months: pa.Array) -> pa.Array:
+    """The first day of months, both counted since 1970."""
+    first = pc.fill_null(months, 0).to_numpy().astype("datetime64[M]").astype("datetime64[D]")
+    return pa.array(first.astype(np.int64), mask=bools(pc.is_null(months)))
 
 
 def _near(number: Any, most: int) -> Any:
@@ -332,7 +330,7 @@ def _inside(counts: Any, least: int, most: int) -> Any:
     return pc.if_else(pc.and_(pc.greater_equal(counts, least), pc.less_equal(counts, most)), counts, None)
 
 
-KERNELS: dict[str, Callable[[list[Any]], Any]] = {
+KERNELS: dict[str, Callable[..., Any]] = {
     "year": _part(pc.year),
     "month": _part(pc.month),
     "day": _part(pc.day),
@@ -350,8 +348,8 @@ KERNELS: dict[str, Callable[[list[Any]], Any]] = {
     "timestampadd": _timestampadd,
     "timestampdiff": _timestampdiff,
     "last_day": _last_day,
-    "unix_millis": _unix_millis,
+    "unix_millis": _unix(1_000),
     "timestamp_micros": _timestamp_micros,
-    "unix_micros": _unix_micros,
-    "unix_seconds": _unix_seconds,
+    "unix_micros": _micros,
+    "unix_seconds": _unix(_MICROS),
 }

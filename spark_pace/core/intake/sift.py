@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import EventColumns, evaluate_mask
-from spark_pace.core.order import IN, Progress, file_progress
+from spark_pace.core.order import IN, FileProgress, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import json_rows, nested
@@ -78,15 +78,9 @@ def _reasons(limits: Ints, by_source: Bools) -> pa.Array:
 
 def without_late(events: pa.Table, late: pa.Table) -> pa.Table:
     """The events without those at a position (`source`, `offset`) of `late`."""
-    aside = late.select(["source", "offset"]).rename_columns([SOURCE, OFFSET])
-    aside = aside.cast(pa.schema([(SOURCE, pa.string()), (OFFSET, pa.int64())]))
-    keys = pa.table({
-        SOURCE: events[SOURCE].cast(pa.string()),
-        OFFSET: events[OFFSET],
-        "row": pa.array(np.arange(events.num_rows)),
-    })  # fmt: skip
-    kept = keys.join(aside, [SOURCE, OFFSET], join_type="left anti")["row"]
-    return events.take(kept.take(pc.sort_indices(kept)))
+    aside = pa.table({SOURCE: late["source"].cast(pa.string()), OFFSET: late["offset"].cast(pa.int64())})
+    position = pa.table({SOURCE: events[SOURCE].cast(pa.string()), OFFSET: events[OFFSET]})
+    return events.filter(pc.is_null(key_rows(aside, [SOURCE, OFFSET], position)))
 
 
 def reached_before(time: Ints, names: pa.DictionaryArray, before: Callable[[str], int]) -> Ints:
@@ -235,8 +229,8 @@ def sift(plan: Plan, records: pa.Table, past: Past) -> Sifted:
     if limits is not None:
         late = is_event & (numbers(records, TIME) < limits.times)
     if limits is not None and late.any():
-        by_source = limits.by_source if isinstance(limits.by_source, bool) else limits.by_source[late]
-        rows = late_table(chosen(records, late), limits.times[late], by_source, plan.schema.own)
+        own = plan.schema.own
+        rows = late_table(chosen(records, late), limits.times[late], limits.by_source[late], own)
     events = chosen(records, is_event & ~late)
     return Sifted(events, rows, records.num_rows - int(is_event.sum()), progress)
 
@@ -260,8 +254,8 @@ def sift_next(
     if plan.order.before == "records":
         return sifted, past.after(sifted.progress)
     if plan.order.before == "files" and records.num_rows:
-        files = file_progress(entry, records[SOURCE][0].as_py(), listed, sifted.progress)
-        sifted = replace(sifted, progress=replace(sifted.progress, files=files))
+        file = FileProgress(entry, records[SOURCE][0].as_py(), listed, sifted.progress)
+        sifted = replace(sifted, progress=replace(sifted.progress, files=(file,)))
     return sifted, past
 
 
@@ -269,7 +263,7 @@ class _Limits(NamedTuple):
     """For each record the time before which it is late, and True if its own source has set that time."""
 
     times: Ints
-    by_source: Bools | bool
+    by_source: Bools
 
 
 def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, past: Past) -> _Limits | None:
@@ -280,7 +274,7 @@ def _limits(plan: Plan, records: pa.Table, names: pa.DictionaryArray | None, pas
         return _Limits(np.maximum(own, past.frontier_us), own >= past.frontier_us)
     if past.frontier_us == NO_FRONTIER:
         return None
-    return _Limits(np.full(records.num_rows, past.frontier_us), False)
+    return _Limits(np.full(records.num_rows, past.frontier_us), np.zeros(records.num_rows, np.bool_))
 
 
 def _progress(records: pa.Table, names: pa.DictionaryArray | None) -> Progress:

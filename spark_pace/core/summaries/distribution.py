@@ -22,7 +22,16 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import Aggregate
 from spark_pace.core.hashes import hash_nullable
-from spark_pace.core.ranks import expand, float_orders, floats_of, folded, pieces, value_codes, value_ranks
+from spark_pace.core.ranks import (
+    expand,
+    float_orders,
+    floats_of,
+    folded,
+    pieces,
+    segments_of,
+    value_codes,
+    value_ranks,
+)
 from spark_pace.core.tables import Ints, bools
 
 Registers: TypeAlias = npt.NDArray[np.uint8]  # uint8[s, SIZE]
@@ -193,14 +202,13 @@ def _as_doubles(orders: Ints, is_whole: bool) -> npt.NDArray[np.float64]:
 def _mode(values: pa.Array, owner: Ints, rows: int) -> pa.Array:
     """The most frequent value of each group; of several the least."""
     (ranks,) = value_ranks([values])
-    order = np.lexsort([ranks, owner])
-    of, ranked = owner[order], ranks[order]
-    first = np.flatnonzero(np.append(True, (of[1:] != of[:-1]) | (ranked[1:] != ranked[:-1]))[: len(of)])
-    times = np.diff(np.append(first, len(of)))
-    best = np.lexsort([ranked[first], -times, of[first]])
-    leads = best[np.flatnonzero(np.append(True, np.diff(of[first][best]) != 0)[: len(best)])]
+    pairs = owner * (len(values) + 1) + ranks
+    _, first, times = np.unique(pairs, return_index=True, return_counts=True)
+    of = owner[first]
+    best = np.lexsort([-times, of])  # of equal times the least value comes first, as in `pairs`
+    leads = best[segments_of(of[best])]
     place = np.full(rows, -1)
-    place[of[first[leads]]] = order[first[leads]]
+    place[of[leads]] = first[leads]
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # which makes 0.0 of -0.0
     return values.take(pa.array(place, mask=place < 0))

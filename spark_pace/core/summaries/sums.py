@@ -14,6 +14,7 @@ Floating-Point Technique for Extending the Available Precision, 1971 (exact prod
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.ranks import running
+from spark_pace.core.ranks import range_sums
 from spark_pace.core.tables import Bools, Ints, boolean, bools
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -59,27 +60,20 @@ class Sums:
 
     def over(self, start: Ints, end: Ints) -> Sums:
         """The sum of each range of rows, from `start` to the row before `end`; int64[s] each."""
-        follow = len(start) > 0 and bool((start[1:] == end[:-1]).all() and (start < end).all())
-
-        def at(place: int) -> Ints:
-            if follow:  # each range begins where the one before ends
-                return np.add.reduceat(self.at(place)[: end[-1]], start)
-            sums = running(self.at(place))  # what wraps around does so in both terms
-            return sums[end] - sums[start]
-
-        return Sums(len(start), self.places, cache(at))
+        return Sums(len(start), self.places, cache(lambda place: range_sums(self.at(place), start, end)))
 
     def plus(self, other: Sums) -> Sums:
         """Each number plus that of another."""
-        both = (self._at_any(), other._at_any())
-        places = tuple(sorted({*self.places, *other.places}))
-        return Sums(self.rows, places, lambda place: both[0](place) + both[1](place))
+        return self._with(other, operator.add)
 
     def minus(self, other: Sums) -> Sums:
         """Each number minus that of another; of finite ones only."""
-        both = (self._at_any(), other._at_any())
+        return self._with(other, operator.sub)
+
+    def _with(self, other: Sums, both: Callable[[Ints, Ints], Ints]) -> Sums:
+        ours, theirs = self._at_any(), other._at_any()
         places = tuple(sorted({*self.places, *other.places}))
-        return Sums(self.rows, places, lambda place: both[0](place) - both[1](place))
+        return Sums(self.rows, places, lambda place: both(ours(place), theirs(place)))
 
     def times(self, other: Sums) -> Sums:
         """Each number times that of another, both without their signs; of finite ones only."""
