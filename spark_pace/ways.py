@@ -185,4 +185,3 @@ FIRST_UNRESOLVED = 1  # the same if much is carried and matches wait for each ot
 FIRST_ROWS = 4  # rows of each walk that are tested first; then ever more
 FIRST_HORIZON_ROWS = 64  # rows behind each initiator in which a completion is sought first; then ever more
 BLOCK_BITS = 6  # blocks of 2 ** 6 rows are skipped where their ranks show that no row fits
-LONG_BYTES = 256  # the bytes of a text behind these are processed text by text, not all texts at once

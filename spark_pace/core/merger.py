@@ -20,14 +20,13 @@ from spark_pace.core.match.release import NOTHING_WAITS, Waiting, come_to_wait
 from spark_pace.core.operate.match_table import EVENTS_TYPE, FAILED_SCHEMA, FIXED_COLUMNS, Result, matched_us
 from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.plan import Plan, RulePlan
-from spark_pace.core.plan.rule import Rule, column_name
+from spark_pace.core.plan.rule import Pattern, Rule, column_name
 from spark_pace.core.plan.shape import shape_of
-from spark_pace.core.ranks import in_order, sorted_rows, value_codes
+from spark_pace.core.ranks import in_order, running, sorted_rows
 from spark_pace.core.tables import (
     MOST_COMPONENTS,
     NOTHING_US,
     UTC_TIME,
-    Ints,
     all_filled,
     array,
     boolean,
@@ -157,10 +156,10 @@ def _ordered(planned: RulePlan, results: list[Result]) -> tuple[pa.Table, Waitin
     if in_order(columns.values(), strictly=True):
         return table, waiting
     columns |= _production_sets(table["events"])
-    order = sorted_rows(columns)
     pattern = planned.rule.pattern
     if pattern is not None and (pattern.order != "sequence" or not shape_of(pattern).simple):
-        order = _with_groups_in_order(planned.rule, table, columns, order)
+        columns |= _whole_sets(pattern, table["events"])
+    order = sorted_rows(columns)
     return (table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))), waiting
 
 
@@ -200,32 +199,25 @@ def _production_sets(events: pa.ChunkedArray) -> dict[str, pa.Array]:
     }
 
 
-def _with_groups_in_order(rule: Rule, table: pa.Table, columns: Mapping[str, pa.Array], order: Ints) -> Ints:
-    """Correct the order of matches that are equal in all columns: compare their whole production sets.
+def _whole_sets(pattern: Pattern, events: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """The columns that order matches with equal first events by all events, then by these events' components.
 
-    These are compared by events, then by components. The loop goes over such matches only, which are few.
+    Numbers whose bytes stand in this order are compared as bytes are.
     """
-    assert rule.pattern is not None
-    differs = np.zeros(len(order), np.bool_)
-    differs[:1] = True
-    for column in list(columns.values())[::-1]:
-        if differs.all():  # usually their events differ
-            break
-        if pa.types.is_integer(column.type) and not column.null_count:
-            codes = column.to_numpy()[order]
-        else:
-            codes = value_codes(column)[order]
-        differs[1:] |= codes[1:] != codes[:-1]
-    place = {
-        name: index for index, component in enumerate(rule.pattern.components) for name in names_of(component)
+    names = pa.array([name for component in pattern.components for name in names_of(component)])
+    lengths = pc.list_value_length(events).to_numpy().astype(np.int64)
+    members = [piece.flatten() for piece in events.chunks]
+    seq = pa.chunked_array([piece.field("seq") for piece in members]).to_numpy()
+    components = pa.chunked_array([piece.field("component").cast(pa.string()) for piece in members])
+    place = pc.index_in(components, value_set=names).to_numpy()
+    return {
+        name: pa.Array.from_buffers(
+            pa.large_binary(),
+            len(lengths),
+            [None, pa.py_buffer(8 * running(lengths)), pa.py_buffer(numbers.astype(">i8"))],
+        )
+        for name, numbers in (("events", seq), ("components", place))
     }
-    starts = np.append(np.flatnonzero(differs), len(order))
-    for run in np.flatnonzero(np.diff(starts) > 1):
-        rows = order[starts[run] : starts[run + 1]]
-        sets = table["events"].take(pa.array(rows)).to_pylist()
-        keys = [([e["seq"] for e in one], [place[e["component"]] for e in one]) for one in sets]
-        order[starts[run] : starts[run + 1]] = rows[sorted(range(len(rows)), key=keys.__getitem__)]
-    return order
 
 
 def _sort_columns(planned: RulePlan, names: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from difflib import get_close_matches
 from functools import cache
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -24,6 +25,7 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES, TypeName
 from spark_pace.core.expr.time_functions import out_of_range
 from spark_pace.core.plan.rule import Rule
+from spark_pace.core.ranks import segments_of
 from spark_pace.core.tables import Ints
 from spark_pace.errors import OperatorError, one_line
 
@@ -382,21 +384,12 @@ def _table_of(found: list[dict[str, Any]] | pa.Table, rows: Ints, rule: Rule, at
     try:
         return as_table(found, rule)
     except Exception:
-        border = _border(rows)
-        if border is None:
+        first = segments_of(rows)
+        if len(first) < 2:
             at.row = int(rows[0]) if len(rows) else at.row
             raise
-    parts = ((found[:border], rows[:border]), (found[border:], rows[border:]))
-    return pa.concat_tables([_table_of(part, of, rule, at) for part, of in parts])
-
-
-def _border(rows: Ints) -> int | None:
-    """A place near the middle between the rows of one event and those of another; None if there is none."""
-    if not len(rows):
-        return None
-    middle = rows[len(rows) // 2]
-    borders = (int(np.searchsorted(rows, middle)), int(np.searchsorted(rows, middle, side="right")))
-    return next((border for border in borders if 0 < border < len(rows)), None)
+    pieces = pairwise([*first.tolist(), len(rows)])
+    return pa.concat_tables([_table_of(found[i:j], rows[i:j], rule, at) for i, j in pieces])
 
 
 def _by_table(function: Any, runs: Runs, at: _At) -> Folded:

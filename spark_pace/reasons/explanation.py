@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import (
     Column,
     Columns,
@@ -33,7 +32,8 @@ from spark_pace.core.plan.earlier_tests import filters_back
 from spark_pace.core.plan.members import names_of
 from spark_pace.core.plan.row_pattern import Computed, MatchNumber, Navigation, RowPattern, Slot
 from spark_pace.core.plan.rule import Absence, CountSpan, PredicateSpan, PythonFold, Rule, StateMachine
-from spark_pace.core.split import folds
+from spark_pace.core.split import folds_and_row_patterns as folds
+from spark_pace.core.split.panes import ContentsOfEvents
 from spark_pace.core.tables import NOTHING_US, TIME, Ints, with_column
 from spark_pace.reasons.answer import (
     ROWS_UNTOLD,

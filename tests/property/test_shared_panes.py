@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import GridSpan, Rule
-from spark_pace.core.split.shares import shares_of
+from spark_pace.core.split.task import shares_of
 from tests.property.test_changed_rules import Stay, plans_of
 from tests.property.test_panes import with_sums
 from tests.support.checks import assert_equal, expected_rows

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import EventColumns, Expr, evaluate
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.lane_matches import SpanAggregates
 from spark_pace.core.plan.meaning import computed_of
+from spark_pace.core.split.panes import ContentsOfEvents
 from spark_pace.core.tables import with_column
 from spark_pace.rules.document import Place, Report, Scalar
 from spark_pace.rules.expressions.compile import compile_value

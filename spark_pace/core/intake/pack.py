@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES, EventColumns, evaluate_mask
-from spark_pace.core.hashes import buckets_of
 from spark_pace.core.plan.conditions import Lookup, Sought
 from spark_pace.core.plan.plan import Plan, RulePlan, bits_column, key_column_of
 from spark_pace.core.plan.structs import shown_values
-from spark_pace.core.ranks import distinct
+from spark_pace.core.ranks import buckets_of, distinct
 from spark_pace.core.tables import (
     HOME,
     OFFSET,

@@ -7,6 +7,7 @@ the stream is cut.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.core.contents import Contents, contents_of, held_in
 from spark_pace.core.expr import Aggregate, evaluate, evaluate_mask
 from spark_pace.core.match.contexts.contexts import Backwards, Forwards, OneOpen
 from spark_pace.core.match.delay import is_awaited, waits_for_sure
@@ -30,17 +30,19 @@ from spark_pace.core.match.release import (
     resolved,
 )
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.groups import in_roles
+from spark_pace.core.match.search.groups import in_roles, role_names
 from spark_pace.core.match.stream import Found, Horizon, Stream
 from spark_pace.core.operate.match_table import (
     FAILED_SCHEMA,
+    THE_EVENT,
     Labels,
     Result,
-    fold_matches,
+    emit_fields,
+    fields_of_found,
+    match_table,
     matched_us,
-    pattern_matches,
-    rows_matches,
-    span_matches,
+    no_events,
+    production_sets,
 )
 from spark_pace.core.operate.python_operator import CallOperator, Spans, call_here
 from spark_pace.core.operate.span_patterns import in_spans, of_whole_spans, waiting_in_spans
@@ -49,6 +51,7 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.core.plan.structs import json_rows, nested
 from spark_pace.core.python_functions import emit_schema, last_line, shortened
 from spark_pace.core.ranks import expand, pieces
+from spark_pace.core.split.panes import Contents, contents_of, held_in
 from spark_pace.core.split.task import Lane, LaneHeader
 from spark_pace.core.summaries.distribution import FUNCTIONS, distributed, sizes
 from spark_pace.core.summaries.sums import deviation
@@ -68,18 +71,17 @@ from spark_pace.core.tables import (
 from spark_pace.errors import OperatorError, counted, one_line
 
 
-def aggregate_spans(rule: Rule, spans: SpanAggregates | SharedAggregates) -> tuple[Ints, pa.Table]:
+def aggregate_spans(rule: Rule, spans: SpanAggregates | SharedAggregates) -> tuple[Ints, dict[str, pa.Array]]:
     """Find the spans that give a match, and compute the fields of ``emit`` for them.
 
     Returns:
-        the indices of these spans: of all, or of those for which `Rule.having` is true; and a table of the
-            fields with a row for each of them.
+        the indices of these spans: of all, or of those for which `Rule.having` is true; and their fields.
     """
     kept = np.arange(spans.rows)
     if rule.having is not None:
         kept = np.flatnonzero(evaluate_mask(rule.having, spans))
         spans = spans.take(kept)
-    return kept, pa.table({field.name: evaluate(field.expr, spans) for field in rule.emit if field.expr})
+    return kept, {field.name: evaluate(field.expr, spans) for field in rule.emit if field.expr}
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,7 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
     planned = plan.rules[lane.header.rule_index]
     rule, stream = planned.rule, lane.stream(planned.key_column)
     if rule.fold is not None or rule.rows is not None:
-        matches = (rows_matches if rule.fold is None else fold_matches)(plan, planned, lane, stream)
-        return [Result(lane.header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), matches.num_rows)]
+        return [_by_splitter(plan, planned, lane, stream)]
     if rule.operator is not None:
         return [_by_python(plan, planned, lane, stream, call)]
     if rule.pattern is None:
@@ -217,9 +218,22 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
     if rule.span is not None and is_awaited(planned) and not waits_for_sure(rule):
         waiting = waiting_in_spans(rule, lane, stream)
     found, labels = _in_output_order(planned, found, labels, now)
-    matches = pattern_matches(plan, planned, stream, found, labels)
-    failed = FAILED_SCHEMA.empty_table()
-    return [Result(lane.header, resolved_us, matches, failed, len(found.openings), waiting)]
+    fields, events = (
+        emit_fields(rule, stream, found),
+        production_sets(role_names(rule.pattern), stream, found),
+    )
+    matches = match_table(plan, planned, stream, labels, (found.first, found.last), fields, events)
+    return [Result(lane.header, matches, len(found.openings), resolved_us, waiting=waiting)]
+
+
+def _by_splitter(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> Result:
+    """The matches of a fold or a row pattern, which the splitter has found."""
+    rule, (found, labels) = planned.rule, _matched(lane, stream)
+    names = (THE_EVENT,) if rule.rows is None else rule.rows.variables
+    fields, events = fields_of_found(rule, lane, stream), production_sets(names, stream, found)
+    ends = found.openings, found.closes
+    matches = match_table(plan, planned, stream, labels, ends, fields, events)
+    return Result(lane.header, matches, matches.num_rows)
 
 
 def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
@@ -240,9 +254,9 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
             out = numbers(matches, "@release_us") < header.frontier_us
             waiting = come_to_wait(matched_us(matches), out, header.passed_us, header.frontier_us)
             matches = matches.filter(boolean(out))
-        return [Result(header, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), len(start), waiting)]
+        return [Result(header, matches, len(start), waiting=waiting)]
     grids, known = lane.column("grid"), dict[Aggregate, pa.Array]()
-    every = _of_spans(plan, first, lane, stream, np.arange(len(start)), pa.table({}))
+    every = _of_spans(plan, first, lane, stream, np.arange(len(start)), {})
     results = list[Result]()
     for rule_index, grid in header.sharers:
         planned = plan.rules[rule_index]
@@ -252,20 +266,19 @@ def _by_aggregates(plan: Plan, lane: Lane, stream: Stream) -> list[Result]:
             matches = every.slice(low, high - low)
             if len(kept) < high - low:
                 matches = matches.take(pa.array(kept))
-            for name in fields.column_names:
-                matches = matches.append_column(name, fields.column(name))
+            for name, column in fields.items():
+                matches = matches.append_column(name, column)
             of_rule = replace(header, rule_index=rule_index, sharers=())
-            counted = 0 if results else len(start)
-            results.append(Result(of_rule, NOTHING_US, matches, FAILED_SCHEMA.empty_table(), counted))
+            results.append(Result(of_rule, matches, 0 if results else len(start)))
     return results
 
 
 def _of_spans(
-    plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, spans: Ints, fields: pa.Table
+    plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, spans: Ints, fields: Mapping[str, pa.Array]
 ) -> pa.Table:
     """The table of matches that these spans of the lane give, with these fields."""
     labels, last = of_whole_spans(planned.rule, lane, spans), lane.column("end")[spans] - 1
-    matches = span_matches(plan, planned, stream, labels, last, fields)
+    matches = match_table(plan, planned, stream, labels, (last, last), fields, no_events(len(last)))
     if planned.panes is None:
         return matches
     # rows of panes have the `seq` of their first events
@@ -348,13 +361,12 @@ def _closed(rule: Rule, lane: Lane, stream: Stream) -> tuple[Found, Labels]:
 
 def _matched(lane: Lane, stream: Stream) -> tuple[Found, Labels]:
     assert lane.selections is not None
-    members, roles = array(lane.selections, "members"), array(lane.selections, "roles")
-    offsets = members.offsets.to_numpy().astype(np.int64)
-    rows = members.values.to_numpy()
-    first, number = rows[offsets[:-1]], np.arange(len(members))
-    found = Found(first, first, number, offsets, rows, roles.values.to_numpy())
-    ids, matched_us = lane.column("selection_id"), lane.column("matched_us")
-    return found, Labels(ids, stream.time[first], matched_us, lane.positions("release"))
+    members, roles = (array(lane.selections, name) for name in ("@members", "@roles"))
+    first, offsets = lane.column("@first"), members.offsets.to_numpy().astype(np.int64)
+    number, rows = np.arange(len(members)), members.values.to_numpy()
+    found = Found(first, lane.column("@last"), number, offsets, rows, roles.values.to_numpy())
+    ids, matched_us = lane.column("@selection_id"), lane.column("@matched_us")
+    return found, Labels(ids, stream.time[first], matched_us, lane.positions("@release"))
 
 
 def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: CallOperator) -> Result:
@@ -376,9 +388,10 @@ def _by_python(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream, call: 
     owner = np.repeat(np.arange(len(start)), counts)
     labels = of_whole_spans(rule, lane, owner)
     yielded = pa.concat_tables(tables).combine_chunks()
-    matches = span_matches(plan, planned, stream, labels, (end - 1)[owner], yielded)
+    fields, last = {name: array(yielded, name) for name in yielded.column_names}, (end - 1)[owner]
+    matches = match_table(plan, planned, stream, labels, (last, last), fields, no_events(len(last)))
     failures = pa.Table.from_pylist(failed, schema=FAILED_SCHEMA)
-    return Result(lane.header, NOTHING_US, matches, failures, len(start))
+    return Result(lane.header, matches, len(start), failed=failures)
 
 
 def _failure(plan: Plan, spans: Spans, place: int, reason: str, stream: Stream) -> dict[str, Any]:

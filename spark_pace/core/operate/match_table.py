@@ -12,8 +12,8 @@ these need; the rest is compressed by the fastest codec.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -22,17 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.expr import ARROW_TYPES, Aggregate, Previous, evaluate
+from spark_pace.core.expr import ARROW_TYPES, Aggregate, EventColumns, Previous, evaluate
 from spark_pace.core.frames import decode_parcel, encode, encode_parcel
-from spark_pace.core.match.release import NOTHING_WAITS, Waiting, at_rows
-from spark_pace.core.match.search.groups import aggregated, role_names, roles_by_name
+from spark_pace.core.match.release import NOTHING_WAITS, Waiting
+from spark_pace.core.match.search.groups import aggregated, roles_by_name
 from spark_pace.core.match.stream import Found, Positions, Stream
 from spark_pace.core.plan.conditions import OPENING_EVENT
 from spark_pace.core.plan.meaning import previous_of
 from spark_pace.core.plan.plan import Plan, RulePlan
 from spark_pace.core.plan.rule import STATE_AFTER, STATE_BEFORE, STATE_SINCE, Rule, StateMachine, column_name
-from spark_pace.core.split.folds import ROW, SELECTION
-from spark_pace.core.split.row_patterns import FIRST, LAST, MATCHED, MEMBERS, ROLES, positions_of
 from spark_pace.core.split.task import Lane, LaneHeader
 from spark_pace.core.tables import (
     NOTHING_US,
@@ -62,21 +60,21 @@ class Result:
 
     Attributes:
         header: the header of the lane.
+        matches: a table as in `match_table`.
+        selections: the number of selections that the operator worked on, decided or not.
         resolved_us: when the last of the lane's selections is resolved, if later lanes may wait for that;
             else `NOTHING_US`.
-        matches: a table as in `match_table`.
         failed: the selections on which a Python operator failed, as a table of `FAILED_SCHEMA`. `source` and
             `offset` are those of the first event, `raw` has events as lines of JSON.
-        selections: the number of selections that the operator worked on, decided or not.
         waiting: how the matches that wait have changed, apart from those that go out; empty if no rule reads
             them.
     """
 
     header: LaneHeader
-    resolved_us: int
     matches: pa.Table
-    failed: pa.Table
     selections: int
+    resolved_us: int = NOTHING_US
+    failed: pa.Table = field(default_factory=FAILED_SCHEMA.empty_table)
     waiting: Waiting = NOTHING_WAITS
 
     def encode(self) -> bytes:
@@ -108,7 +106,7 @@ def decode_result(parcel: bytes | memoryview) -> Result:
     lists = pa.ListArray.from_arrays(pa.array(np.append(np.int32(0), ends)), structs)
     matches = matches.drop_columns(["@events"]).append_column("events", lists)
     failures = failed[0] if failed else FAILED_SCHEMA.empty_table()
-    return Result(LaneHeader(**header), resolved_us, matches, failures, selections, waiting)
+    return Result(LaneHeader(**header), matches, selections, resolved_us, failures, waiting)
 
 
 def _small(table: pa.Table) -> tuple[pa.Table, Firsts]:
@@ -271,76 +269,36 @@ def matched_us(matches: pa.Table) -> Ints:
     return array(matches, "matched_at").view(pa.int64()).to_numpy()  # type: ignore[no-any-return]
 
 
-def pattern_matches(plan: Plan, planned: RulePlan, stream: Stream, found: Found, labels: Labels) -> pa.Table:
-    """The matches of a pattern as a table."""
-    columns = _head(plan, planned, stream, labels, found.first)
-    columns["seq"] = pa.array(stream.seq[found.last])
-    columns["matched_at"] = _utc(labels.matched_us)
-    columns |= emit_fields(planned.rule, stream, found)
-    assert planned.rule.pattern is not None
-    columns["events"] = _events(role_names(planned.rule.pattern), stream, found)
-    return pa.table(columns)
-
-
-def row_matches(
+def match_table(
     plan: Plan,
     planned: RulePlan,
     stream: Stream,
-    found: Found,
     labels: Labels,
     ends: tuple[Ints, Ints],
-    fields: pa.Table,
+    fields: Mapping[str, pa.Array],
+    events: pa.Array,
 ) -> pa.Table:
-    """The matches of a row pattern as a table; `ends` are the first and the last row of each match.
-
-    A match without rows has the row at which it was sought as both.
-    """
-    columns = _head(plan, planned, stream, labels, ends[0])
-    columns["seq"] = pa.array(stream.seq[ends[1]])
-    columns["matched_at"] = _utc(labels.matched_us)
-    columns |= {name: array(fields, name) for name in fields.column_names}
-    assert planned.rule.rows is not None
-    columns["events"] = _events(list(planned.rule.rows.variables), stream, found)
-    return pa.table(columns)
-
-
-def event_matches(
-    plan: Plan, planned: RulePlan, stream: Stream, labels: Labels, rows: Ints, fields: pa.Table
-) -> pa.Table:
-    """The table of matches of one event each, the events in `rows`; `fields` are those of ``emit``."""
-    number = np.arange(len(rows))
-    found = Found(rows, rows, number, np.arange(len(rows) + 1), rows, np.zeros(len(rows), np.int64))
-    table = span_matches(plan, planned, stream, labels, rows, fields).drop_columns(["events"])
-    return table.append_column("events", _events([THE_EVENT], stream, found))
-
-
-def span_matches(
-    plan: Plan,
-    planned: RulePlan,
-    stream: Stream,
-    labels: Labels,
-    last: Ints,
-    rows: pa.Table,
-) -> pa.Table:
-    """The table of matches that whole spans give: rows of a Python operator, or aggregates.
+    """The table of matches for the merger.
 
     Args:
         plan: the plan.
         planned: the rule.
         stream: the lane's stream.
-        labels: the labels of each match's selection.
-        last: int64[m], the row of the last event of each match's selection.
-        rows: the fields of ``emit`` of the m matches.
+        labels: the labels of the m matches.
+        ends: int64[m] each, a row of each match, and that of its last event, or of its selection's last one.
+        fields: the fields of ``emit``.
+        events: see `production_sets`.
     """
-    columns = _head(plan, planned, stream, labels, last)
-    columns["seq"] = pa.array(stream.seq[last])
+    columns = _head(plan, planned, stream, labels, ends[0])
+    columns["seq"] = pa.array(stream.seq[ends[1]])
     columns["matched_at"] = _utc(labels.matched_us)
-    columns |= {name: array(rows, name) for name in rows.column_names}
-    offsets = pa.array(np.zeros(len(last) + 1, np.int32))
-    columns["events"] = pa.ListArray.from_arrays(
-        offsets, pa.array([], EVENTS_TYPE.value_type), type=EVENTS_TYPE
-    )
-    return pa.table(columns)
+    return pa.table(columns | {**fields, "events": events})
+
+
+def no_events(matches: int) -> pa.Array:
+    """The production sets of matches that whole spans give: they have none."""
+    offsets = pa.array(np.zeros(matches + 1, np.int32))
+    return pa.ListArray.from_arrays(offsets, pa.array([], EVENTS_TYPE.value_type), type=EVENTS_TYPE)
 
 
 def _utc(times: Ints) -> pa.Array:
@@ -390,7 +348,7 @@ def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
     return taken
 
 
-def _events(components: list[str], stream: Stream, found: Found) -> pa.Array:
+def production_sets(components: Sequence[str], stream: Stream, found: Found) -> pa.Array:
     """The production set of each match, in stream order, with texts as dictionaries."""
     names, index = pa.array(components, pa.string()), pa.array(found.members)
     events = pa.StructArray.from_arrays(
@@ -406,63 +364,16 @@ def _events(components: list[str], stream: Stream, found: Found) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(found.offsets, pa.int32()), events)
 
 
-def fold_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> pa.Table:
-    """The matches of a lane whose rule has a fold, as a table."""
-    rows, rule = lane.column(ROW), planned.rule
-    labels = Labels(lane.column(SELECTION), stream.time[rows], stream.time[rows], at_rows(stream, rows))
+def fields_of_found(rule: Rule, lane: Lane, stream: Stream) -> dict[str, pa.Array]:
+    """The fields of matches of a fold or a row pattern, which the lane has, but not of state machines."""
     assert lane.selections is not None
-    if isinstance(rule.fold, StateMachine):
-        columns = MoveColumns(stream, rows, rule.fold, lane)
-        found = {field.name: evaluate(field.expr, columns) for field in rule.emit if field.expr is not None}
-        fields = pa.table(found)
-    else:
-        fields = lane.selections.select([field.name for field in rule.emit])
-    return event_matches(plan, planned, stream, labels, rows, fields)
-
-
-@dataclass(frozen=True)
-class MoveColumns:
-    """The columns that expressions read of moves with matches: attributes of the event, and the states.
-
-    Attributes:
-        stream: the lane's stream.
-        events: int64[m], the row of each move's event.
-        machine: the rule's fold.
-        lane: the lane.
-    """
-
-    stream: Stream
-    events: Ints
-    machine: StateMachine
-    lane: Lane
-
-    @property
-    def rows(self) -> int:
-        """The number of moves."""
-        return len(self.events)
-
-    def column(self, component: str | None, attribute: str) -> pa.Array:
-        """An attribute of each move's event, or a fact about its states."""
-        if attribute in (STATE_BEFORE, STATE_AFTER):
-            return pa.array(self.machine.states, pa.string()).take(pa.array(self.lane.column(attribute)))
-        if attribute == STATE_SINCE:
-            since = self.lane.column(attribute)
-            return pa.array(since, mask=np.equal(since, NOTHING_US)).cast(ARROW_TYPES["TIMESTAMP"])
-        return self.stream.attribute(attribute).take(pa.array(self.events))
-
-    def aggregate(self, one: Aggregate) -> pa.Array:
-        """A single event has no groups."""
-        raise AssertionError(f"{one} over a single event")
-
-
-def rows_matches(plan: Plan, planned: RulePlan, lane: Lane, stream: Stream) -> pa.Table:
-    """The matches of a lane whose rule has a row pattern, as a table."""
-    assert lane.selections is not None
-    first, members = lane.column(FIRST), array(lane.selections, MEMBERS)
-    roles = array(lane.selections, ROLES).values.to_numpy().astype(np.int8)
-    offsets, rows = members.offsets.to_numpy().astype(np.int64), members.values.to_numpy()
-    found = Found(first, first, np.arange(len(first)), offsets, rows, roles)
-    times = stream.time[first], lane.column(MATCHED)
-    labels = Labels(lane.column(SELECTION), *times, positions_of(lane))
-    fields = lane.selections.select([field.name for field in planned.rule.emit])
-    return row_matches(plan, planned, stream, found, labels, (first, lane.column(LAST)), fields)
+    if not isinstance(rule.fold, StateMachine):
+        return {field.name: array(lane.selections, field.name) for field in rule.emit}
+    moves = stream.events.take(pa.array(lane.column("@first")))
+    for name in (STATE_BEFORE, STATE_AFTER):
+        states = pa.array(rule.fold.states, pa.string()).take(array(lane.selections, name))
+        moves = with_column(moves, name, states)
+    since = lane.column(STATE_SINCE)
+    known = pa.array(since, mask=np.equal(since, NOTHING_US)).cast(ARROW_TYPES["TIMESTAMP"])
+    columns = EventColumns(with_column(moves, STATE_SINCE, known))
+    return {field.name: evaluate(field.expr, columns) for field in rule.emit if field.expr is not None}

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from spark_pace import ways
@@ -21,14 +20,12 @@ from spark_pace.core.match.contexts import context_of
 from spark_pace.core.match.contexts.contexts import OneOpen, match_bounded
 from spark_pace.core.match.release import Waiting, decided_at, decisions, match_times, releases, resolved
 from spark_pace.core.match.search.any_order import search_of
-from spark_pace.core.match.search.comparison import Comparison, comparison_of, is_comparison
 from spark_pace.core.match.search.groups import in_roles
 from spark_pace.core.match.stream import Found, Horizon, Positions, Stream
 from spark_pace.core.operate.match_table import Labels
 from spark_pace.core.plan.conditions import (
     OPENING_EVENT,
     earlier_columns,
-    mentions_previous,
     of_other_events,
     opening_attributes,
     opening_column,
@@ -174,7 +171,8 @@ class Inside:
         pattern: the pattern, with the opening event's attributes as columns of every event.
         opening: the attributes of the opening event that become such columns.
         previous: the attributes of earlier events that become columns, by their names.
-        conditions: conditions that must be tested again in each span.
+        conditions: (bit, condition) for each component's predicate, as far as it reads other events of a
+            span; its bit in ``@mask`` is set where the event alone satisfies the predicate.
         absent: the tests of negated components in first place; None if there are none.
     """
 
@@ -182,23 +180,21 @@ class Inside:
     pattern: Pattern
     opening: tuple[str, ...]
     previous: Mapping[str, Previous]
-    conditions: tuple[_Condition, ...]
+    conditions: tuple[tuple[int, Expr], ...]
     absent: AbsenceTests | None
 
     @staticmethod
     def of(rule: Rule, stream: Stream) -> Inside:
         """Make it for a rule and a lane's stream."""
         assert rule.pattern is not None
-        conditions = []
-        for bit, condition in conditions_by_bit(rule):
-            if exprs := of_other_events(condition):
-                conditions.append(_Condition.of(bit, exprs, stream))
+        parts = [(bit, of_other_events(condition)) for bit, condition in conditions_by_bit(rule)]
+        conditions = tuple((bit, conjunction(exprs)) for bit, exprs in parts if exprs)
         previous = previous_of(rule.pattern.over_several)
         absent = absence_tests(rule, others_count=True)
         if not isinstance(rule.span, PredicateSpan):  # a component may have the name "open"
-            return Inside(stream, rule.pattern, (), previous, tuple(conditions), absent)
+            return Inside(stream, rule.pattern, (), previous, conditions, absent)
         opening, inside = tuple(sorted(opening_attributes(rule.pattern))), with_opening_columns(rule.pattern)
-        return Inside(stream, inside, opening, previous, tuple(conditions), absent)
+        return Inside(stream, inside, opening, previous, conditions, absent)
 
     def take(self, rows: Ints, first: Ints, starts: Ints) -> Stream:
         """The stream of these rows, with a segment for each span.
@@ -220,55 +216,15 @@ class Inside:
             events = with_column(events, name, columns.column(None, name))
         if self.conditions:
             mask = self.stream.mask[rows]
-            for condition in self.conditions:
-                condition.narrow(mask, rows, first)
+            for bit, condition in self.conditions:
+                here = np.flatnonzero(has_bit(mask, bit))
+                columns = SpanColumns(self.stream, earlier_columns([condition]), rows[here], first[here])
+                mask[here[~evaluate_mask(condition, columns)]] &= np.uint16(0xFFFF ^ 1 << bit)
             events = with_column(events, MASK, mask)
         if self.absent is not None:
             spans = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
             events = inside_spans(self.absent, events, spans)
         return Stream(events, starts)
-
-
-@dataclass(frozen=True)
-class _Condition:
-    """The part of a component's predicate about an event and others of its span.
-
-    Attributes:
-        bit: the component's bit in ``@mask``, set where the event alone satisfies the predicate.
-        comparisons: comparisons with the opening event, as ranks of the lane's rows.
-        others: the other conditions.
-        columns: what these read.
-    """
-
-    bit: int
-    comparisons: tuple[Comparison, ...]
-    others: Expr
-    columns: SpanColumns
-
-    @staticmethod
-    def of(bit: int, exprs: tuple[Expr, ...], stream: Stream) -> _Condition:
-        """Make it from the conditions `exprs` of the component with that bit."""
-        roles = {OPENING_EVENT: 0, None: 1}
-        compared = [one for one in exprs if is_comparison(one, roles) and not mentions_previous(one)]
-        others = [one for one in exprs if one not in compared]
-        previous = earlier_columns(others)
-        nothing = np.zeros(0, np.int64)
-        comparisons = tuple(comparison_of(one, roles, stream) for one in compared)
-        return _Condition(
-            bit, comparisons, conjunction(others), SpanColumns(stream, previous, nothing, nothing)
-        )
-
-    def narrow(self, mask: npt.NDArray[np.uint16], rows: Ints, first: Ints) -> None:
-        """Clear the bit in the masks of those of n rows for which the conditions do not hold."""
-        here = np.flatnonzero(has_bit(mask, self.bit))
-        holds = np.ones(len(here), np.bool_)
-        pairs = np.column_stack([first[here], rows[here]])
-        for comparison in self.comparisons:
-            holds &= comparison.holds(pairs)
-        left = np.flatnonzero(holds)
-        columns = SpanColumns(self.columns.stream, self.columns.previous, rows[here[left]], first[here[left]])
-        holds[left] = evaluate_mask(self.others, columns)
-        mask[here[~holds]] &= np.uint16(~(1 << self.bit) & 0xFFFF)
 
 
 @dataclass(frozen=True)

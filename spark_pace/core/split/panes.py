@@ -1,4 +1,7 @@
-"""Windows of time that aggregate: rows of panes, and what each window holds that ends.
+"""Windows of time that aggregate: rows of panes, what ranges of them hold, and the windows that end.
+
+Numbers and sums of ranges are differences of running sums, which are exact; the least and the greatest value
+are taken from ranks. So ranges may overlap, and nothing is copied for each. Ranges of events hold the same.
 
 The carry has the rows of panes of the windows that are open.
 """
@@ -6,23 +9,219 @@ The carry has the rows of panes of the windows that are open.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_pace.core.contents import Contents, ContentsOfEvents, ContentsOfPanes, held_in
 from spark_pace.core.match.spans import SpanRows, last_ended
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.plan.plan import EVENTS, LAST, Panes, held_column
 from spark_pace.core.plan.rule import GridSpan
-from spark_pace.core.ranks import pieces
-from spark_pace.core.split.carry.carried_panes import CarriedPanes
+from spark_pace.core.ranks import folded, pieces, range_sums
+from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.chunk import Chunk, Owned
 from spark_pace.core.split.carry.key_streams import Fresh, Left, Segments
 from spark_pace.core.split.selections import ended_windows, lanes_of_windows
 from spark_pace.core.split.task import Split, SplitTask, with_new_rows, without_ended
-from spark_pace.core.tables import SEQ, TIME, UNKNOWN_TIME, Bools, Ints, array, concat, numbers, with_column
+from spark_pace.core.summaries.distribution import Registers, extremes, of_stored, registers_of, stored
+from spark_pace.core.summaries.sums import Sums, squares_of, sums_of, sums_of_stored
+from spark_pace.core.tables import (
+    NO_ROW,
+    SEQ,
+    TIME,
+    UNKNOWN_TIME,
+    Bools,
+    Ints,
+    array,
+    bools,
+    concat,
+    numbers,
+    with_column,
+)
+
+
+@dataclass(frozen=True)
+class ContentsOfEvents:
+    """Rows that are events."""
+
+    stream: Stream
+
+    def events(self, start: Ints, end: Ints) -> Ints:
+        """int64[s], how many events each range of rows stands for, from `start` to the row before `end`."""
+        return end - start
+
+    def known(self, attribute: str, start: Ints, end: Ints) -> Ints:
+        """int64[s], how many of them have a value of the attribute."""
+        values = self.stream.attribute(attribute)
+        return range_sums(bools(pc.is_valid(values)), start, end) if values.null_count else end - start
+
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
+        """The sums of their values, or of the squares of these."""
+        values = self.stream.attribute(attribute)
+        return (squares_of if squared else sums_of)(values).over(start, end)
+
+    def registers(self, attribute: str, start: Ints, end: Ints) -> Registers:
+        """The sketches of their values."""
+        return registers_of(self.stream.attribute(attribute), start, end)
+
+    def values(self, part: str, attribute: str) -> pa.Array:
+        """The "min", "max", "first" or "last" of each row's values; of events "each", which is the value."""
+        return self.stream.attribute(attribute)
+
+    def type_of(self, attribute: str) -> pa.DataType:
+        """The attribute's type."""
+        return self.stream.events.schema.field(attribute).type
+
+
+@dataclass(frozen=True)
+class ContentsOfPanes:
+    """Rows that are panes, or parts of them, each of which stands for events that follow each other."""
+
+    stream: Stream
+    panes: Panes
+
+    def events(self, start: Ints, end: Ints) -> Ints:
+        """See `ContentsOfEvents`."""
+        return range_sums(numbers(self.stream.events, EVENTS), start, end)
+
+    def known(self, attribute: str, start: Ints, end: Ints) -> Ints:
+        """See `ContentsOfEvents`."""
+        return range_sums(numbers(self.stream.events, held_column("known", attribute)), start, end)
+
+    def sums(self, attribute: str, start: Ints, end: Ints, *, squared: bool = False) -> Sums:
+        """See `ContentsOfEvents`."""
+        stored = self.stream.attribute(held_column("squares" if squared else "sum", attribute))
+        return sums_of_stored(stored, start, end)
+
+    def registers(self, attribute: str, start: Ints, end: Ints) -> Registers:
+        """See `ContentsOfEvents`."""
+        sketches = of_stored(self.stream.attribute(held_column("sketch", attribute)))
+        return folded(np.maximum, sketches, start, end)
+
+    def values(self, part: str, attribute: str) -> pa.Array:
+        """See `ContentsOfEvents`."""
+        return self.stream.attribute(held_column(part, attribute))
+
+    def type_of(self, attribute: str) -> pa.DataType:
+        """See `ContentsOfEvents`."""
+        return self.panes.types[attribute]
+
+
+Contents: TypeAlias = ContentsOfEvents | ContentsOfPanes
+
+
+def contents_of(stream: Stream, panes: Panes | None) -> Contents:
+    """The contents of the rows of a rule's stream."""
+    return ContentsOfEvents(stream) if panes is None else ContentsOfPanes(stream, panes)
+
+
+def held_in(contents: Contents, part: str, attribute: str, start: Ints, end: Ints) -> pa.Array:
+    """What each range holds of an attribute, as `Panes.held` has it; no range is empty."""
+    if part == "known":
+        return pa.array(contents.known(attribute, start, end))
+    if part in ("sum", "squares"):
+        return contents.sums(attribute, start, end, squared=part == "squares").stored()
+    if part == "sketch":
+        return stored(contents.registers(attribute, start, end))
+    values = contents.values(part, attribute)
+    if part in ("first", "last"):
+        return values.take(pa.array(start if part == "first" else end - 1))
+    assert part in ("min", "max"), part
+    return extremes(values, start, end, least=part == "min")
+
+
+@dataclass(frozen=True)
+class CarriedPanes:
+    """The rows of panes that a carry has of some keys; see `spark_pace.core.split.panes`.
+
+    Of a key, no window that has not ended has begun before its first living row: so times tell which rows
+    live, and whoever asks for a time of such a window need not know what newer chunks overrule.
+
+    Attributes:
+        carry: the carry.
+        touched: the keys.
+        width_us: the length of a pane.
+    """
+
+    carry: Carry
+    touched: Touched
+    width_us: int
+
+    def newest(self) -> tuple[pa.Table | None, Ints]:
+        """The last row of each key of which rows are carried, and the index of its key in `touched`."""
+        tables, owners = list[pa.Table](), [np.zeros(0, np.int64)]
+        wanted = self.touched.rows > 0
+        for chunk, places in zip(reversed(self.carry.chunks), reversed(self.touched.places), strict=True):
+            if not wanted.any():
+                break
+            if chunk.events is None:
+                continue
+            here = np.flatnonzero(wanted & (places >= 0))
+            some, rows = chunk.newest(places[here])
+            if len(some):
+                tables.append(chunk.events.take(pa.array(rows)))
+                owners.append(here[some])
+                wanted[here[some]] = False
+        if not tables:
+            return None, owners[0]
+        rows = concat(tables)  # with the columns of a batch's rows
+        rows = with_column(rows, LAST, array(rows, TIME)).select([*rows.column_names[:-1], LAST, SEQ])
+        return rows, np.concatenate(owners)
+
+    def onward(self, keys: Ints, times: Ints) -> tuple[pa.Table, Ints]:
+        """The rows that together hold all that is carried of some keys from some times on, one of each chunk.
+
+        Args:
+            keys: int64[w], indices in `touched`, of keys of which rows are carried.
+            times: int64[w], of each a time at or before that of its key's last row.
+
+        Returns:
+            the rows; and int64[n], for which of the w each is: ascending, and then in stream order.
+        """
+        tables, owners = list[pa.Table](), list[Ints]()
+        for chunk, here, first, _ in self._from(keys, times):
+            assert chunk.events is not None
+            tables.append(chunk.events.take(pa.array(first)))
+            owners.append(here)
+        owner = np.concatenate(owners)
+        order = np.argsort(owner, kind="stable")
+        return concat(tables).take(pa.array(order)), owner[order]
+
+    def left(self, from_us: int) -> tuple[Ints, Ints]:
+        """Of each key, how many panes are carried from a time on, and the `seq` of the first one's row.
+
+        The latter is `NO_ROW` where none is. Rows of two chunks may be of one pane.
+        """
+        count = len(self.touched.texts)
+        panes, since = np.zeros(count, np.int64), np.full(count, NO_ROW)
+        newest = np.full(count, from_us // self.width_us - 1)
+        keys = np.flatnonzero(self.touched.rows > 0)
+        for chunk, here, first, end in self._from(keys, np.full(len(keys), from_us)):
+            assert chunk.events is not None
+            pane, of = numbers(chunk.events, TIME), keys[here]
+            panes[of] += end - first - (pane[first] // self.width_us == newest[of])
+            newest[of] = pane[end - 1] // self.width_us
+            since[of] = np.minimum(since[of], numbers(chunk.events, SEQ)[first])
+        return panes, since
+
+    def _from(self, keys: Ints, times: Ints) -> Iterator[tuple[Chunk, Ints, Ints, Ints]]:
+        """For each chunk, the oldest first, what it has of keys from times on, where it has some.
+
+        Yields:
+            the chunk; and int64[m] each: for which of the keys, the first row, the row behind the last one.
+        """
+        least = int(times.min(initial=NO_ROW))
+        for chunk, places in zip(self.carry.chunks, self.touched.places, strict=True):
+            if chunk.events is None or chunk.ranges[TIME][1] < least:
+                continue
+            here = np.flatnonzero(places[keys] >= 0)
+            first, end = chunk.first_from(TIME, places[keys[here]], times[here])
+            some = np.flatnonzero(first < end)
+            if len(some):
+                yield chunk, here[some], first[some], end[some]
 
 
 def in_panes(panes: Panes, fresh: Fresh) -> Fresh:

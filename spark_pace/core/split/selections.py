@@ -37,18 +37,15 @@ from spark_pace.core.match.search.any_order import Alternatives, search_of
 from spark_pace.core.match.search.search import Search
 from spark_pace.core.match.spans import SpanRows, Windows, joined, spans_of
 from spark_pace.core.match.stream import (
-    Found,
     Horizon,
-    Positions,
     Stream,
-    rows_before,
     window_end,
     window_ends,
     window_start,
 )
 from spark_pace.core.plan.rule import GridSpan, Pattern, SessionSpan
 from spark_pace.core.plan.shape import terminator_bits, without_members
-from spark_pace.core.split.lane_sizes import lanes_by_calls, lanes_by_rows
+from spark_pace.core.split.lanes import lanes_by_calls, lanes_by_rows, matched_lanes
 from spark_pace.core.split.task import (
     Lane,
     Piece,
@@ -56,7 +53,6 @@ from spark_pace.core.split.task import (
     SplitTask,
     count_in_segments,
     from_first,
-    numbered,
     position_columns,
 )
 from spark_pace.core.tables import OPENING, UNKNOWN_TIME, Bools, Ints, numbers
@@ -117,7 +113,7 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
         own = {"selection_id": ids[done[i:j]], "matched_us": matched_us[i:j]}
         own |= {"opening": opening[i:j] - start, "close": close[i:j] - start}
         own |= position_columns("release", release.take(np.arange(i, j)), start)
-        header = numbered(task.header("closed"), len(lanes), (0, stop - start), piece)
+        header = task.header("closed", len(lanes), (0, stop - start), piece)
         events = stream.events.slice(start, stop - start)
         lanes.append(Lane(header, events, pa.table(own), slice(start, stop)))
     return lanes
@@ -130,48 +126,8 @@ def _walked(task: SplitTask, search: Search, links: Chain, ids: Ints) -> list[La
     decided = decisions(stream, found, search.pattern.within, task.horizon)
     ends = resolved(stream, found, search.pattern.within, task.horizon)
     at = releases(stream, found, decided, ends, waits=task.method.waits)
-    return matched_lanes(task, found, ids[found.selection], at)
-
-
-def matched_lanes(task: SplitTask, found: Found, ids: Ints, release: Positions) -> list[Lane]:
-    """Cut lanes of found matches, with the rows and components of their events.
-
-    The lanes hold the events of the matches, and the events at whose positions matches are released.
-
-    Args:
-        task: the task.
-        found: the matches.
-        ids: int64[m], the `selection_id` of each match.
-        release: the position at which each match is released.
-    """
-    pattern = task.planned.rule.pattern
-    assert pattern is not None
-    if not found.matches:
-        return []
-    lanes: list[Lane] = []
-    matched_us = match_times(task.stream, found.last, found.deciding, pattern.within)
-    for piece in lanes_by_rows(task, np.diff(found.offsets)):
-        i, j = piece.first, piece.last
-        members = found.members[found.offsets[i] : found.offsets[j]]
-        last = release.code[i:j] // 2
-        needed = np.zeros(task.stream.rows, np.bool_)
-        needed[members] = needed[last] = True
-        rows = np.flatnonzero(needed)
-        places = rows_before(rows, np.append(members, last), task.stream.rows)
-        offsets = pa.array(found.offsets[i : j + 1] - found.offsets[i], pa.int32())
-        roles = found.roles[found.offsets[i] : found.offsets[j]]
-        own = {
-            "selection_id": ids[i:j],
-            "members": pa.ListArray.from_arrays(offsets, pa.array(places[: len(members)])),
-            "roles": pa.ListArray.from_arrays(offsets, pa.array(roles)),
-            "matched_us": matched_us[i:j],
-            "release_code": 2 * places[len(members) :] + (release.code[i:j] & 1),
-            "release_us": release.time[i:j],
-        }
-        header = numbered(task.header("matched"), len(lanes), (0, len(rows)), piece)
-        events = task.stream.events.take(pa.array(rows)).combine_chunks()
-        lanes.append(Lane(header, events, pa.table(own), rows))
-    return lanes
+    matched_us = match_times(stream, found.last, found.deciding, search.pattern.within)
+    return matched_lanes(task, found, ids[found.selection], at, matched_us)
 
 
 def split_parallel(task: SplitTask, way: Forwards | Backwards) -> Split:
@@ -288,7 +244,7 @@ def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) 
         if i < j and not idle[i:j].all():
             end = max(int(ends[i:j].max()), hi)
             exact = not lanes or task.planned.key_column is not None or task.resolution is not None
-            header = numbered(task.header("free", exact=exact), len(lanes), (0, hi - lo), piece)
+            header = task.header("free", len(lanes), (0, hi - lo), piece, exact=exact)
             events = stream.events.slice(lo, end - lo)
             lanes.append(Lane(header, events, _stream_ends(task, lo, hi), slice(lo, end)))
     return lanes
@@ -350,7 +306,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
             before, events = held.start, stream.events.slice(held.start, held.stop - held.start)
         else:
             before, events = hi - len(held), stream.events.take(pa.array(held))
-        header = numbered(task.header("free"), len(lanes), (lo - before, hi - before), piece)
+        header = task.header("free", len(lanes), (lo - before, hi - before), piece)
         lanes.append(Lane(header, events, _stream_ends(task, lo, hi), held))
     return lanes
 
@@ -439,18 +395,16 @@ def ended_windows(task: SplitTask, grids: Sequence[GridSpan]) -> tuple[SpanRows,
 
 def lanes_of_windows(task: SplitTask, rows: pa.Table, windows: SpanRows, grids: Ints) -> list[Lane]:
     """The lanes of windows that have a row each; `grids` are the places of their grids, ascending."""
-    header = task.header("spans")
-    if len(task.share.rules) > 1:
-        indices = (planned.index for planned in task.share.rules)
-        header = replace(header, sharers=tuple(zip(indices, task.share.places, strict=True)))
-    lanes = list[Lane]()
+    rules, lanes = task.share.rules, list[Lane]()
+    sharing = zip((planned.index for planned in rules), task.share.places, strict=True)
+    sharers = tuple(sharing) if len(rules) > 1 else ()
     for piece in lanes_by_rows(task, np.ones(len(windows.start), np.int64)):
         own, place = slice(piece.first, piece.last), np.arange(piece.last - piece.first)
         of_rows = replace(windows.take(piece.first + place), start=place, end=place + 1)
         table = _table(of_rows, 0)
         table = table.append_column("grid", pa.array(grids[own]))
-        of_lane = numbered(header, len(lanes), (0, len(place)), piece)
-        lanes.append(Lane(of_lane, rows.slice(piece.first, len(place)), table, own))
+        header = replace(task.header("spans", len(lanes), (0, len(place)), piece), sharers=sharers)
+        lanes.append(Lane(header, rows.slice(piece.first, len(place)), table, own))
     return lanes
 
 
@@ -479,14 +433,14 @@ def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:
         pieces = lanes_by_calls(task, spans.end - spans.start)
     else:
         pieces = lanes_by_rows(task, spans.end - spans.start)
-    header, lanes = task.header("spans"), list[Lane]()
+    lanes = list[Lane]()
     for piece in pieces:
         own = spans.take(np.arange(piece.first, piece.last))
         start = int(own.start.min())
         stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))
         table, events = _table(own, start), task.stream.events.slice(start, stop - start)
-        of_lane = numbered(header, len(lanes), (0, stop - start), piece)
-        lanes.append(Lane(of_lane, events, table, slice(start, stop)))
+        header = task.header("spans", len(lanes), (0, stop - start), piece)
+        lanes.append(Lane(header, events, table, slice(start, stop)))
     return lanes
 
 

@@ -18,9 +18,8 @@ from spark_pace.core.order import MOST_NAMED, Advance, LateFile, Order, Progress
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
 from spark_pace.core.python_functions import FoldRuns, fold_here
-from spark_pace.core.split.shares import shares_of
 from spark_pace.core.split.snapshot import carry_of, load, save
-from spark_pace.core.split.task import Batch, Lane
+from spark_pace.core.split.task import Batch, Lane, shares_of
 from spark_pace.core.split.unit import advance_unit
 from spark_pace.core.tables import HOME, UNKNOWN_TIME, array, numbers
 

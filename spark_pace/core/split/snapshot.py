@@ -41,7 +41,7 @@ from spark_pace.core.split.carry.chunk import (
     stored_tables,
 )
 from spark_pace.core.split.panes import put_together, with_needed_columns
-from spark_pace.core.split.shares import Share, shares_of
+from spark_pace.core.split.task import Share, shares_of
 from spark_pace.core.tables import BITS, KEYS, array, compacted, has_bit, numbers
 from spark_pace.errors import StateError
 

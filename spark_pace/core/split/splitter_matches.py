@@ -38,7 +38,8 @@ from spark_pace.core.match.stream import (
     window_start,
 )
 from spark_pace.core.plan.shape import initiator_bits, shape_of, without_members
-from spark_pace.core.split.selections import backward_keep, matched_lanes, without_enders
+from spark_pace.core.split.lanes import matched_lanes
+from spark_pace.core.split.selections import backward_keep, without_enders
 from spark_pace.core.split.task import Lane, Split, SplitTask, count_in_segments, from_first
 from spark_pace.core.tables import (
     JOIN,
@@ -70,19 +71,14 @@ def split_using_up(task: SplitTask, way: UsingUp) -> Split:
     out = out[release.time[out] >= task.passed_us]
     sent = found.keep(out)
     ids = numbers(unused.events, OPENING)[sent.first]
-    lanes = matched_lanes(task, sent, ids, release.take(out))
-    waiting = _those_waiting(task, unused, found, release) if is_awaited(task.planned) else NOTHING_WAITS
+    matched_us = match_times(unused, found.last, found.deciding, rule.pattern.within)
+    lanes = matched_lanes(task, sent, ids, release.take(out), matched_us[out])
+    waiting, frontier_us = NOTHING_WAITS, task.horizon.frontier_us
+    if is_awaited(task.planned):
+        waiting = come_to_wait(matched_us, release.time < frontier_us, task.passed_us, frontier_us)
     spent = _mark(task.stream, sent, initiator_bits(rule.pattern))
     keep, open_ = _keep(task, way, search, found, spent)
     return Split(lanes, keep, open_, events=with_column(task.stream.events, SPENT, spent), waiting=waiting)
-
-
-def _those_waiting(task: SplitTask, unused: Stream, found: Found, release: Positions) -> Waiting:
-    """The matches that are known only now and do not go out now."""
-    assert task.pattern is not None
-    matched_us = match_times(unused, found.last, found.deciding, task.pattern.within)
-    is_out, frontier_us = release.time < task.horizon.frontier_us, task.horizon.frontier_us
-    return come_to_wait(matched_us, is_out, task.passed_us, frontier_us)
 
 
 def _releases(task: SplitTask, unused: Stream, found: Found) -> Positions:
@@ -337,4 +333,5 @@ def _first_unresolved(task: SplitTask, search: Search, way: Forwards | Backwards
 def _lanes(task: SplitTask, found: Found) -> list[Lane]:
     """Cut lanes of matches, each of which is in the selection that its first event opened."""
     ids = numbers(task.stream.events, OPENING)[found.first]
-    return matched_lanes(task, found, ids, at_rows(task.stream, found.last))
+    at = at_rows(task.stream, found.last)
+    return matched_lanes(task, found, ids, at, at.time)

@@ -1,4 +1,9 @@
-"""A batch as units get it, lanes, and the arguments and the result of every way to split a stream.
+"""A share and its batch, lanes, and the arguments and the result of every way to split a stream.
+
+A share is what a slot keeps and splits together: one rule in one bucket of keys, or several that share panes.
+Rules share panes if their filters, keys, lengths of panes and sketches are equal, and if they began with the
+same batch. The rows of panes are kept once for all of them, with all columns that any of them needs, as long
+as their longest span needs them. Each rule has only the numbers of its windows for itself.
 
 A lane has neighbouring selections for one operator, with each of their events once. It is complete: any
 operator process can work on it, repeatedly, with the same result.
@@ -6,23 +11,80 @@ operator process can work on it, repeatedly, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from spark_pace.core.expr import Expr
 from spark_pace.core.frames import decode_parcel, encode_parcel
 from spark_pace.core.match.method import Method
 from spark_pace.core.match.release import NOTHING_WAITS, Resolution, Waiting
 from spark_pace.core.match.stream import Horizon, Positions, Stream, starts_of_streams
-from spark_pace.core.plan.plan import Plan, RulePlan
+from spark_pace.core.plan.plan import Panes, Plan, RulePlan, Unit, sharing, united
 from spark_pace.core.plan.price import Price
-from spark_pace.core.plan.rule import Pattern
+from spark_pace.core.plan.rule import GridSpan, Pattern
 from spark_pace.core.python_functions import FoldRuns, fold_here
-from spark_pace.core.split.shares import Share
 from spark_pace.core.tables import JOIN, SEQ, UNKNOWN_CODE, UNKNOWN_TIME, Bools, Ints, array, numbers
+
+
+@dataclass(frozen=True)
+class Share:
+    """The rules that share a carry in one bucket of keys: most often one rule.
+
+    Attributes:
+        rules: the rules; the first one stands for all.
+        bucket: the bucket.
+        grids: the distinct spans of rules that share panes, perhaps also those of removed rules; else empty.
+    """
+
+    rules: tuple[RulePlan, ...]
+    bucket: int
+    grids: tuple[GridSpan, ...] = ()
+
+    @staticmethod
+    def of(rules: Sequence[RulePlan], bucket: int, grids: Sequence[GridSpan] = ()) -> Share:
+        """Make a share of these rules; `grids` are the ones that it had before, in their order."""
+        spans = [planned.rule.span for planned in rules if planned.panes is not None]
+        known = dict.fromkeys([*grids, *(span for span in spans if isinstance(span, GridSpan))])
+        return Share(tuple(rules), bucket, tuple(known))
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The place of each rule's span among `grids`."""
+        return tuple(self.grids.index(planned.rule.span) for planned in self.rules)
+
+    @cached_property
+    def panes(self) -> Panes | None:
+        """The columns kept for each pane, for all rules together; None if events are kept."""
+        panes = [planned.panes for planned in self.rules if planned.panes is not None]
+        return united(panes) if panes else None
+
+    @cached_property
+    def computed(self) -> dict[str, Expr]:
+        """The expressions inside aggregates of the rules, by the names of their columns."""
+        return {name: expr for planned in self.rules for name, expr in planned.computed}
+
+    @property
+    def counters(self) -> pa.Schema:
+        """The schema of the numbers of a key's next windows, with a column for each grid but the first."""
+        return pa.schema([
+            (f"next_selection {grid.every_us} {grid.size_us}", pa.int64()) for grid in self.grids[1:]
+        ])  # fmt: skip
+
+
+def shares_of(plan: Plan, units: Iterable[Unit]) -> list[Share]:
+    """Make the shares of units of a slot that have no carry yet."""
+    alike: dict[tuple[int, Hashable], list[RulePlan]] = {}
+    for unit in units:
+        planned = plan.rules[unit.rule_index]
+        alone = planned.index if planned.panes is None else None
+        stream = (planned.since, sharing(planned.rule), alone)
+        alike.setdefault((unit.bucket, stream), []).append(planned)
+    return [Share.of(rules, bucket) for (bucket, _), rules in alike.items()]
 
 
 @dataclass(frozen=True)
@@ -51,7 +113,7 @@ class Batch:
         return self.frontier_us == UNKNOWN_TIME
 
 
-Work = Literal["free", "closed", "matched", "spans", "folded", "rows"]
+Work = Literal["free", "closed", "matched", "spans"]
 
 
 @dataclass(frozen=True)
@@ -63,9 +125,7 @@ class LaneHeader:
         bucket: the bucket of partition keys; 0 without `partition_by`.
         number: place among the lanes of this unit and batch.
         work: "free": match the initiators or terminators in `owned`; "closed": find the matches of closed
-            selections; "matched": compute the fields of matches that are found; "spans": work on spans;
-            "folded": compute the fields of a fold's matches; "rows": put together the matches of a row
-            pattern.
+            selections; "matched": compute the fields of matches that are found; "spans": work on spans.
         owned: the range of rows of the lane whose matches it finds; matches may also include other rows.
         passed_us: the frontier before the batch; matches that were releasable then have been sent.
         frontier_us: the frontier now.
@@ -179,11 +239,6 @@ def position_columns(name: str, positions: Positions, shift: int) -> dict[str, I
     return {f"{name}_code": code, f"{name}_us": positions.time}
 
 
-def numbered(header: LaneHeader, number: int, owned: tuple[int, int], piece: Piece) -> LaneHeader:
-    """The header of a lane of the same unit and batch, with what differs between lanes."""
-    return replace(header, number=number, owned=owned, weight=piece.rows, predicted_seconds=piece.seconds)
-
-
 def with_new_rows(lanes: list[Lane], rows: int) -> list[Lane]:
     """Set in each lane of a split the number of its rows that no earlier lane holds.
 
@@ -248,21 +303,15 @@ class SplitTask:
         """The rule's pattern without the equalities by which `stream` is divided; None without a pattern."""
         return self.method.pattern
 
-    def header(self, work: Work, *, exact: bool = True) -> LaneHeader:
-        """The header of a lane that holds all rows."""
-        owned, frontier_us = (0, self.stream.rows), self.horizon.frontier_us
+    def header(
+        self, work: Work, number: int, owned: tuple[int, int], piece: Piece, *, exact: bool = True
+    ) -> LaneHeader:
+        """The header of a lane; see there."""
         resolved = None if self.resolution is None else (self.resolution.before, self.resolution.first)
         return LaneHeader(
-            self.planned.index,
-            self.share.bucket,
-            0,
-            work,
-            owned,
-            self.passed_us,
-            frontier_us,
-            exact,
-            resolved,
-        )
+            self.planned.index, self.share.bucket, number, work, owned, self.passed_us,
+            self.horizon.frontier_us, exact, resolved, piece.rows, piece.seconds,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import EventColumns, evaluate
-from spark_pace.core.hashes import buckets_of
 from spark_pace.core.match.contexts.contexts import OneOpen, UsingUp
 from spark_pace.core.match.method import Method, method_of
 from spark_pace.core.match.release import NOTHING_WAITS, Resolution, Waiting
@@ -18,7 +17,7 @@ from spark_pace.core.match.stream import Horizon
 from spark_pace.core.plan.meaning import attributes_of
 from spark_pace.core.plan.plan import Panes, Plan, RulePlan, bits_column
 from spark_pace.core.plan.shape import initiator_bits
-from spark_pace.core.split.carry.carried_panes import CarriedPanes
+from spark_pace.core.ranks import buckets_of
 from spark_pace.core.split.carry.carry import Carry, Touched, Wanted, Whole, distinct_texts
 from spark_pace.core.split.carry.earlier_events import earlier_events, kept_of_keys
 from spark_pace.core.split.carry.event_numbers import count_on, next_selections, number, opens
@@ -37,13 +36,11 @@ from spark_pace.core.split.carry.key_streams import (
     segments_with,
     without_candidates,
 )
-from spark_pace.core.split.folds import columns_of_states, split_fold
-from spark_pace.core.split.panes import in_panes, keep_panes, split_panes
-from spark_pace.core.split.row_patterns import split_rows
+from spark_pace.core.split.folds_and_row_patterns import columns_of_states, split_fold, split_rows
+from spark_pace.core.split.panes import CarriedPanes, in_panes, keep_panes, split_panes
 from spark_pace.core.split.selections import split_one_open, split_parallel, split_spans
-from spark_pace.core.split.shares import Share
 from spark_pace.core.split.splitter_matches import is_much_carried, split_much_carried, split_using_up
-from spark_pace.core.split.task import Batch, Lane, Split, SplitTask, with_new_rows, without_ended
+from spark_pace.core.split.task import Batch, Lane, Share, Split, SplitTask, with_new_rows, without_ended
 from spark_pace.core.tables import (
     JOIN,
     MASK,

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace.core.expr import Aggregate
-from spark_pace.core.hashes import hash_nullable
 from spark_pace.core.ranks import (
     expand,
     float_orders,
     floats_of,
     folded,
+    hash_nullable,
     pieces,
     segments_of,
     value_codes,

@@ -36,7 +36,6 @@ SIZES: dict[str, tuple[int, ...]] = {
     "FIRST_ROWS": (1,),
     "FIRST_HORIZON_ROWS": (1, 3),
     "BLOCK_BITS": (0, 1),
-    "LONG_BYTES": (0, 3),
 }
 WAYS = (*(f"{name}: {answer}" for name in CHOICES for answer in ("no", "yes")), *SIZES)
 

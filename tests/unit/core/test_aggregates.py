@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_pace.core.contents import ContentsOfEvents
 from spark_pace.core.expr import Aggregate
 from spark_pace.core.match.stream import Stream
 from spark_pace.core.operate.lane_matches import SpanAggregates
+from spark_pace.core.split.panes import ContentsOfEvents
 
 
 def aggregated(function: Any, values: list[Any], *spans: tuple[int, int]) -> list[Any]:

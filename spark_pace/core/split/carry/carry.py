@@ -27,9 +27,8 @@ import pyarrow.compute as pc
 
 from spark_pace import ways
 from spark_pace.core.frames import let_go
-from spark_pace.core.hashes import Hashes, hash_texts
 from spark_pace.core.match.release import Resolution
-from spark_pace.core.ranks import expand
+from spark_pace.core.ranks import Hashes, expand, hash_texts
 from spark_pace.core.split.carry.chunk import (
     COUNTERS,
     EVERY_HASH,

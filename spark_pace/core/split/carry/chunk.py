@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from spark_pace import ways
 from spark_pace.core.frames import TableStore, decode, decode_parcel, or_empty, or_none, write_mappable
-from spark_pace.core.hashes import Hashes
-from spark_pace.core.ranks import segments_of
+from spark_pace.core.ranks import Hashes, segments_of
 from spark_pace.core.split.carry.examined_keys import Forgetting, Wake
 from spark_pace.core.tables import (
     MASK,

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_pace import ways
-from spark_pace.core.hashes import hash_texts
 from spark_pace.core.match.stream import Stream, starts_of_streams
 from spark_pace.core.plan.plan import LAST, RulePlan, bits_column
 from spark_pace.core.plan.shape import terminator_bits
+from spark_pace.core.ranks import hash_texts
 from spark_pace.core.split.carry.carry import Carry, Touched
 from spark_pace.core.split.carry.chunk import HashRange, are_within
 from spark_pace.core.split.carry.examined_keys import always_looks

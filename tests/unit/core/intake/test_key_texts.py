@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_pace.core.hashes import buckets_of
 from spark_pace.core.intake.pack import key_texts
+from spark_pace.core.ranks import buckets_of
 
 STEADY = settings(deadline=None, derandomize=True, database=None)
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from('"\\\n\x00\x1f\x7f\u2028é'), max_size=6)

@@ -14,7 +14,7 @@ from spark_pace.core.intake.sift import Past, sift
 from spark_pace.core.order import OrderSpec, Progress
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.core.plan.price import Price, price_of, sums_of_calls, sums_of_lane
-from spark_pace.core.split.lane_sizes import fewest_ranges
+from spark_pace.core.split.lanes import fewest_ranges
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput
 from spark_pace.rules import load_rules
 from spark_pace.spark.stages.earlier_batches import Prices, over_bound

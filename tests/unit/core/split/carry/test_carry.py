@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_pace import ways
-from spark_pace.core.hashes import hash_texts
+from spark_pace.core.ranks import hash_texts
 from spark_pace.core.split.carry import carry as log
 from spark_pace.core.split.carry.carry import Carry, Whole
 from spark_pace.core.split.carry.chunk import place_of

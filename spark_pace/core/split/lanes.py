@@ -1,22 +1,24 @@
-"""Decides how many lanes a unit's work of a batch is cut into, and where.
+"""Decides how many lanes a unit's work of a batch is cut into, and where; cuts the lanes of found matches.
 
 Without a bound, the lanes are about equal. With a bound, once the rule has a price, there are as few lanes as
 keep the bound. No result depends on the cut.
 
 Sources: Mayer, Tariq, Rothermel 2017, section 4. Here all events of a lane are there when it starts, so no
-    time
-between their arrivals is subtracted from the predicted work.
+time between their arrivals is subtracted from the predicted work.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 
+from spark_pace.core.match.stream import Found, Positions, Stream, rows_before
 from spark_pace.core.plan.price import Floats
 from spark_pace.core.ranks import even_ranges
-from spark_pace.core.split.task import Piece, SplitTask
+from spark_pace.core.split.task import Lane, Piece, SplitTask
 from spark_pace.core.tables import Ints
 
 _HALVINGS = 20  # halvings of the interval that has the weight to find
@@ -95,3 +97,62 @@ def _filled(ends: Floats, limit: float, most: int) -> list[int]:
         stop = int(np.searchsorted(ends, (done + limit) * _ROUNDING, "right"))
         bounds.append(max(stop, bounds[-1] + 1))
     return bounds
+
+
+def matched_lanes(
+    task: SplitTask,
+    found: Found,
+    ids: Ints,
+    release: Positions,
+    matched_us: Ints,
+    *,
+    ends: tuple[Ints, Ints] | None = None,
+    fields: Mapping[str, pa.Array] | None = None,
+) -> list[Lane]:
+    """Cut lanes of found matches, with the rows and roles of their events.
+
+    The lanes hold the events of the matches, and the events at whose positions matches are released.
+
+    Args:
+        task: the task.
+        found: the matches.
+        ids: int64[m], the `selection_id` of each match.
+        release: the position at which each match is released.
+        matched_us: int64[m], when each match is complete, as people are told.
+        ends: the first and the last row of each match; None: those of its events, of which it has some.
+        fields: more columns of the matches.
+    """
+    if not len(ids):
+        return []
+    first, last = ends or (found.first, found.last)
+    lanes: list[Lane] = []
+    for piece in lanes_by_rows(task, np.maximum(np.diff(found.offsets), 1)):
+        i, j = piece.first, piece.last
+        inside = slice(found.offsets[i], found.offsets[j])
+        needed = [found.members[inside], first[i:j], last[i:j], release.code[i:j] // 2]
+        rows, (members, begins, stops, at) = _held(task.stream, needed)
+        lists = pa.array(found.offsets[i : j + 1] - found.offsets[i], pa.int32())
+        own = {
+            "@selection_id": pa.array(ids[i:j]),
+            "@first": pa.array(begins),
+            "@last": pa.array(stops),
+            "@members": pa.ListArray.from_arrays(lists, pa.array(members)),
+            "@roles": pa.ListArray.from_arrays(lists, pa.array(found.roles[inside])),
+            "@matched_us": pa.array(matched_us[i:j]),
+            "@release_code": pa.array(2 * at + (release.code[i:j] & 1)),
+            "@release_us": pa.array(release.time[i:j]),
+        }
+        own |= {name: column.slice(i, j - i) for name, column in (fields or {}).items()}
+        header = task.header("matched", len(lanes), (0, len(rows)), piece)
+        events = task.stream.events.take(pa.array(rows)).combine_chunks()
+        lanes.append(Lane(header, events, pa.table(own), rows))
+    return lanes
+
+
+def _held(stream: Stream, needed: list[Ints]) -> tuple[Ints, list[Ints]]:
+    """The rows that a lane holds, and the places of some rows among them."""
+    there = np.zeros(stream.rows, np.bool_)
+    for rows in needed:
+        there[rows] = True
+    held = np.flatnonzero(there)
+    return held, [rows_before(held, rows, stream.rows) for rows in needed]
