@@ -139,11 +139,6 @@ def is_shared(predicates: int) -> bool:
     return predicates >= MANY_CONSTANTS
 
 
-def is_hashed(items: int) -> bool:
-    """True if values are looked up among the items of ``in`` by hash; else compared with each item."""
-    return items > 2
-
-
 # ---------------------------------------------------------------- tasks and readers
 
 

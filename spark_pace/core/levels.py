@@ -183,11 +183,11 @@ def _as_events(rule: Rule, place: int, matches: pa.Table, schema: EventSchema) -
     if rule.hands_on:
         (columns[SOURCE], columns[OFFSET]) = _positions(matches)
     else:
-        columns[SOURCE] = _repeated(rule.name, rows).dictionary_encode()
+        columns[SOURCE] = pa.repeat(rule.name, rows).dictionary_encode()
         columns[OFFSET] = number
     given = given_by(rule)
     own = {
-        "rule": _repeated(EVENTS if rule.hands_on else rule.name, rows),
+        "rule": pa.repeat(EVENTS if rule.hands_on else rule.name, rows),
         "opened_at": array(matches, "opened_at"),
         "matched_at": array(matches, "matched_at"),
         PLACE: pa.array(np.full(rows, place)),
@@ -202,10 +202,6 @@ def _as_events(rule: Rule, place: int, matches: pa.Table, schema: EventSchema) -
         else:
             columns[field.name] = pa.nulls(rows, kind)
     return pa.table(columns)
-
-
-def _repeated(text: str, rows: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text), rows)
 
 
 def _positions(matches: pa.Table) -> tuple[pa.DictionaryArray, pa.Array]:

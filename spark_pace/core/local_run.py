@@ -20,7 +20,7 @@ from spark_pace.core.order import LateFile, Order, Tick, together
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.python_functions import FoldRuns, fold_here
 from spark_pace.core.split.slot_splitter import SlotSplitter, StepOutput, told_of_waiting
-from spark_pace.core.tables import concat, joined
+from spark_pace.core.tables import concat
 
 Records: TypeAlias = pa.Table | Sequence[pa.Table | Tick]
 
@@ -185,7 +185,8 @@ def run(
     steps = [local.step(records) for records in batches]
     if finish:
         steps.append(local.step(None, finish=True))
-    matches = joined(matches_schema(plan.shown), [step.matches for step in steps])
+    none = matches_schema(plan.shown).empty_table()
+    matches = pa.concat_tables([none, *(step.matches for step in steps)]).combine_chunks()
     if len(plan.shown) > 1:  # those of one rule are in order
         matches = matches.sort_by([("rule", "ascending"), ("out_seq", "ascending")])
     late = pa.concat_tables([LATE_SCHEMA.empty_table(), *(step.late for step in steps)])

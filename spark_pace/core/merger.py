@@ -27,7 +27,6 @@ from spark_pace.core.tables import (
     MOST_COMPONENTS,
     NOTHING_US,
     UTC_TIME,
-    all_filled,
     array,
     boolean,
     numbers,
@@ -60,7 +59,8 @@ class Merged:
         """The matches with the columns of `matches_schema`, sorted by (rule, out_seq)."""
         schema = matches_schema(self.shown)
         names = sorted(rule.name for rule in self.shown if rule.name in self.of_rules)
-        return all_filled(schema, [_filled(schema, self.of_rules[name]) for name in names])
+        filled = [_filled(schema, self.of_rules[name]) for name in names if self.of_rules[name].num_rows]
+        return pa.concat_tables(filled or [schema.empty_table()])
 
     def beside(self, other: Merged) -> Merged:
         """Add the output of other rules, which were numbered after these."""
@@ -157,7 +157,8 @@ def _ordered(planned: RulePlan, results: list[Result]) -> tuple[pa.Table, Waitin
         return table, waiting
     columns |= _production_sets(table["events"])
     pattern = planned.rule.pattern
-    if pattern is not None and (pattern.order != "sequence" or not shape_of(pattern).simple):
+    several = pattern is not None and (pattern.order != "sequence" or not shape_of(pattern).simple)
+    if pattern is not None and several and not in_order(columns.values(), strictly=True):
         columns |= _whole_sets(pattern, table["events"])
     order = sorted_rows(columns)
     return (table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))), waiting

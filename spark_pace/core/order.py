@@ -378,7 +378,7 @@ class Order:
         sources: the greatest event time of each source with records; empty unless the frontier follows
             sources.
         first_us: the least event time so far.
-        recent: the events that later ones can repeat, see `repeats.Kept`; None if there are none.
+        recent: the events that later ones can repeat, see `Kept`; None if there are none.
     """
 
     frontier_us: int = NO_FRONTIER

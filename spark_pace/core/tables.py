@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -147,16 +147,6 @@ def _compact(values: pa.DictionaryArray) -> pa.DictionaryArray:
     place[used] = np.arange(len(used))
     codes = pc.take(pa.array(place), values.indices)
     return pa.DictionaryArray.from_arrays(codes, values.dictionary.take(pa.array(used)))
-
-
-def joined(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of this schema one below the other, with columns of one chunk each."""
-    return all_filled(schema, tables).combine_chunks()
-
-
-def all_filled(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
-    """The tables that have rows, all of this schema, one below the other; no column is copied."""
-    return pa.concat_tables([table for table in tables if table.num_rows] or [schema.empty_table()])
 
 
 def paired(left: pa.DictionaryArray, right: pa.DictionaryArray, between: str) -> pa.DictionaryArray:

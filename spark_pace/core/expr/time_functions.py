@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -211,11 +211,6 @@ def _part(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda time: pc.cast(kernel(time), pa.int64())
 
 
-def _dayofweek(time: Any) -> Any:
-    """The day of the week: Sunday is 1, Saturday is 7."""
-    return pc.day_of_week(time, count_from_zero=False, week_start=7)
-
-
 def _micros(time: Any) -> Any:
     return pc.cast(time, pa.int64())
 
@@ -239,11 +234,6 @@ def _down(micros: Any, unit: int) -> Any:
     """Microseconds in whole units, rounded down (before 1970 too)."""
     whole = pc.divide(micros, unit)
     return pc.subtract(whole, pc.cast(pc.less(micros, pc.multiply(whole, unit)), pa.int64()))
-
-
-def _weekday(time: Any) -> Any:
-    """The day of the week: Monday is 0, Sunday is 6."""
-    return pc.day_of_week(time, count_from_zero=True, week_start=1)
 
 
 def _days(date: Any) -> Any:
@@ -334,14 +324,14 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "year": _part(pc.year),
     "month": _part(pc.month),
     "day": _part(pc.day),
-    "dayofweek": _part(_dayofweek),
+    "dayofweek": _part(partial(pc.day_of_week, count_from_zero=False, week_start=7)),  # Sunday is 1
     "hour": _part(pc.hour),
     "minute": _part(pc.minute),
     "second": _part(pc.second),
     "quarter": _part(pc.quarter),
     "dayofyear": _part(pc.day_of_year),
     "date_trunc": _date_trunc,
-    "weekday": _part(_weekday),
+    "weekday": _part(partial(pc.day_of_week, count_from_zero=True, week_start=1)),  # Monday is 0
     "weekofyear": _part(pc.iso_week),
     "datediff": _datediff,
     "date_add": _date_add,

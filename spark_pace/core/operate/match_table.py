@@ -331,18 +331,14 @@ def _ties(plan: Plan, planned: RulePlan, stream: Stream, release: Positions) -> 
         return {"@tie0": pa.array(stream.seq).take(index)}
     ties = {}
     for number, name in enumerate(plan.tie_columns):
-        take = _codes if name == SOURCE else _taken
-        ties[f"@tie{number}"] = take(stream, name, index)
+        taken = _codes(stream, name, index) if name == SOURCE else stream.attribute(name).take(index)
+        ties[f"@tie{number}"] = taken
     return ties
-
-
-def _taken(stream: Stream, name: str, rows: pa.Array) -> pa.Array:
-    return stream.attribute(name).take(rows)
 
 
 def _codes(stream: Stream, name: str, rows: pa.Array) -> pa.DictionaryArray:
     """A column of texts at these rows, as a dictionary with few values that they do not use."""
-    taken = _taken(stream, name, rows)
+    taken = stream.attribute(name).take(rows)
     if ways.is_compacted(len(taken.dictionary), len(rows)):
         return array(compacted(pa.table({name: taken})), name)
     return taken

@@ -92,7 +92,7 @@ class Panes:
     Attributes:
         width_us: the length of a pane.
         held: what is kept of which attribute: "known", the number of values; "sum" and "squares", as
-            `Sums.stored`; "min", "max", "first" and "last" of them; "sketch", as `sketches.stored`.
+            `Sums.stored`; "min", "max", "first" and "last" of them; "sketch", as `distribution.stored`.
         shared: the attributes that all events of a key share.
         types: the type of each attribute that is used.
     """

@@ -25,37 +25,19 @@ _HALVINGS = 20  # halvings of the interval that has the weight to find
 _ROUNDING = 1 + 1e-9
 
 
-def lanes_by_rows(task: SplitTask, rows: Ints) -> list[Piece]:
-    """Cut work into lanes whose costs are those of their rows.
+def lanes_by_rows(task: SplitTask, rows: Ints, *, by_calls: bool = False) -> list[Piece]:
+    """Cut work into lanes whose costs are those of their rows; return the lanes, in order.
 
     Args:
         task: its plan's `lanes` is the greatest number of lanes, `least_lane_rows` the fewest rows of one if
             there is no prediction.
         rows: int64[n], the rows of each thing that must not be cut: a row, a key's stream, a selection.
-
-    Returns:
-        The lanes, in order.
+        by_calls: True for selections of a Python operator: one may be a lane, because calls are expensive.
     """
-    return _pieces(task, rows, even_ranges(rows, task.plan.lanes, task.plan.least_lane_rows))
-
-
-def lanes_by_calls(task: SplitTask, rows: Ints) -> list[Piece]:
-    """Cut selections into lanes for a Python operator; one may be a lane, because calls are expensive.
-
-    Args:
-        task: its plan's `lanes` is the greatest number of lanes.
-        rows: int64[n], the rows of each selection.
-
-    Returns:
-        The lanes, in order.
-    """
-    return _pieces(task, rows, even_ranges(np.ones(len(rows), np.int64), task.plan.lanes, 1))
-
-
-def _pieces(task: SplitTask, rows: Ints, ranges: list[tuple[int, int]]) -> list[Piece]:
-    """The lanes: by the predicted seconds if there is a bound and a price, else with these ranges."""
     bound_us, price = task.plan.latency_bound_us, task.price
     if bound_us is None or price is None:
+        weights, least = (np.ones(len(rows), np.int64), 1) if by_calls else (rows, task.plan.least_lane_rows)
+        ranges = even_ranges(weights, task.plan.lanes, least)
         return [Piece(first, last, int(rows[first:last].sum()), None) for first, last in ranges]
     seconds = price.seconds(rows)
     return [
@@ -143,7 +125,7 @@ def matched_lanes(
             "@release_us": pa.array(release.time[i:j]),
         }
         own |= {name: column.slice(i, j - i) for name, column in (fields or {}).items()}
-        header = task.header("matched", len(lanes), (0, len(rows)), piece)
+        header = task.header("matched", (0, len(rows)), piece)
         events = task.stream.events.take(pa.array(rows)).combine_chunks()
         lanes.append(Lane(header, events, pa.table(own), rows))
     return lanes

@@ -45,7 +45,7 @@ from spark_pace.core.match.stream import (
 )
 from spark_pace.core.plan.rule import GridSpan, Pattern, SessionSpan
 from spark_pace.core.plan.shape import terminator_bits, without_members
-from spark_pace.core.split.lanes import lanes_by_calls, lanes_by_rows, matched_lanes
+from spark_pace.core.split.lanes import lanes_by_rows, matched_lanes
 from spark_pace.core.split.task import (
     Lane,
     Piece,
@@ -113,7 +113,7 @@ def _closed_lanes(task: SplitTask, links: Chain, ids: Ints) -> list[Lane]:
         own = {"selection_id": ids[done[i:j]], "matched_us": matched_us[i:j]}
         own |= {"opening": opening[i:j] - start, "close": close[i:j] - start}
         own |= position_columns("release", release.take(np.arange(i, j)), start)
-        header = task.header("closed", len(lanes), (0, stop - start), piece)
+        header = task.header("closed", (0, stop - start), piece)
         events = stream.events.slice(start, stop - start)
         lanes.append(Lane(header, events, pa.table(own), slice(start, stop)))
     return lanes
@@ -244,7 +244,7 @@ def _forward_lanes(task: SplitTask, initiators: Ints, closes: Ints, ends: Ints) 
         if i < j and not idle[i:j].all():
             end = max(int(ends[i:j].max()), hi)
             exact = not lanes or task.planned.key_column is not None or task.resolution is not None
-            header = task.header("free", len(lanes), (0, hi - lo), piece, exact=exact)
+            header = task.header("free", (0, hi - lo), piece, exact=exact)
             events = stream.events.slice(lo, end - lo)
             lanes.append(Lane(header, events, _stream_ends(task, lo, hi), slice(lo, end)))
     return lanes
@@ -306,7 +306,7 @@ def _backward_lanes(task: SplitTask, pattern: Pattern, search: Search, way: Back
             before, events = held.start, stream.events.slice(held.start, held.stop - held.start)
         else:
             before, events = hi - len(held), stream.events.take(pa.array(held))
-        header = task.header("free", len(lanes), (lo - before, hi - before), piece)
+        header = task.header("free", (lo - before, hi - before), piece)
         lanes.append(Lane(header, events, _stream_ends(task, lo, hi), held))
     return lanes
 
@@ -335,7 +335,8 @@ def split_spans(task: SplitTask) -> Split:
     """Decide where spans start and close, and which of them go to operators now."""
     rule = task.planned.rule
     if isinstance(rule.span, GridSpan) and rule.pattern is None:
-        return _split_whole_windows(task, rule.span)
+        due, _, split = ended_windows(task, [rule.span])
+        return replace(split, lanes=_lanes(task, due))
     spans = spans_of(task.stream, rule, task.horizon, task.passed_us, task.next_selection)
     lanes = _lanes(task, spans.take(np.flatnonzero(_due(task, spans))))
     unresolved = spans.unresolved
@@ -360,12 +361,6 @@ def _uncalled(task: SplitTask, spans: SpanRows) -> Waiting:
     come &= out_us >= task.horizon.frontier_us
     gone = (closed_us < task.passed_us) & (out_us >= task.passed_us) & (out_us < task.horizon.frontier_us)
     return Waiting.change(closed_us[come], closed_us[gone])
-
-
-def _split_whole_windows(task: SplitTask, grid: GridSpan) -> Split:
-    """Split windows on a grid, without a pattern: a window is sent at its end, open ones are counted."""
-    due, _, split = ended_windows(task, [grid])
-    return replace(split, lanes=_lanes(task, due))
 
 
 def ended_windows(task: SplitTask, grids: Sequence[GridSpan]) -> tuple[SpanRows, Ints, Split]:
@@ -403,7 +398,7 @@ def lanes_of_windows(task: SplitTask, rows: pa.Table, windows: SpanRows, grids: 
         of_rows = replace(windows.take(piece.first + place), start=place, end=place + 1)
         table = _table(of_rows, 0)
         table = table.append_column("grid", pa.array(grids[own]))
-        header = replace(task.header("spans", len(lanes), (0, len(place)), piece), sharers=sharers)
+        header = replace(task.header("spans", (0, len(place)), piece), sharers=sharers)
         lanes.append(Lane(header, rows.slice(piece.first, len(place)), table, own))
     return lanes
 
@@ -429,17 +424,14 @@ def _lanes(task: SplitTask, spans: SpanRows) -> list[Lane]:
     """Cut lanes of spans."""
     if not len(spans.start):
         return []
-    if task.planned.rule.operator is not None:
-        pieces = lanes_by_calls(task, spans.end - spans.start)
-    else:
-        pieces = lanes_by_rows(task, spans.end - spans.start)
+    by_calls = task.planned.rule.operator is not None
     lanes = list[Lane]()
-    for piece in pieces:
+    for piece in lanes_by_rows(task, spans.end - spans.start, by_calls=by_calls):
         own = spans.take(np.arange(piece.first, piece.last))
         start = int(own.start.min())
         stop = min(task.stream.rows, max(int(own.end.max()), _last_code(own) // 2 + 1))
         table, events = _table(own, start), task.stream.events.slice(start, stop - start)
-        header = task.header("spans", len(lanes), (0, stop - start), piece)
+        header = task.header("spans", (0, stop - start), piece)
         lanes.append(Lane(header, events, table, slice(start, stop)))
     return lanes
 

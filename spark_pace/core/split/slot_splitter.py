@@ -21,7 +21,7 @@ from spark_pace.core.python_functions import FoldRuns, fold_here
 from spark_pace.core.split.snapshot import carry_of, load, save
 from spark_pace.core.split.task import Batch, Lane, shares_of
 from spark_pace.core.split.unit import advance_unit
-from spark_pace.core.tables import HOME, UNKNOWN_TIME, array, numbers
+from spark_pace.core.tables import HOME, array, numbers
 
 Work = TypeVar("Work")
 
@@ -201,8 +201,3 @@ class SlotSplitter:
     def frontier_us(self) -> int:
         """The frontier: events with a smaller event time have been released."""
         return self._order.frontier_us
-
-    @property
-    def finished(self) -> bool:
-        """True if the input has ended."""
-        return self._order.frontier_us == UNKNOWN_TIME

@@ -34,7 +34,6 @@ from spark_pace.core.plan.rule import GridSpan
 from spark_pace.core.split.carry.carry import Carry, whole_of
 from spark_pace.core.split.carry.chunk import (
     Chunk,
-    described,
     inline_chunk,
     put_beside,
     stored_chunk,
@@ -206,7 +205,7 @@ def _rules_of(entry: dict[str, Any]) -> dict[tuple[str, int, int], str]:
 
 def _counts(carry: Carry) -> dict[str, Any]:
     return {
-        "chunks": [described(chunk) for chunk in carry.chunks],
+        "chunks": [{"name": chunk.name, "dead": chunk.dead} for chunk in carry.chunks],
         "keys": carry.keys,
         "rows": carry.rows,
         "open": carry.open,

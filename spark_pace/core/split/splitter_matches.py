@@ -126,7 +126,7 @@ def _keep(task: SplitTask, way: UsingUp, search: Search, found: Found, spent: In
     by_itself = task.horizon.over_by_itself(stream, openings, pattern.within)
     still_open = openings[~task.horizon.over(stream, openings, pattern.within)]
     first = window_start(stream, still_open, pattern.within) if search.trailing else still_open
-    if search.trailing and task.method.waits:  # as in `parallel_selections.backward_keep`
+    if search.trailing and task.method.waits:  # as in `selections.backward_keep`
         first = window_start(stream, first, pattern.within)
     return from_first(stream, first), count_in_segments(stream, openings[~by_itself])
 

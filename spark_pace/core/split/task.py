@@ -181,14 +181,9 @@ class Lane:
         """The lane with columns of one chunk each, like the lanes of `decode_lane`."""
         return replace(self, events=self.events.combine_chunks())
 
-    @property
-    def by_join_value(self) -> bool:
-        """True if the lane's events are grouped by join value."""
-        return JOIN in self.events.column_names
-
     def stream(self, key_column: str | None) -> Stream:
         """The lane's events as a stream with a segment for each partition key or join value."""
-        column = JOIN if self.by_join_value else key_column
+        column = JOIN if JOIN in self.events.column_names else key_column
         if column is None:
             return Stream(self.events, np.zeros(min(1, self.events.num_rows), np.int64))
         codes = array(self.events, column).indices.to_numpy()
@@ -303,13 +298,11 @@ class SplitTask:
         """The rule's pattern without the equalities by which `stream` is divided; None without a pattern."""
         return self.method.pattern
 
-    def header(
-        self, work: Work, number: int, owned: tuple[int, int], piece: Piece, *, exact: bool = True
-    ) -> LaneHeader:
-        """The header of a lane; see there."""
+    def header(self, work: Work, owned: tuple[int, int], piece: Piece, *, exact: bool = True) -> LaneHeader:
+        """The header of a lane, which gets its number with the others of its unit and batch."""
         resolved = None if self.resolution is None else (self.resolution.before, self.resolution.first)
         return LaneHeader(
-            self.planned.index, self.share.bucket, number, work, owned, self.passed_us,
+            self.planned.index, self.share.bucket, 0, work, owned, self.passed_us,
             self.horizon.frontier_us, exact, resolved, piece.rows, piece.seconds,
         )  # fmt: skip
 

@@ -134,11 +134,13 @@ def advance_unit(plan: Plan, share: Share, carry: Carry, batch: Batch) -> tuple[
         fresh = in_panes(share.panes, fresh)
     for part, woken in _parts(turn, fresh):
         cut, changed = _advance_keys(turn, part, woken)
-        lanes += _numbered_from(len(lanes), cut)
+        lanes += cut
         waiting.append(changed)
         carry.let_go()
     if batch.ends:
         carry.tidy(len(carry.chunks), turn.wanted.forgetting)
+    numbered = (replace(lane.header, number=place) for place, lane in enumerate(lanes))
+    lanes = [replace(lane, header=header) for lane, header in zip(lanes, numbered, strict=True)]
     return lanes, Waiting.sum(waiting)
 
 
@@ -181,12 +183,6 @@ def _parts(turn: Turn, fresh: Fresh) -> Iterator[tuple[Fresh, pa.Array]]:
     else:
         for hashes in carry.hash_ranges():
             yield fresh.within(hashes), carry.living(turn.wanted, hashes)
-
-
-def _numbered_from(first: int, lanes: list[Lane]) -> list[Lane]:
-    """The lanes, numbered from `first` on."""
-    headers = [replace(lane.header, number=first + place) for place, lane in enumerate(lanes)]
-    return [replace(lane, header=header) for lane, header in zip(lanes, headers, strict=True)]
 
 
 def _advance_keys(turn: Turn, fresh: Fresh, woken: pa.Array) -> tuple[list[Lane], Waiting]:
@@ -257,7 +253,7 @@ def _lanes_of_waiting(turn: Turn, split: Split, looked: pa.Array) -> list[Lane]:
     segments = segments_of_keys(turn.segment_column, carry, touched, nothing, all_)
     if segments is None:
         return []
-    return _numbered_from(len(split.lanes), _split(turn.task(touched, segments, resolution)).lanes)
+    return _split(turn.task(touched, segments, resolution)).lanes
 
 
 def _split(task: SplitTask) -> Split:

@@ -4,20 +4,17 @@ A number is made of digits of 32 bits: it is the sum of digit * 2 ** (32 * place
 negative. Sums add the digits of each place by themselves, in 64 bits. So no sum depends on the order in which
 its numbers, or sums of some of them, are added.
 
-In most columns the same few places hold the digits of all numbers. Then these are taken from whole blocks,
-which stay in the processor's cache: the first place is the lowest at which the digits of all numbers together
-fit into 62 bits. Else the bits of each number are looked at.
+In most columns the lowest digits of all numbers are at one place.
 
-Sources: Kulisch, Computer Arithmetic and Validity, 2008, chapter 8 (exact sums in fixed point); Dekker, A
-Floating-Point Technique for Extending the Available Precision, 1971 (exact products).
+Sources: Kulisch, Computer Arithmetic and Validity, 2008, chapter 8 (exact sums in fixed point).
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +33,6 @@ _HALF = 1 << (_BITS - 1)
 # the places of the numbers of infinities, negative ones, and NaNs among the values
 ODD = (1000, 1001, 1002)
 _WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
-_FAR = 25  # numbers whose digits are nearer to place 0 are far from the ends of what a DOUBLE holds
 
 
 def total_digits(precision: int) -> int:
@@ -62,18 +58,11 @@ class Sums:
         """The sum of each range of rows, from `start` to the row before `end`; int64[s] each."""
         return Sums(len(start), self.places, cache(lambda place: range_sums(self.at(place), start, end)))
 
-    def plus(self, other: Sums) -> Sums:
-        """Each number plus that of another."""
-        return self._with(other, operator.add)
-
     def minus(self, other: Sums) -> Sums:
         """Each number minus that of another; of finite ones only."""
-        return self._with(other, operator.sub)
-
-    def _with(self, other: Sums, both: Callable[[Ints, Ints], Ints]) -> Sums:
         ours, theirs = self._at_any(), other._at_any()
         places = tuple(sorted({*self.places, *other.places}))
-        return Sums(self.rows, places, lambda place: both(ours(place), theirs(place)))
+        return Sums(self.rows, places, lambda place: ours(place) - theirs(place))
 
     def times(self, other: Sums) -> Sums:
         """Each number times that of another, both without their signs; of finite ones only."""
@@ -89,8 +78,8 @@ class Sums:
 
     def doubles(self) -> Floats:
         """Each number as the nearest DOUBLE; infinity beyond the greatest one."""
-        if (few := self._of_two_digits()) is not None:
-            return few
+        if self.places == (0,) and greatest(self.at(0)) <= _WHOLE:
+            return self.at(0).astype(np.float64)
         mantissa, exponent = self.rounded()
         with np.errstate(over="ignore"):
             values: Floats = np.ldexp(mantissa, exponent)
@@ -99,21 +88,6 @@ class Sums:
         positive, negative, nan = (self._at_any()(place) > 0 for place in ODD)
         values = np.where(positive, np.inf, np.where(negative, -np.inf, values))
         return np.where(nan | (positive & negative), np.nan, values)
-
-    def _of_two_digits(self) -> Floats | None:
-        """The nearest DOUBLEs where digits are at two neighbouring places and are DOUBLEs themselves.
-
-        Their sum is rounded once, by the processor.
-        """
-        low, high = self.places[:1], self.places[-1:]
-        if not low or high[0] - low[0] > 1 or not -_FAR < low[0] <= high[0] < _FAR:
-            return None
-        digits = [self.at(place) for place in self.places]
-        if any(greatest(one) > _WHOLE for one in digits):
-            return None
-        scales = [2.0 ** (_BITS * place) for place in self.places]
-        parts = [np.multiply(one, by, dtype=np.float64) for one, by in zip(digits, scales, strict=True)]
-        return parts[0] + parts[1] if len(parts) > 1 else parts[0]
 
     @property
     def finite(self) -> Bools:
@@ -259,14 +233,8 @@ def greatest(numbers: Ints) -> int:
 _MANTISSA = (1 << 52) - 1
 _EXPONENT = (1 << 11) - 1
 _SUM_BITS = 62  # that the digits of a place have, all added up
-_MOST_DIGITS = 4
-_FAR_PLACES = 10  # places from 0: numbers and their digits are far from the ends of what a DOUBLE holds
-_LEAST = 2.0**-600
-_BLOCK = 1 << 13
-_SPLITTER = float((1 << 27) + 1)
+_BLOCK = 1 << 13  # numbers that stay in the processor's cache
 _UNIT = 1075  # a floating-point number is its mantissa times 2 ** (exponent - 1075)
-
-Digits: TypeAlias = dict[int, Ints]
 
 
 def sums_of(values: pa.Array) -> Sums:
@@ -274,26 +242,26 @@ def sums_of(values: pa.Array) -> Sums:
     if pa.types.is_decimal(values.type):
         words = _words_of_decimals(values)
         return Sums(len(values), (0, 1, 2, 3), lambda place: words[place])
-    if (few := _in_few_digits(values)) is not None:
+    if (few := _few(values, 1)) is not None:
         return few
-    place, parts, negative = _parts(values)
-    if negative.any():
-        parts = [np.where(negative, -part, part) for part in parts]
-    return _odd(_at_places(place, parts), values)
+    firsts, place, parts = _parts(values)
+    return _odd(_at_places(firsts, place, parts), values)
 
 
 def squares_of(values: pa.Array) -> Sums:
     """The squares of the numbers of a column: BIGINT or DOUBLE; null is 0."""
-    if (few := _squares_in_few_digits(values)) is not None:
+    if (few := _few(values, 2)) is not None:
         return few
-    place, parts, _ = _parts(values)
+    firsts, place, parts = _parts(values)
     squares = [np.zeros(len(values), np.int64) for _ in range(2 * len(parts))]
-    for left, ours in enumerate(parts):
-        for right, theirs in enumerate(parts):
-            product = ours.astype(np.uint64) * theirs.astype(np.uint64)
-            squares[left + right] += (product & np.uint64(_LOW)).astype(np.int64)
-            squares[left + right + 1] += (product >> np.uint64(_BITS)).astype(np.int64)
-    return _odd(_at_places(2 * place, squares), values)
+    for first in range(0, len(values), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        sizes = [np.abs(part[block]).view(np.uint64) for part in parts]
+        for left, right in product(range(len(parts)), repeat=2):
+            both = sizes[left] * sizes[right]
+            squares[left + right][block] += (both & np.uint64(_LOW)).view(np.int64)
+            squares[left + right + 1][block] += (both >> np.uint64(_BITS)).view(np.int64)
+    return _odd(_at_places({2 * first for first in firsts}, 2 * place, squares), values)
 
 
 def deviation(sums: Sums, squares: Sums, count: Ints) -> pa.Array:
@@ -308,48 +276,32 @@ def deviation(sums: Sums, squares: Sums, count: Ints) -> pa.Array:
     return pa.array(values, mask=count < 2)
 
 
-def _in_few_digits(values: pa.Array) -> Sums | None:
-    """The numbers of a column where each has its digits at the same few places; else None."""
-    numbers = _filled(values)
-    if pa.types.is_integer(values.type):
-        fit = greatest(numbers) * len(numbers) < 1 << _SUM_BITS
-        return Sums(len(numbers), (0,), lambda _: numbers) if fit else None
-    digits = _digits_of(numbers)
-    return None if digits is None else Sums(len(numbers), tuple(sorted(digits)), digits.__getitem__)
-
-
-def _squares_in_few_digits(values: pa.Array) -> Sums | None:
-    """The same of the squares."""
-    numbers = _filled(values)
-    if pa.types.is_integer(values.type):
-        if greatest(numbers) ** 2 * len(numbers) >= 1 << _SUM_BITS:
-            return None
-        squares = np.square(numbers)
-        return Sums(len(numbers), (0,), lambda _: squares)
-    parts = _digits_of_squares(numbers)
-    if parts is None:
-        return None
-    sums, lack = (Sums(len(numbers), tuple(sorted(part)), part.__getitem__) for part in parts)
-    return sums.plus(lack)
-
-
 def _filled(values: pa.Array) -> npt.NDArray[Any]:
     """The numbers of a column, 0 for nulls."""
     return (pc.fill_null(values, 0) if values.null_count else values).to_numpy()  # type: ignore[no-any-return]
 
 
-def _at_places(place: Ints, parts: Sequence[Ints]) -> Sums:
-    """Numbers of which part i is the digit at `place` + i of each."""
-    firsts = distinct(place)
-    places = sorted({first + step for first in firsts for step in range(len(parts))})
+def _few(values: pa.Array, power: int) -> Sums | None:
+    """Powers of whole numbers that, all added up, fit into one digit; None for other numbers."""
+    numbers = _filled(values)
+    if not pa.types.is_integer(values.type) or greatest(numbers) ** power * len(numbers) >= 1 << _SUM_BITS:
+        return None
+    powers = numbers if power == 1 else np.square(numbers)
+    return Sums(len(numbers), (0,), lambda _: powers)
+
+
+def _at_places(firsts: set[int], place: Ints, parts: Sequence[Ints]) -> Sums:
+    """Numbers of which part i is the digit at `place` + i of each; `firsts` are the places."""
+    there = [step for step, part in enumerate(parts) if part.any()]
+    places = sorted({first + step for first in firsts for step in there})
 
     def at(wanted: int) -> Ints:
         if len(firsts) == 1:
-            return parts[wanted - firsts[0]]
+            return parts[wanted - min(firsts)]
         digits = np.zeros(len(place), np.int64)
-        for step, part in enumerate(parts):
+        for step in there:
             if wanted - step in firsts:
-                digits += np.where(place == wanted - step, part, 0)
+                digits += np.where(place == wanted - step, parts[step], 0)
         return digits
 
     return Sums(len(place), tuple(places), at)
@@ -371,27 +323,43 @@ def _odd(sums: Sums, values: pa.Array) -> Sums:
     return Sums(sums.rows, (*sums.places, *found), at)
 
 
-def _parts(values: pa.Array) -> tuple[Ints, list[Ints], Bools]:
-    """The digits of numbers without their signs; 0 for nulls and what is not finite.
+def _parts(values: pa.Array) -> tuple[set[int], Ints, list[Ints]]:
+    """The digits of numbers, with their signs; 0 for nulls and what is not finite.
 
     Returns:
-        int64[n], the place of the lowest digit of each; the digits from there on, int64[n] each; bool[n],
-        which numbers are negative.
+        the places of lowest digits; int64[n], the place of the lowest digit of each number that is not 0; the
+        digits from there on, int64[n] each.
     """
-    if pa.types.is_integer(values.type):
-        whole = _filled(values)
-        size = np.abs(whole).view(np.uint64)
-        parts = [size & np.uint64(_LOW), size >> np.uint64(_BITS)]
-        return np.zeros(len(whole), np.int64), [part.astype(np.int64) for part in parts], whole < 0
     numbers = _filled(values)
+    if pa.types.is_integer(values.type):
+        size, sign = np.abs(numbers).view(np.uint64), np.sign(numbers)
+        parts = [size & np.uint64(_LOW), size >> np.uint64(_BITS)]
+        return {0}, np.zeros(len(numbers), np.int64), [part.view(np.int64) * sign for part in parts]
+    place, *digits = (np.empty(len(numbers), np.int64) for _ in range(4))
+    firsts = set[int]()
+    for first in range(0, len(numbers), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        place[block], *parts = _digits_of(numbers[block])
+        firsts |= {*distinct(place[block][parts[0] | parts[1] | parts[2] != 0])}
+        for whole, part in zip(digits, parts, strict=True):
+            whole[block] = part
+    return firsts, place, digits
+
+
+def _digits_of(numbers: Floats) -> tuple[Ints, Ints, Ints, Ints]:
+    """The place of the lowest digit of floating-point numbers, and three digits."""
     bits = np.where(np.isfinite(numbers), numbers, 0.0).view(np.int64)
-    exponent, mantissa = (bits >> 52) & _EXPONENT, bits & _MANTISSA
-    mantissa |= np.where(exponent > 0, _MANTISSA + 1, 0)
-    exponent = np.where(mantissa == 0, _UNIT, np.maximum(exponent, 1)) - _UNIT
+    exponent = (bits >> 52) & _EXPONENT
+    mantissa = (bits & _MANTISSA) | (exponent > 0).astype(np.int64) << 52
+    exponent = np.maximum(exponent, 1) - _UNIT
     place, shift = exponent >> 5, exponent & 31
     low, high = (mantissa & _LOW) << shift, (mantissa >> _BITS) << shift
     high += low >> _BITS
-    return place, [low & _LOW, high & _LOW, high >> _BITS], bits < 0
+    low, high, top = low & _LOW, high & _LOW, high >> _BITS
+    if not (bits < 0).any():
+        return place, low, high, top
+    sign = np.where(bits < 0, -1, 1)
+    return place, low * sign, high * sign, top * sign
 
 
 def _words_of_decimals(values: pa.Array) -> list[Ints]:
@@ -401,63 +369,3 @@ def _words_of_decimals(values: pa.Array) -> list[Ints]:
     words[:, 3] = (words[:, 3] ^ _HALF) - _HALF
     words[~bools(pc.is_valid(values))] = 0
     return [words[:, place] for place in range(4)]
-
-
-def _digits_of(numbers: Floats) -> Digits | None:
-    """The digits of numbers by their places; None where they are not finite, or need more places."""
-    if not len(numbers):
-        return {0: np.zeros(0, np.int64)}
-    most = max(-float(numbers.min()), float(numbers.max()))
-    return _digits(len(numbers), most, lambda block: numbers[block])
-
-
-def _digits_of_squares(numbers: Floats) -> list[Digits] | None:
-    """The digits of two numbers each, which together are the square; None as in `_digits_of`."""
-    if _digits_of(numbers) is None:
-        return None
-    most = max(-float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0)))
-    most *= most  # infinite where it overflows; ** would raise
-    parts = [
-        _digits(len(numbers), most, lambda block: np.square(numbers[block])),
-        _digits(len(numbers), most * 2.0**-52, lambda block: _error_of_square(numbers[block])),
-    ]
-    found = [part for part in parts if part is not None]
-    return found if len(found) == len(parts) else None
-
-
-def _error_of_square(numbers: Floats) -> Floats:
-    """What the rounded squares lack."""
-    large = numbers * _SPLITTER
-    high = large - (large - numbers)
-    low = numbers - high
-    lack: Floats = ((high * high - numbers * numbers) + 2.0 * high * low) + low * low
-    return lack
-
-
-def _digits(rows: int, most: float, block_of: Callable[[slice], Floats]) -> Digits | None:
-    """The digits of numbers that come in blocks, none of which is greater than `most`."""
-    if not most < np.inf:
-        return None
-    bits = int(np.frexp(most)[1]) + rows.bit_length() - _SUM_BITS
-    top = -(-bits // _BITS)
-    if most and not -_FAR_PLACES < top < _FAR:
-        return None
-    found: Digits = {}
-    for first in range(0, rows, _BLOCK):
-        block = slice(first, min(first + _BLOCK, rows))
-        rest = block_of(block)
-        if top > 0 and ((rest != 0) & (np.abs(rest) < _LEAST)).any():
-            return None  # it would be lost where it is divided
-        rest = rest * 2.0 ** (-_BITS * top)
-        for place in range(top, top - _MOST_DIGITS, -1):
-            digits = np.rint(rest)
-            if place not in found:
-                found[place] = np.zeros(rows, np.int64)
-            found[place][block] = digits
-            rest -= digits
-            if not rest.any():
-                break
-            rest *= 2.0**_BITS
-        else:
-            return None
-    return found or {0: np.zeros(rows, np.int64)}

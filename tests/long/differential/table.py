@@ -89,7 +89,7 @@ IMPOSSIBLE = (
         (*ANY_ORDER, "alternatives", "optional first", *SPANS),
         "it is for negated components before one event of sequences, and inside spans nothing is kept",
     ),
-    Impossible(("is_looked_up", "is_shared", "is_hashed"), ("function",), "it has no conditions on values"),
+    Impossible(("is_looked_up", "is_shared"), ("function",), "it has no conditions on values"),
 )
 
 

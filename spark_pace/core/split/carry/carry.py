@@ -18,7 +18,7 @@ import base64
 import itertools
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from spark_pace.core.split.carry.chunk import (
     cleaned,
     merged,
     new_chunk,
+    without,
     without_forgotten,
 )
 from spark_pace.core.split.carry.examined_keys import Forgetting, Wake
@@ -105,15 +106,6 @@ def whole_of(stored: dict[str, Any]) -> Whole:
     packed = np.frombuffer(zlib.decompress(base64.b64decode(stored["closed"])), np.uint8)
     closed = np.flatnonzero(np.unpackbits(packed)) + stored["resolved"]
     return Whole(stored["next_seq"], stored["next_selection"], Resolution(stored["resolved"], closed))
-
-
-def lasting(chunk: Chunk) -> Chunk:
-    """The oldest chunk without the keys that have no carried events; they need no counters of their own."""
-    lives = chunk.column("rows") > 0
-    if lives.all():
-        return chunk
-    dead = max(0, chunk.dead - int(np.count_nonzero(~lives)))
-    return replace(chunk, keys=chunk.keys.filter(pa.array(lives)), frames=(), name=None, dead=dead)
 
 
 @dataclass(frozen=True)
@@ -200,12 +192,9 @@ class Carry:
         """Look up distinct keys; the counters of a new key are 0."""
         hashes = hash_texts(texts)
         counters = {name: np.zeros(len(texts), np.int64) for name in COUNTERS}
-        if len(texts) == 1:
-            places = [chunk.places(hashes, texts) for chunk in self.chunks]
-        else:
-            order = np.argsort(hashes)  # so that a large chunk is read from its beginning to its end
-            back, in_order = np.argsort(order), texts.take(pa.array(order))
-            places = [chunk.places(hashes[order], in_order)[back] for chunk in self.chunks]
+        order = np.argsort(hashes)  # so that a large chunk is read from its beginning to its end
+        back, in_order = np.argsort(order), texts.take(pa.array(order))
+        places = [chunk.places(hashes[order], in_order)[back] for chunk in self.chunks]
         counters[LAST] = np.full(len(texts), NOTHING_US)
         forgetting = wanted.forgetting
         names = COUNTERS if forgetting is None else (*COUNTERS, LAST)
@@ -365,7 +354,7 @@ class Carry:
         oldest = self.chunks[0]
         dead = oldest.keys.num_rows - oldest.event_rows  # a lower bound
         if oldest.name is None or ways.is_cleaned(dead, oldest.weight):
-            self.chunks[0] = lasting(oldest)
+            self.chunks[0] = without(oldest, np.flatnonzero(oldest.column("rows") == 0))
         if len(self.chunks) > 1 and not self.chunks[0].weight:
             del self.chunks[0]
         if len(self.chunks) == 1:

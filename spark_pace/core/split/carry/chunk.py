@@ -39,11 +39,6 @@ HashRange = tuple[np.uint64, np.uint64]  # the least and the greatest hash
 EVERY_HASH: HashRange = (np.uint64(0), np.uint64((1 << 64) - 1))
 
 
-def are_within(hashes: Hashes, bounds: HashRange) -> Bools:
-    """bool[n], which hashes are in a range, both ends included."""
-    return (hashes >= bounds[0]) & (hashes <= bounds[1])
-
-
 def place_of(hashes: Hashes, keys: pa.Array, wanted: Hashes, texts: pa.Array) -> Ints:
     """Look texts up among keys that are sorted by their hash.
 
@@ -224,10 +219,6 @@ def new_chunk(keys: pa.Table, events: pa.Table | None, owner: Ints) -> Chunk:
         events: their events; those of one key are in the order of ``@seq``.
         owner: int64[n], the row of `keys` of each event.
     """
-    if keys.num_rows == 1:
-        keys = keys.take(pa.array([0])).append_column("end", pa.array([len(owner)]))
-        events = compacted(events) if events is not None and events.num_rows else None
-        return Chunk(keys, events, ranges_of(keys, events))
     by_hash = np.argsort(numbers(keys, "hash"), kind="stable")
     place = np.empty(len(by_hash), np.int64)
     place[by_hash] = np.arange(len(by_hash))
@@ -367,11 +358,6 @@ def put_beside(store: TableStore, chunk: Chunk) -> None:
     if chunk.name is None and ways.is_stored_apart(chunk.weight):
         tables = [chunk.keys, or_empty(chunk.events)]
         chunk.name = store.put(partial(write_mappable, {"ranges": chunk.ranges}, tables))
-
-
-def described(chunk: Chunk) -> dict[str, Any]:
-    """A chunk's entry in the header of a state; if the name is None, the state holds the chunk itself."""
-    return {"name": chunk.name, "dead": chunk.dead}
 
 
 def inline_chunk(*frames: memoryview) -> Chunk:

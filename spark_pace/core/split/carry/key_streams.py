@@ -7,9 +7,8 @@ selections.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from spark_pace.core.plan.plan import LAST, RulePlan, bits_column
 from spark_pace.core.plan.shape import terminator_bits
 from spark_pace.core.ranks import hash_texts
 from spark_pace.core.split.carry.carry import Carry, Touched
-from spark_pace.core.split.carry.chunk import HashRange, are_within
+from spark_pace.core.split.carry.chunk import HashRange
 from spark_pace.core.split.carry.examined_keys import always_looks
 from spark_pace.core.split.task import Split
 from spark_pace.core.tables import (
@@ -33,6 +32,7 @@ from spark_pace.core.tables import (
     Bools,
     Ints,
     concat,
+    has_bit,
     in_chunks,
     numbers,
     with_column,
@@ -81,8 +81,9 @@ class Fresh:
     owner: Ints
 
     def within(self, hashes: HashRange) -> Fresh:
-        """The events of keys with a hash in this range."""
-        chosen = are_within(hash_texts(self.texts), hashes)
+        """The events of keys with a hash in this range, both ends included."""
+        own = hash_texts(self.texts)
+        chosen = (own >= hashes[0]) & (own <= hashes[1])
         if self.events is None or chosen.all():
             return self
         mine = chosen[self.owner]
@@ -103,28 +104,12 @@ def mask_of(bits: Sequence[tuple[int, int]], events: pa.Table, chosen: Bools) ->
     rows = slice(None) if chosen.all() else np.flatnonzero(chosen)
     mask = np.zeros(int(chosen.sum()), np.uint16)
     words: dict[str, npt.NDArray[np.uint64]] = {}
-    for place, predicate, count in _runs(bits):
+    for place, predicate in bits:
         name, bit = bits_column(predicate)
         if name not in words:
             words[name] = numbers(events, name)[rows]
-        mask |= ((words[name] >> np.uint64(bit)).astype(np.uint16) & np.uint16((1 << count) - 1)) << place
+        mask |= has_bit(words[name], bit).astype(np.uint16) << np.uint16(place)
     return mask
-
-
-def _runs(bits: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Group neighbouring bits of ``@mask`` whose predicates are neighbours in one column too.
-
-    Yields:
-        the first bit, the number of its predicate, and the number of bits.
-    """
-
-    def run(numbered: tuple[int, tuple[int, int]]) -> tuple[int, int, str]:
-        at, (place, predicate) = numbered
-        return place - at, predicate - at, bits_column(predicate)[0]
-
-    for _, neighbours in groupby(enumerate(bits), key=run):
-        pairs = [pair for _, pair in neighbours]
-        yield *pairs[0], len(pairs)
 
 
 @dataclass(frozen=True)
