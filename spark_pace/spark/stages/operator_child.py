@@ -27,8 +27,6 @@ from spark_pace.errors import OperatorError
 Result = TypeVar("Result")
 
 _HEADER = struct.Struct("<QI")  # precedes each message: its length in bytes, and its CRC
-_STEP = struct.Struct("qqq")
-_SENT = struct.Struct("Q")
 # the child's end may go unnoticed so long, if a process started by the operator keeps the socket open
 _LOOK_SECONDS = 1.0
 _MESSAGE_SECONDS = 5.0  # the longest pause inside a message, during which the operator does not work
@@ -40,45 +38,36 @@ class Ended(Exception):
     """The child has ended; the text says why."""
 
 
-class Step:
+class Step(ctypes.Structure):
     """The child's present step: number, beginning and allowed time; and how much the child has sent so far.
 
     Both processes share this memory. Writing to it costs next to nothing, and no file descriptor leads to it,
     which an operator could spoil.
+
+    Attributes:
+        sent: the bytes that the child has announced so far.
+        number: the number of the step that began last.
     """
 
-    def __init__(self) -> None:
-        """Begin without a step."""
-        self._memory = mmap.mmap(-1, _STEP.size + _SENT.size)
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("sent", "number", "begun_ns", "limit_us"))
+    sent: int
+    number: int
+    begun_ns: int
+    limit_us: int
 
     def begin(self, number: int, limit_us: int) -> None:
         """Record that a step begins now."""
-        _STEP.pack_into(self._memory, 0, time.monotonic_ns(), limit_us, number)
-
-    def announce(self, size: int) -> None:
-        """Record that the child is about to send this many bytes."""
-        _SENT.pack_into(self._memory, _STEP.size, self.sent + size)
-
-    @property
-    def sent(self) -> int:
-        """The bytes that the child has announced so far."""
-        return int(_SENT.unpack_from(self._memory, _STEP.size)[0])
-
-    @property
-    def number(self) -> int:
-        """The number of the step that began last."""
-        return int(_STEP.unpack_from(self._memory)[2])
+        self.begun_ns, self.limit_us, self.number = time.monotonic_ns(), limit_us, number
 
     @property
     def seconds_allowed(self) -> float:
         """The seconds that the step may take."""
-        return int(_STEP.unpack_from(self._memory)[1]) / 1e6
+        return self.limit_us / 1e6
 
     @property
     def seconds_left(self) -> float:
         """The seconds that the step may still take; negative if its time is over."""
-        begun_ns, limit_us, _ = _STEP.unpack_from(self._memory)
-        return (int(begun_ns) - time.monotonic_ns()) / 1e9 + int(limit_us) / 1e6
+        return (self.begun_ns - time.monotonic_ns()) / 1e9 + self.seconds_allowed
 
 
 class Link:
@@ -106,7 +95,7 @@ class Link:
     def send(self, message: bytes) -> None:
         """Send a message to the parent."""
         self.check()
-        self.step.announce(_HEADER.size + len(message))
+        self.step.sent += _HEADER.size + len(message)
         try:
             _send(self._socket, message)
         except OSError:
@@ -127,7 +116,7 @@ class Child:
 
     def __init__(self, serve: Callable[[Link], None]) -> None:
         """Fork the child."""
-        self.step = Step()
+        self.step = Step.from_buffer(mmap.mmap(-1, ctypes.sizeof(Step)))
         self.fresh = True  # its user sets this to False
         self._socket, theirs = socket.socketpair()
         self._received = bytearray()

@@ -3,8 +3,8 @@
 An operator that hangs or crashes costs only its selection. Each of Spark's Python workers has one such
 process. It is forked when the first lane comes and used until it ends, so that an operator can keep what it
 has loaded. A whole lane is sent at once; the answers come back in pieces, while the operator works on later
-selections. When the process ends, a new one is asked for the missing answers. This module says how long each
-step may take; `Child` watches the time and ends the process.
+selections. When the process ends, a new one is sent the lane, and asked for the missing answers. This module
+says how long each step may take; `Child` watches the time and ends the process.
 
 It can be unclear which selection is to blame: an operator may leave threads, limits or handlers behind that
 harm a later selection, or silently spoil the connection. So the selections that could be to blame are asked
@@ -48,10 +48,11 @@ _SHARE = 20  # a new process decides on a 20th of the number that has failed in 
 
 @dataclass(frozen=True)
 class _Request:
-    """A request for the answers to some spans of the lane that was sent before.
+    """A request for the answers to some spans of a lane.
 
     Attributes:
         path: the value for `sys.path`.
+        spans: those of the lane.
         first: the index of the first span.
         last: the index after the last span.
         ended: how often a process has ended at the first span.
@@ -62,6 +63,7 @@ class _Request:
     """
 
     path: list[str]
+    spans: Spans
     first: int
     last: int
     ended: int
@@ -74,6 +76,37 @@ class _Request:
         if not self.fresh or place >= self.first + self.decided:
             return 0
         return ATTEMPTS - self.ended if place == self.first else ATTEMPTS
+
+    def serve(self, link: Link) -> None:
+        """In the child: send the answers in pieces.
+
+        Raises:
+            OperatorError: the operator cannot be imported.
+        """
+        load_operator(str(self.spans.rule.operator))
+        waiting: list[Answer] = []
+        took: list[float] = []
+        size, since = 0, time.monotonic()
+        for place in range(self.first, self.last):
+            link.step.begin(place, self.timeout_us)
+            attempts = self.attempts(place)
+            began = time.perf_counter()
+            answer = call_operator(self.spans.rule, self.spans[place], attempts or 1, BaseException)
+            took.append(time.perf_counter() - began)
+            link.check()
+            if isinstance(answer, str) and not attempts:
+                self._hand_on(link, waiting, took[:-1])
+                os._exit(1)
+            waiting.append(answer)
+            size += len(answer) if isinstance(answer, str) else answer.nbytes
+            if size > _PIECE_BYTES or time.monotonic() - since > _PIECE_SECONDS or place == self.last - 1:
+                self._hand_on(link, waiting, took)
+                waiting, took, size, since = [], [], 0, time.monotonic()
+
+    def _hand_on(self, link: Link, waiting: list[Answer], took: list[float]) -> None:
+        answers = gathered(self.spans.rule, waiting)
+        told = {"counts": answers.counts, "failed": answers.failed, "seconds": took}
+        _send(link, told, [answers.rows.combine_chunks()])
 
 
 @dataclass(frozen=True)
@@ -89,6 +122,19 @@ class _Folding:
     path: list[str]
     runs: Runs
     timeout_us: int
+
+    def serve(self, link: Link) -> None:
+        """In the child: fold, and send the result.
+
+        Raises:
+            OperatorError: the function has failed, or cannot be imported.
+        """
+        load_operator(str(self.runs.rule.function))
+        begin = partial(link.step.begin, limit_us=self.timeout_us)
+        folded = fold_runs(self.runs, begin, (BaseException,))
+        _send(
+            link, {"states": folded.states}, [folded.fields.combine_chunks(), pa.table({"row": folded.rows})]
+        )
 
 
 class OperatorProcess:
@@ -119,26 +165,26 @@ class OperatorProcess:
         Raises:
             OperatorError: the operator cannot be imported.
         """
-        lane, schema = pickle.dumps(spans, pickle.HIGHEST_PROTOCOL), emit_schema(spans.rule)
+        schema = emit_schema(spans.rule)
         ends: Counter[int] = Counter()
         done, failed, reason = 0, 0, ""
-        told: Child | None = None  # the process that has the lane
         try:
             while done < len(spans):
                 if ends[done] >= ATTEMPTS:
                     done, failed = done + 1, failed + 1
                     yield gathered(spans.rule, [reason])
                     continue
-                child = self._child_for(ends[done])
+                if ends[done]:  # a process has ended at this selection: a new one is asked
+                    self.stop()
+                child = self.start()
                 fresh, child.fresh = child.fresh, False
                 decided = max(1, failed // _SHARE)
                 last = min(done + decided, len(spans)) if done <= max(ends, default=_LOADING) else len(spans)
-                request = _Request(sys.path, done, last, ends[done], fresh, decided, timeout_us)
+                request = _Request(sys.path, spans, done, last, ends[done], fresh, decided, timeout_us)
                 try:
-                    for answers in _asked(child, None if told is child else lane, request, schema):
+                    for answers in _asked(child, request, schema):
                         done, failed = done + len(answers.counts), failed + len(answers.failed)
                         yield answers
-                    told = child
                 except Ended as ended:
                     self._child = None
                     # a process that is not fresh may have been spoilt by an earlier selection
@@ -150,12 +196,6 @@ class OperatorProcess:
         finally:
             if done < len(spans):  # nobody waits for the answers that are still to come
                 self.stop()
-
-    def _child_for(self, ends: int) -> Child:
-        """The process for a selection; a new one if `ends`, how often a process has ended at it, is not 0."""
-        if ends:
-            self.stop()
-        return self.start()
 
     def fold(self, runs: Runs, timeout_us: int) -> Folded:
         """Fold the runs.
@@ -188,16 +228,14 @@ class OperatorProcess:
         raise failure
 
 
-def _asked(child: Child, lane: bytes | None, request: _Request, schema: pa.Schema) -> Iterator[Answers]:
+def _asked(child: Child, request: _Request, schema: pa.Schema) -> Iterator[Answers]:
     """Send a request, and yield the answers.
 
     Only a new process gets a long time for loading. In another one an operator may have swallowed the
     request, so it gets the usual time.
     """
     child.step.begin(_LOADING, _LOADING_US if request.fresh else request.timeout_us)
-    if lane is not None:
-        child.send(lane)
-    child.send(pickle.dumps(request))
+    child.send(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
     done = request.first
     while done < request.last:
         answers = child.answer(partial(_read, schema, request.last - done))
@@ -241,58 +279,14 @@ def _fold_failed(runs: Runs, row: int, reason: str) -> OperatorError:
 
 def _serve(link: Link) -> None:
     """In the child: answer requests until the parent sends no more."""
-    spans: Spans | None = None
     while (message := link.receive()) is not None:
-        asked: Spans | _Request | _Folding = pickle.loads(message)
-        if isinstance(asked, Spans):
-            spans = asked
-            continue
+        asked: _Request | _Folding = pickle.loads(message)
         link.step.begin(_LOADING, _LOADING_US)
         sys.path[:] = asked.path  # Spark may have added Python files since the fork
         try:
-            if isinstance(asked, _Folding):
-                _fold(link, asked)
-                continue
-            assert spans is not None and spans.rule.operator is not None
-            load_operator(spans.rule.operator)
+            asked.serve(link)
         except OperatorError as error:
             _send(link, {"error": str(error)}, [])
-            continue
-        _answer(link, spans, asked)
-
-
-def _fold(link: Link, asked: _Folding) -> None:
-    load_operator(str(asked.runs.rule.function))
-    begin = partial(link.step.begin, limit_us=asked.timeout_us)
-    folded = fold_runs(asked.runs, begin, (BaseException,))
-    _send(link, {"states": folded.states}, [folded.fields.combine_chunks(), pa.table({"row": folded.rows})])
-
-
-def _answer(link: Link, spans: Spans, request: _Request) -> None:
-    waiting: list[Answer] = []
-    took: list[float] = []
-    size, since = 0, time.monotonic()
-    for place in range(request.first, request.last):
-        link.step.begin(place, request.timeout_us)
-        attempts = request.attempts(place)
-        began = time.perf_counter()
-        answer = call_operator(spans.rule, spans[place], attempts or 1, BaseException)
-        took.append(time.perf_counter() - began)
-        link.check()
-        if isinstance(answer, str) and not attempts:
-            _hand_on(link, spans, waiting, took[:-1])
-            os._exit(1)
-        waiting.append(answer)
-        size += len(answer) if isinstance(answer, str) else answer.nbytes
-        if size > _PIECE_BYTES or time.monotonic() - since > _PIECE_SECONDS or place == request.last - 1:
-            _hand_on(link, spans, waiting, took)
-            waiting, took, size, since = [], [], 0, time.monotonic()
-
-
-def _hand_on(link: Link, spans: Spans, waiting: list[Answer], took: list[float]) -> None:
-    answers = gathered(spans.rule, waiting)
-    told = {"counts": answers.counts, "failed": answers.failed, "seconds": took}
-    _send(link, told, [answers.rows.combine_chunks()])
 
 
 def _send(link: Link, told: dict[str, Any], tables: list[pa.Table]) -> None:
