@@ -8,6 +8,7 @@ lazy and reads its input once. Rows that are equal in ``ORDER BY`` come in the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from uuid import uuid4
 
@@ -231,16 +232,13 @@ def searching(plan: RowPattern, names: tuple[str, ...]) -> Callable[[Batches], B
         tables.clear()  # frees their memory
         rows = sorted_table(rows, plan.partition, (*plan.order, OrderKey(_AT, False, True)))
         try:
-            yield from _numbered(result_of(plan, rows.drop_columns(_AT)))
+            found = result_of(plan, rows.drop_columns(_AT))
+            named = found.rename_columns(list(map(str, range(found.num_columns))))
+            yield from named.combine_chunks().to_batches(AT_ONCE_ROWS)
         except ConfigError as error:
             raise error.with_traceback(None) from None
 
     return search
-
-
-def _numbered(table: pa.Table) -> Batches:
-    named = table.rename_columns(list(map(str, range(table.num_columns))))
-    yield from named.combine_chunks().to_batches(AT_ONCE_ROWS)
 
 
 def _require_usable(frame: DataFrame, plan: RowPattern) -> None:
@@ -252,22 +250,12 @@ def _require_usable(frame: DataFrame, plan: RowPattern) -> None:
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
     if zone in UTC:
         return
-    nodes = [node for expr in _computed(plan) for node in walk(expr)]
-    if any(_depends_on_zone(node, frame) for node in nodes):
+    here = replace(plan, measures=tuple(one for one in plan.measures if one.stored is None))
+    computed = (*(part.expr for part in here.computed), *here.reads)
+    if any(_depends_on_zone(node, frame) for expr in computed for node in walk(expr)):
         must = "hours, days, constants of times and times without a zone must be computed in UTC"
         do = "Set spark.sql.session.timeZone to UTC, or compute them in a subquery."
         raise ConfigError.of(plan.where, must, f"a session in {zone}", do)
-
-
-def _computed(plan: RowPattern) -> Iterator[Expr]:
-    """Everything that is computed: of rows, and over slots."""
-    parts = [part for one in plan.conditions for part in (*one.fixed, *one.of_match)]
-    for part in [*parts, *(one.value for one in plan.measures if one.stored is None)]:
-        yield part.expr
-        for slot in part.slots:
-            of = getattr(slot, "of", None)
-            if of is not None:
-                yield of
 
 
 def _depends_on_zone(node: Expr, frame: DataFrame) -> bool:
@@ -301,17 +289,13 @@ def _streamed(frame: DataFrame, plan: RowPattern, query: Query, clause: Clause) 
     require_bound(query, clause, plan, "forget_key_after to a rule with match_recognize")
     types = {field.name: field.type for field in fields}
     emit = tuple(
-        EmitField(f"measure{number}", _type_of(one.stored, str(expression_type(one.type)), types), None)
-        for number, one in enumerate(plan.measures)
+        EmitField(f"measure{at}", types[one.stored] if one.stored else str(expression_type(one.type)), None)
+        for at, one in enumerate(plan.measures)
     )
     rule = Rule("rows", schema, None, plan.partition, None, None, None, "detection", emit, rows=plan)
     found = detect(frame.select(*(F.col(quoted(name)) for name in types)), [rule], delay_us=delay_us)
     names = [*plan.partition, *(field.name for field in emit)]
     return found.select(*(F.col(quoted(name)).alias(str(number)) for number, name in enumerate(names)))
-
-
-def _type_of(stored: str | None, computed: str, types: dict[str, str]) -> str:
-    return computed if stored is None else types[stored]
 
 
 def _delay_us(frame: DataFrame, plan: RowPattern, query: Query, clause: Clause) -> int:

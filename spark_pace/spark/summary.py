@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.io.metrics import (
@@ -45,14 +46,11 @@ class Listener:
     def of(listeners: Sequence[Listener]) -> Listener:
         """All of some listeners, each told in their order."""
 
-        def told(name: str) -> Callable[..., None]:
-            def tell(*of: Any) -> None:
-                for listener in listeners:
-                    getattr(listener, name)(*of)
+        def tell(name: str, *of: Any) -> None:
+            for listener in listeners:
+                getattr(listener, name)(*of)
 
-            return tell
-
-        return Listener(**{field.name: told(field.name) for field in fields(Listener)})
+        return Listener(*(partial(tell, field.name) for field in fields(Listener)))
 
 
 @dataclass

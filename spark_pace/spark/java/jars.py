@@ -180,11 +180,9 @@ def _ivy_command(ivy_file: Path, directory: Path, types: Iterable[str]) -> list[
 
 def _first_failure(log: str) -> str:
     lines = [line.strip() for line in log.splitlines()]
-    for mark in ("exception", "not found", "unresolved"):
-        for line in lines:
-            if mark in line.lower():
-                return line
-    return lines[-1] if lines else "no answer"
+    marks = ("exception", "not found", "unresolved")
+    marked = [line for mark in marks for line in lines if mark in line.lower()]
+    return [*marked, *lines[-1:], "no answer"][0]
 
 
 _WHOSE = {"job": fetch, S3A: fetch_s3a}
