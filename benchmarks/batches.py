@@ -37,8 +37,8 @@ from spark_pace.core import merger as core_merger
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec
-from spark_pace.spark import pipeline
 from spark_pace.spark.checkpoint import batch_begin
+from spark_pace.spark.queries import start
 from spark_pace.spark.stages import merger
 
 EVENTS = 1_000
@@ -113,7 +113,6 @@ def run(spec: JobSpec, parts: Parts, last: int) -> None:
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    start = pipeline.start
     watch = threading.Thread(target=stop, daemon=True)
     watch.start()
     used: dict[int, dict[str, float]] = {}

@@ -83,7 +83,7 @@ def run(events: pa.Table, minutes: int, bound: float | None) -> tuple[list[int],
     found, batches = [], []
     for number in range(minutes):
         table = events.filter(pc.equal(minute, number))
-        output = splitter.step(*intake(plan, table, splitter, number == minutes - 1), prices.known())
+        output = splitter.step(*intake(plan, table, splitter, number == minutes - 1), prices.known)
         results, work = zip(*(worked_off(plan, lane) for lane in output.lanes), strict=True)
         found += merge(plan, map(decode_result, results), {}).matches["query"].to_pylist()
         prices.learn(work)

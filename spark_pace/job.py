@@ -95,16 +95,15 @@ def _run(
         side_tables = SideTables(spec.events.schema, checkpoint, settings)
         side_tables.read()
         change = known_change(spec, job_input, reset_rules)
-        session = held_session(spec, settings, job_input, stop.lease, stop.event.is_set)
-        with session as spark, ExitStack() as stack:
+        session = held_session(spec, settings, job_input, stop.lease)
+        with in_our_words(stop, checkpoint), session as spark, ExitStack() as stack:
             change = change or new_change(spec, spark, checkpoint)
             spark.conf.set("spark.sql.shuffle.partitions", str(change.after.slots))  # one partition per slot
-            marks = job_input.require_readable(spark)
+            marks, sources = job_input.require_readable(spark)
             if job_input.lacks_files(spark):
                 heard.empty()
-            running = with_limits(waiting_for_all(spec, job_input, spark), spark)
+            running = with_limits(waiting_for_all(spec, sources), spark)
             stack.enter_context(stop.noted())
-            stack.enter_context(in_our_words(stop, checkpoint))
             look = stack.enter_context(job_input.watched(spark, marks))
             stack.enter_context(_sending(alerts, stop))
             accepted = partial(require_accepted, spark, checkpoint)

@@ -57,7 +57,7 @@ def check_against(files: Sequence[Path], out: str) -> None:
         before = _changes(out, spec, checkpoint)
         for line in _lines(found, read.paused, checkpoint, before):
             click.echo(one_line(line, _MOST))
-        _unless_refused(refused, found.require_unchanged)
+        _unless_refused(refused, lambda: found.require_unchanged().layout)
     if spec is not None:
         sink, schemas = tables_of(spec), table_schemas(spec.rules)
         _unless_refused(refused, lambda: require_columns(sink, schemas))

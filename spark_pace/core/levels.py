@@ -120,7 +120,8 @@ class Levels:
             level_passed_us = splitter.frontier_us
             output = _advance(level, splitter, merged, reached_us, fold)
             results = [result for lane in output.lanes for result in lane]
-            merged = merged.beside(merge(level.plan, results, merged.next_out_seq, told_of_waiting([output])))
+            told = told_of_waiting([output.waiting])
+            merged = merged.beside(merge(level.plan, results, merged.next_out_seq, told))
             standing.update({name: output.stats[name] for name in STANDING})
             self._go_on(level.plan, before, merged, level_passed_us, splitter.frontier_us)
         self.standing = {name: standing[name] for name in STANDING}

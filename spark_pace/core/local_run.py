@@ -116,7 +116,8 @@ class LocalRun:
         ]
         results = [result for output in outputs for lane in output.lanes for result in lane]
         frontier_us = self.splitters[0].frontier_us
-        merged = merge(self.plan, results, self.next_out_seq, told_of_waiting(outputs))
+        told = told_of_waiting(output.waiting for output in outputs)
+        merged = merge(self.plan, results, self.next_out_seq, told)
         merged = self.levels.advance(merged, passed_us, frontier_us, self._calls.fold)
         self.next_out_seq = merged.next_out_seq
         self._reached = outputs[0].reached

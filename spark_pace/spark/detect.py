@@ -12,11 +12,10 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as kinds
 from pyspark.sql.types import (
     ArrayType,
     CharType,
@@ -41,24 +40,24 @@ from spark_pace.core.expr import (
     is_single,
 )
 from spark_pace.core.intake.pack import wanted
-from spark_pace.core.intake.sift import Past
 from spark_pace.core.match.row_patterns.rows import expression_type
 from spark_pace.core.merger import matches_schema, merge
 from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
-from spark_pace.core.tables import OFFSET, SOURCE, TIME, array, chosen
+from spark_pace.core.tables import SOURCE, chosen
 from spark_pace.errors import ConfigError, EventError, one_line
-from spark_pace.io.bad_records import BAD_SCHEMA, EARLIEST_US, END_US, UNIT_US
+from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords, timely
 from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.text.parsers import meant_column
 from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.internals import spark_schema
-from spark_pace.spark.pipeline import match_rows
-from spark_pace.spark.stages.intake import TaskIntake
-from spark_pace.spark.stages.rows import RESULT, SLOT_ROWS, STATS, Row, to_batches
+from spark_pace.spark.stages.intake import Batches, Found, intake_rows
+from spark_pace.spark.stages.operators import operated
+from spark_pace.spark.stages.rows import RESULT, STATS, bodies
+from spark_pace.spark.stages.splitter import split_rows
 
 TESTS = {
     "and": "({} AND {})",
@@ -132,18 +131,18 @@ def _literal(literal: Literal) -> str:
     return f"CAST('{value}' AS {literal.type})"
 
 
-_PLAIN: dict[DataType, pa.DataType] = {
-    kinds.BooleanType(): pa.bool_(),
-    kinds.ByteType(): pa.int8(),
-    kinds.ShortType(): pa.int16(),
-    kinds.IntegerType(): pa.int32(),
-    kinds.LongType(): pa.int64(),
-    kinds.FloatType(): pa.float32(),
-    kinds.DoubleType(): pa.float64(),
-    kinds.StringType(): pa.string(),
-    kinds.DateType(): pa.date32(),
-    kinds.TimestampType(): pa.timestamp("us", "UTC"),
-    TimestampNTZType(): pa.timestamp("us"),
+_PLAIN = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
 }
 UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
@@ -160,29 +159,22 @@ def require_events(df: DataFrame, schema: EventSchema) -> None:
         do = "Make it by spark.readStream; for a table at rest take spark_pace.replay."
         raise ConfigError.of("detect", "must be given a streaming DataFrame", "one that does not stream", do)
     for field in schema.fields:
-        kind = _found(df.schema, schema.path_of(field.name))
-        if kind is None:
-            _refuse_missing(df, field)
-        else:
-            _require_type(df, field, kind)
+        try:
+            found = df.select(_column(field, schema)).schema[0]
+        except AnalysisException as error:
+            raise _missing(df, field) from error
+        _require_type(df, field, found.dataType)
 
 
-def _found(kind: DataType, path: tuple[str, ...]) -> DataType | None:
-    """The type of a column, or of a part of it; names are compared as Spark does by default."""
-    for name in path:
-        parts = kind.fields if isinstance(kind, StructType) else []
-        alike = [part.dataType for part in parts if part.name.lower() == name.lower()]
-        if not alike:
-            return None
-        kind = alike[0]
-    return kind
+def _column(field: Field, schema: EventSchema) -> ColumnOfSpark:
+    return F.col(".".join(map(quoted, schema.path_of(field.name))))
 
 
-def _refuse_missing(df: DataFrame, field: Field) -> None:
+def _missing(df: DataFrame, field: Field) -> ConfigError:
     meant = meant_column(field.name, df.columns)
     do = f"{meant} Rename it." if meant else "Add it, or correct the schema."
     must, got = f"must be given a DataFrame with the column {field.name}", ", ".join(df.columns) or "none"
-    raise ConfigError.of("detect", must, got, do)
+    return ConfigError.of("detect", must, got, do)
 
 
 def _require_type(df: DataFrame, field: Field, kind: DataType) -> None:
@@ -219,10 +211,9 @@ def arrow_type(kind: DataType) -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, VarcharType | CharType):
         return pa.string()
-    return _PLAIN.get(kind, pa.binary())
+    return _PLAIN.get(kind.simpleString(), pa.binary())
 
 
-Batches = Iterator[pa.RecordBatch]
 COUNTS = ("events", "late", "carry", "open")  # the counters that Spark's metrics show
 
 
@@ -265,21 +256,22 @@ def detect(
     plan = _plan(rules, delay_us, tie_break, min(slots or 8, partitions), cores)
     require_events(df, plan.schema)
     keys = slot_keys(spark, plan.slots, partitions)
-    return _merged(match_rows(_intake_rows(df, plan), plan, keys, cores), plan)
+    return _merged(operated(split_rows(_intake_rows(df, plan), plan, keys, cores), plan), plan)
 
 
 def _intake_rows(df: DataFrame, plan: Plan) -> DataFrame:
     """The intake's rows (`SLOT_ROWS`), made of those rows of `df` that some rule may use."""
     fields = plan.schema.fields
-    typed = df.select(*(_declared(field, plan.schema) for field in fields)).where(wanted_sql(plan))
+    wanted_sql = " OR ".join(_stream_sql(plan, planned) for planned in plan.rules)
+    typed = df.select(*(_declared(field, plan.schema) for field in fields)).where(wanted_sql)
     # columns are named by numbers, because mapInArrow takes a dot in a name for a field of a struct
     numbered = typed.toDF(*map(str, range(len(fields))))
-    return numbered.mapInArrow(partial(_take, plan), SLOT_ROWS)
+    return intake_rows(numbered, plan, "fail", partial(_read, plan), None)
 
 
 def _declared(field: Field, schema: EventSchema) -> ColumnOfSpark:
     """The column of an attribute, in its type and with its name; for a STRUCT, True where it is present."""
-    column = F.col(".".join(map(quoted, schema.path_of(field.name))))
+    column = _column(field, schema)
     if field.type == STRUCT:
         return F.when(column.isNotNull(), True).alias(field.name)
     return column.cast(field.type).alias(field.name)
@@ -321,58 +313,32 @@ def _plan(rules: Sequence[Rule], delay_us: int, tie_break: Sequence[str], slots:
     )
 
 
-def wanted_sql(plan: Plan) -> str:
-    """A condition in Spark SQL that is true for all events of the rules' streams, and perhaps for others."""
-    return " OR ".join(_stream_sql(plan, planned) for planned in plan.rules)
-
-
 def _stream_sql(plan: Plan, planned: RulePlan) -> str:
+    """A condition in Spark SQL that is true for all events of a rule's stream, and perhaps for others."""
     tests = [to_spark_filter(plan.predicates[predicate]) for _, predicate in planned.bits]
     member = "true" if planned.takes_all else " OR ".join(tests)
     passes = "true" if planned.filter_bit is None else to_spark_filter(plan.predicates[planned.filter_bit])
     return f"(({member}) AND {passes})"
 
 
-def _take(plan: Plan, batches: Batches) -> Batches:
-    """The intake for a DataFrame: takes rows with the schema's attributes, gives frames for the slots."""
-
-    def rows() -> Iterator[Row]:
-        # no driver tells the frontier here, so only the splitters decide what is late
-        intake = TaskIntake(plan, Past(), "fail")
-        for batch in batches:
-            events = _events(plan, pa.Table.from_batches([batch]))
-            yield from intake.take(EventsRead(events, BAD_SCHEMA.empty_table(), events.num_rows))
-        yield from intake.rows_at_end()
-
-    return to_batches(rows(), "slot")
-
-
-def _events(plan: Plan, table: pa.Table) -> pa.Table:
-    schema = plan.schema
-    columns = zip(schema.fields, table.columns, strict=True)
+def _read(plan: Plan, batch: pa.RecordBatch) -> Iterator[Found]:
+    """In a task: the events among rows with the schema's attributes; they have neither source nor offset."""
+    columns, bad = zip(plan.schema.fields, batch.columns, strict=True), BadRecords(1)
     typed = pa.table({field.name: column.cast(ARROW_TYPES[field.type]) for field, column in columns})
     events = chosen(typed, wanted(plan, typed))
-    counts = array(events, schema.event_time).cast(pa.int64())
-    unit = UNIT_US[schema.time_unit]
-    possible = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
-    if not pc.all(pc.fill_null(possible, False)).as_py():
-        must, do = "must be an event time from 1900 to 2199", "Filter such rows out before detect."
-        raise EventError(f"{schema.event_time} — {must}; got null or another. {do}")
-    rows = events.num_rows
-    nowhere = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([""]))
-    ours = {TIME: pc.multiply(counts, unit), SOURCE: nowhere, OFFSET: pa.array(np.zeros(rows, np.int64))}
-    return pa.table([*ours.values(), *events.columns], [*ours, *events.column_names])
+    nowhere = np.zeros(events.num_rows, np.int64)
+    events = timely(events, plan.schema, nowhere, 0, (b"",), bad)
+    for _, reason, _ in bad.rows():
+        raise EventError(f"{reason}. Filter such rows out before detect.")
+    sources = pa.DictionaryArray.from_arrays(nowhere.astype(np.int32), pa.array([""]))
+    events = events.add_column(1, SOURCE, sources)
+    yield EventsRead(events, BAD_SCHEMA.empty_table(), events.num_rows), 0, ""
 
 
 def _merge(plan: Plan, batches: Batches) -> Batches:
     """The merger for a DataFrame: takes results of operators, gives matches without `out_seq`."""
-    results = [
-        body
-        for batch in batches
-        for kind, body in zip(*map(pa.Array.to_pylist, batch.columns[1:]), strict=True)
-        if kind == RESULT
-    ]
-    yield from merge(plan, map(decode_result, results), {}).matches.to_batches()
+    results = (decode_result(body) for batch in batches for body in bodies(batch, RESULT))
+    yield from merge(plan, results, {}).matches.to_batches()
 
 
 def _known_partitions(spark: SparkSession) -> int:

@@ -1,10 +1,10 @@
 """All that this package calls of Spark behind its public API, and the versions that jobs run on.
 
 No other module calls any of it. Each part says why there is no other way. `require_known` checks, at the
-start of a session, what a job cannot do without, and says in one line what is missing. Nothing here imports
-PySpark before it is called, because some callers do without Spark. What happens where a Spark lacks the rest:
+start of a session, what a job cannot do without, and says in one line what is missing. What happens where a
+Spark lacks the rest:
 
-- `has_limits`: the job reads as with ``admission: off``, and says so when it starts.
+- `set_limits`: the job goes on with the last limit, and says so.
 - `end_jvm`: `make setup` makes no archive of classes, so starts take longer.
 - `spark_schema`: `detect` ends with an ImportError.
 - `fork_workers`: PySpark's own daemon forks the workers; they start more slowly.
@@ -30,16 +30,16 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
 
 from spark_pace.errors import UnfitError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import TaskContext
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
@@ -47,17 +47,6 @@ if TYPE_CHECKING:
 
 ADVICE = "Use PySpark 4.0 to 4.3."
 _PYARROW = (26, 0)  # before 4.2 PySpark's workers cannot read the rows of a group with it
-
-
-def pyspark_version() -> tuple[int, ...]:
-    """The first two numbers of PySpark's version, which is not imported; ``(0,)`` if it is not there."""
-    found = find_spec("pyspark")
-    read: Any = getattr(found and found.loader, "get_data", None)  # PySpark may be in an archive
-    if found is None or found.origin is None or read is None:
-        return (0,)
-    text: bytes = read(str(Path(found.origin).with_name("version.py")))
-    stated = re.search(r"^__version__.*=(.*)", text.decode(), re.MULTILINE)
-    return _numbers(stated[1]) if stated else (0,)
 
 
 def require_fitting_pyarrow(spark_version: str, pyarrow_version: str) -> None:
@@ -78,7 +67,9 @@ JavaError = Py4JJavaError  # a call that failed with a Java exception
 # forks a process for each; FILE_MANAGER does not. It checks that a file is absent and then renames, which is
 # safe only if one process writes (see `checkpoint/lock.py`), so it is for local checkpoints only.
 _STREAMING = "org.apache.spark.sql.execution.streaming"
-_IN = ("", "") if pyspark_version() == (4, 0) else (".checkpointing", ".runtime")  # folders that 4.1 made
+_IN = (
+    ("", "") if _numbers(pyspark.__version__) == (4, 0) else (".checkpointing", ".runtime")
+)  # folders that 4.1 made
 _CHECKPOINTING, _RUNTIME = (f"{_STREAMING}{folder}" for folder in _IN)
 FILE_MANAGER = f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
 # For checkpoints in other file systems. The second, of spark-hadoop-cloud, is for S3, where to rename is to
@@ -129,20 +120,8 @@ def _lacking(spark: SparkSession, must: str) -> UnfitError:
     return UnfitError(f"Spark — {must}; got none in Spark {spark.version}. {ADVICE}")
 
 
-def has_limits(spark: SparkSession) -> bool:
-    """True if a running query lets `set_limits` change how much it reads."""
-    loader = jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        loader.loadClass(f"{_RUNTIME}.StreamExecution").getDeclaredField("uniqueSources")
-    except Py4JJavaError:
-        return False
-    return True
-
-
 def has_jvm() -> bool:
     """True if this process has a JVM. It outlives sessions, and a second one cannot be started."""
-    from pyspark import SparkContext
-
     return getattr(SparkContext, "_gateway", None) is not None
 
 
@@ -157,8 +136,6 @@ def launch_jvm(settings: Mapping[str, str], errors: int) -> Any:
         PySparkRuntimeError: the JVM has ended.
         SetupError: this PySpark starts no JVM in this way.
     """
-    from pyspark import SparkConf
-
     try:
         from pyspark.java_gateway import launch_gateway
     except ImportError as error:
@@ -197,8 +174,6 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 def is_ending() -> bool:
     """True if the JVM is ending or has ended, or does not answer, as after a signal to all processes."""
-    from pyspark import SparkContext
-
     jvm: Any = SparkContext._jvm
     if jvm is None:
         return True
@@ -210,8 +185,6 @@ def is_ending() -> bool:
 
 def end_jvm() -> None:
     """Shut down this process's JVM, and wait for its end. Its sessions must be stopped."""
-    from pyspark import SparkContext
-
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()
@@ -299,11 +272,6 @@ def planned_offsets(spark: SparkSession, batch_id: int) -> bytes | None:
     return None
 
 
-def batch_of(task: TaskContext) -> str | None:
-    """The number of the batch that a task belongs to; None if Spark does not say."""
-    return task.getLocalProperty(BATCH_ID)
-
-
 def set_limits(query: StreamingQuery, cap: int) -> None:
     """Set the limit of each source that has one. Call it inside the query's `foreachBatch`.
 
@@ -326,8 +294,6 @@ def set_limits(query: StreamingQuery, cap: int) -> None:
 
 def _limited(limit: Any, cap: int) -> Any:
     """A limit of the same kind with the number `cap`; `limit` itself if it is not about records or bytes."""
-    from pyspark import SparkContext
-
     spark: Any = SparkContext._jvm.org.apache.spark.sql  # type: ignore[union-attr]
     limits = spark.connector.read.streaming
     kind = limit.getClass().getSimpleName()

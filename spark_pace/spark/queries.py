@@ -16,27 +16,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_pace import errors
 from spark_pace.core.plan.plan import Plan, build_plan
 from spark_pace.errors import (
     SEE_TRACE,
-    ConfigError,
     EventError,
     FullStoreError,
     OperatorError,
-    RuleError,
     SetupError,
     SparkPaceError,
     StateError,
     UnfitError,
+    one_line,
 )
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.files.addresses import AnyPath, StorePath
@@ -46,23 +43,25 @@ from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec, KafkaSource, as_planned, planned_settings
 from spark_pace.job_file.pace import Batch
 from spark_pace.job_file.reader import RulesOnDisk
+from spark_pace.spark.checkpoint.batch_begin import kept_begins
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
 from spark_pace.spark.checkpoint.lock import claim
 from spark_pace.spark.internals import (
     GatewayError,
-    has_limits,
     is_ending,
     is_gone,
     java_trace,
     planned_offsets,
     set_limits,
+    silent_gateway,
 )
-from spark_pace.spark.pipeline import split_rows, start
 from spark_pace.spark.sources.input import Input, Look
-from spark_pace.spark.sources.read_limits import TELLS_LIMITS
+from spark_pace.spark.sources.own_sources import TELLS_LIMITS
+from spark_pace.spark.stages.earlier_batches import tell_earlier
 from spark_pace.spark.stages.merger import MergerHost, RuleHistory
 from spark_pace.spark.stages.side_table_copies import SideTables
+from spark_pace.spark.stages.splitter import split_rows
 from spark_pace.spark.start import Change
 from spark_pace.spark.summary import Listener
 
@@ -74,13 +73,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
-    """The job, without `admission` if this Spark does not let a running query change how much it reads."""
-    bounded = TELLS_LIMITS or isinstance(spec.source, KafkaSource)  # Kafka's connector is Spark's own
-    if not bounded and spec.trigger_us == "available_now":
-        _LOG.warning("Spark %s — reads all files that are there in one batch; 4.2 bounds it.", spark.version)
-    if spec.admission == "off" or (bounded and has_limits(spark)):
+    """The job, without `admission` if this Spark tells no source how much it may read."""
+    if TELLS_LIMITS or isinstance(spec.source, KafkaSource):  # Kafka's connector is Spark's own
         return spec
-    _LOG.warning("admission — must set how much Spark reads, which this Spark does not allow. It is off.")
+    got = f"admission — must set how much Spark reads, which Spark {spark.version} does not allow. It is off"
+    _LOG.warning("%s, and a run takes all files that are there in one batch; 4.2 bounds it.", got)
     return replace(spec, admission="off")
 
 
@@ -99,12 +96,12 @@ class Throttle:
         self._query = query
         self._merger = merger
         self._pace = self._admission.begin(job_input.first_cap)
-        self._read: list[Any] | None = None  # the offsets after the last batch
 
     def __call__(self, report: BatchReport) -> None:
         """Set the cap of the next batch. If Spark does not allow that, log that the last one stays."""
         seconds = time.monotonic() - self._merger.began
-        batch = Batch(self._amount(report), seconds, report.records, report.pending)
+        amount = self._input.amount(*self._merger.offsets, report.records)
+        batch = Batch(amount, seconds, report.records, report.pending)
         before, self._pace = self._pace, self._admission.after(self._pace, batch)
         if before.cap == self._pace.cap:
             return
@@ -114,50 +111,42 @@ class Throttle:
             self._pace = before
             if is_ending():  # the job ends with a line about that
                 return
-            got = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            got = one_line(str(error))
             _LOG.warning(
                 "admission — must set how much Spark reads; got: %s. What it reads stays as it is.", got
             )
 
-    def _amount(self, report: BatchReport) -> int:
-        """The amount that the batch has read, from the offsets that Spark has noted."""
-        checkpoint, batch_id = self._input.checkpoint, report.batch_id
-        before = self._read
-        if before is None:
-            before = checkpoint.offsets_after(batch_id - 1) if batch_id else []
-        self._read = checkpoint.offsets_after(batch_id, self._merger.note)
-        return self._input.amount(before, self._read, report.records)
-
 
 _OURS = re.compile(r"spark_pace\.errors\.(\w+): (.+)")
 _OF_JAVA = r"(?:com|io|java|javax|org|software)\."  # how names of its classes begin
-_PYTHON = re.compile(rf"^\s*(?!{_OF_JAVA})(\w[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_GATEWAY = re.escape(GatewayError.__module__.split(".")[0])
+_PYTHON = re.compile(rf"^\s*(?!{_OF_JAVA}|{_GATEWAY}\.)(\w[\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
 _RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
-_FULL = r"No space left on device|Disk quota exceeded"
-_READ_ONLY = r"Read-only file system"
-_IN_THE_WAY = rf"(?:{_FULL}|{_READ_ONLY})"
 # of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
 _OF_STORE = (
     r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)"
     r"[\w.$]*Exception\b"
     r"|\bStatus Code: (?:408|409|429|5\d\d)\b|the return value of \"software\.amazon\."
 )
-_PLACE = re.compile(
-    rf"{_IN_THE_WAY}: '(/[^'\n]+)'|Exception: (/[^:\n]+)(?: \(|: ){_IN_THE_WAY}"
-)  # of Python, of Java
-# the words of Spark where a machine has no Python that can run workers
-_NO_WORKER = re.compile(r"Error from python worker:\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
-# modules that every worker imports; modules that an operator imports may be missing for other reasons
-_NO_MODULE = re.compile(
-    r"ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|obstore|pandas|pyarrow)[^'\n]*'"
+# the words of Spark where a machine has no Python that can run workers, which lacks modules that every worker
+# imports; modules that an operator imports may be missing for other reasons
+_NO_PYTHON = (
+    r"(ModuleNotFoundError: No module named '(?:spark_pace|numba|numpy|obstore|pandas|pyarrow)[^'\n]*')"
+    r'|(Cannot run program "[^"]*python[^"]*"[^\n]*)'
 )
-_NO_PYTHON = re.compile(r'Cannot run program "[^"]*python[^"]*"[^\n]*')
+_NO_WORKER = r"Error from python worker:\n(?:[^\n]*\n)*?([^\n]*)\n\s*PYTHONPATH was:"
+_TO_MACHINES = (
+    "the executors' Python — must find spark_pace and what it needs on every machine; got: {0}. "
+    "Send spark_pace by --py-files, install what it needs there, or name another Python by PYSPARK_PYTHON."
+)
 _MULTI = re.MULTILINE | re.DOTALL
 _GOES_ON = "it goes on where it stopped."
 # what is known of failures by their texts, which pattern comes first: the error for each, of what the pattern
 # has found, and of what `_known` adds
 _KNOWN: tuple[tuple[str, type[SparkPaceError], str], ...] = (
+    (_NO_PYTHON, UnfitError, _TO_MACHINES),
+    (_NO_WORKER, UnfitError, _TO_MACHINES),
     (  # the words of Kafka's client and connector
         r"Some data may have been lost.*?^Reason: ([^\n]+?)\.?$",
         StateError,
@@ -183,19 +172,13 @@ _KNOWN: tuple[tuple[str, type[SparkPaceError], str], ...] = (
         f"got: {{cause}}. Start the job again: {_GOES_ON}",
     ),
     (
-        _FULL,
+        r"No space left on device|Disk quota exceeded",
         SetupError,
         "the disk of {place} — must have room for the tables, the checkpoint and Spark's own files; "
         "got a full one. Make room and start the job again.",
     ),
     (
-        r"Too many open files",
-        SetupError,
-        "open files — must be allowed in the number that the job needs; got: too many open files. "
-        "Raise the limit (`ulimit -n`).",
-    ),
-    (
-        _READ_ONLY,
+        r"Read-only file system",
         SetupError,
         "the disk of {place} — must be on a file system that can be written to; got a read-only one. "
         "Mount it anew and start the job again.",
@@ -224,8 +207,11 @@ _KNOWN: tuple[tuple[str, type[SparkPaceError], str], ...] = (
         f"memory). If it lacked memory, use fewer cores; start the job again: {_GOES_ON} {SEE_TRACE}",
     ),
 )
-_GATEWAY = f"{GatewayError.__module__.split('.')[0]}."
-_CLASSES = (EventError, FullStoreError, OperatorError, SetupError, StateError, UnfitError)
+# what errors of ours become that a task has raised; of two kinds, which hold problems, only the text comes
+_OF_US: dict[str, type[SparkPaceError]] = {
+    **{kind.__name__: kind for kind in (EventError, FullStoreError, OperatorError, SetupError, StateError)},
+    **dict.fromkeys(("UnfitError", "ConfigError", "RuleError"), UnfitError),
+}
 
 
 def as_our_error(
@@ -242,15 +228,12 @@ def as_our_error(
     for candidate in (failure, error):
         if isinstance(candidate, SparkPaceError):
             return candidate
-    texts = [_text(candidate) for candidate in (failure, error) if candidate is not None]
+    # some errors give their reason in their Java trace alone
+    texts = [f"{one}\n{java_trace(one)}" for one in (failure, error) if one is not None]
     for text in texts:
-        ours = _OURS.search(text)
-        if ours:
-            kind = getattr(errors, ours[1], SparkPaceError)
-            if kind in (ConfigError, RuleError):  # they hold problems, of which only the text has come here
-                kind = UnfitError
-            return kind(ours[2].strip()) if kind in _CLASSES else SparkPaceError(ours[2].strip())
-    return _of_the_machines(texts) or _known(texts, checkpoint, at) or _other(texts, checkpoint, at)
+        if ours := _OURS.search(text):
+            return _OF_US.get(ours[1], SparkPaceError)(ours[2].strip())
+    return _known(texts, checkpoint, at) or _other(texts, checkpoint, at)
 
 
 def _known(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceError | None:
@@ -261,7 +244,7 @@ def _known(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceEr
     told = {
         "checkpoint": checkpoint,
         "cause": _cause(texts).rstrip(". "),
-        "place": _place(texts, checkpoint, at),
+        "place": at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}",
         "note": Checkpoint(checkpoint).metadata_file,
         "state": checkpoint / "state",
         # what a store has answered may have been cut where nobody could notice it
@@ -270,7 +253,9 @@ def _known(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceEr
     for pattern, kind, text in _KNOWN:
         found = re.search(pattern, whole, _MULTI) if is_in_store or pattern != _OF_STORE else None
         if found:
-            return kind(text.format(*(part.strip() for part in found.groups()), **told))
+            return kind(
+                text.format(*(part.strip(". \n") for part in found.groups() if part is not None), **told)
+            )
     return None
 
 
@@ -287,56 +272,24 @@ def _other(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceEr
     return SparkPaceError(f"{where}; got {got}. {do} {SEE_TRACE}")
 
 
-def _text(error: Exception) -> str:
-    """The text of an error and of its Java trace, which alone gives the reason of some errors."""
-    return f"{error}\n{java_trace(error)}"
-
-
 def is_of_spark(error: Exception) -> bool:
     """True if the error comes from a call to Spark, not from this program."""
     return isinstance(error, (GatewayError, PySparkException))
 
 
-def _of_the_machines(texts: list[str]) -> SparkPaceError | None:
-    """The error if executors cannot start Python workers; else None."""
-    whole = "\n".join(texts)
-    missing = _NO_PYTHON.search(whole) or _NO_MODULE.search(whole)
-    told = _NO_WORKER.search(whole)
-    if not told and not missing:
-        return None
-    lines = (missing[0] if missing else told[1] if told else "").strip().splitlines()
-    got = lines[-1].strip().rstrip(". ") if lines else "no word of why"
-    must = "must find spark_pace and what it needs on every machine"
-    do = "install what it needs there, or name another Python by PYSPARK_PYTHON."
-    return UnfitError(f"the executors' Python — {must}; got: {got}. Send spark_pace by --py-files, {do}")
-
-
-def _place(texts: list[str], checkpoint: AnyPath, at: str | None) -> str:
-    """Which disk it may be that cannot be written to: Java does not always name the file."""
-    found = next(filter(None, map(_PLACE.search, texts)), None)
-    if at is None and found is not None:
-        return str(Path(found[1] or found[2]).parent)
-    return at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}"
-
-
 def _cause(texts: list[str]) -> str:
     """The last Python error in the texts; else the last Java cause; else the first line."""
-    for text in texts:
-        python = [found for found in _PYTHON.findall(text) if not found[0].startswith(_GATEWAY)]
-        if python:
-            return f"{python[-1][0]}: {python[-1][1].strip()}"
-    for text in texts:
-        java = _CAUSED_BY.findall(text)
-        if java:
-            return str(java[-1]).strip()
-    for text in texts:
-        raised = _RAISED.search(text)
-        if raised:
-            return raised[1].strip()
+    for pattern in (_PYTHON, _CAUSED_BY, _RAISED):
+        for text in texts:
+            if found := pattern.findall(text):
+                return str(found[-1]).strip()
     return texts[0].strip().splitlines()[0] if texts[0].strip() else "no message"
 
 
 _POLL_SECONDS = 1
+# the microseconds from batch to batch; or all that is there now; or only the batch that was planned and
+# not finished
+Trigger = int | Literal["available_now", "unfinished"]
 
 
 @dataclass
@@ -394,21 +347,32 @@ class Stop:
 
 @contextmanager
 def in_our_words(stop: Stop, checkpoint: Checkpoint) -> Iterator[None]:
-    """Turn errors inside the block into errors of ours.
+    """Turn errors inside the block into errors of ours, the end of the JVM too, which Py4J logs as traces.
+
+    Py4J stays silent afterwards, because Python frees objects of the JVM later and each would log a message.
 
     If the signal to stop has ended Spark too, an error of a call to Spark is ignored.
 
     Raises:
         SparkPaceError: something failed.
-        GatewayError, ConnectionError: the JVM is gone; `survived_in_words` turns that into one of ours.
     """
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, SparkPaceError) or is_gone(error):
-            raise
-        if not (is_of_spark(error) and stop.ended_spark):
-            raise as_our_error(error, checkpoint.path) from error
+    ended = False
+    with silent_gateway(stays=lambda: ended or stop.ended_spark):
+        try:
+            yield
+        except Exception as error:
+            ended = is_gone(error)
+            if ended and stop.event.is_set():
+                return
+            if ended:
+                got = "its end (killed, or out of memory). If it lacked memory, raise spark.driver.memory"
+                do = f"start the job again: {_GOES_ON}"
+                must = "must run as long as the job"
+                raise SparkPaceError(f"Spark's JVM — {must}; got {got}; {do}") from error
+            if isinstance(error, SparkPaceError):
+                raise
+            if not (is_of_spark(error) and stop.ended_spark):
+                raise as_our_error(error, checkpoint.path) from error
 
 
 @dataclass(frozen=True)
@@ -448,7 +412,7 @@ class Run:
             layout = write_layout(self.checkpoint, layout)
             for end in (False,) if unfinished else job_input.ends:
                 events = job_input.rows(self.spark, plan, end)
-                chunks = self.checkpoint.chunks()
+                chunks = self.checkpoint.chunks
                 rows = split_rows(events, plan, layout.keys, cores, chunks, layout.app_id)
                 merger = self._merger(job_input, plan, layout, tables)
                 query = start(rows, merger, "unfinished" if unfinished else spec.trigger_us, spec.name)
@@ -463,6 +427,9 @@ class Run:
 
     def _merger(self, job_input: Input, plan: Plan, layout: Layout, tables: DeltaTables) -> MergerHost:
         """The writer of a query's batches, which goes on only while this job holds the checkpoint."""
+        sides = self.side_tables
+        if plan.schema != sides.schema:  # an unfinished batch may have joined others
+            sides = SideTables(plan.schema, self.checkpoint)
         return MergerHost(
             plan,
             tables,
@@ -471,15 +438,11 @@ class Run:
             job_input.late_in,
             look=self.look,
             require_held=self.stop.require_held,
-            side_tables=self.side_tables if plan.schema == self.side_tables.schema else None,
-            claim_batch=self._claimed,
+            claim_batch=partial(claim, self.checkpoint, planned=partial(planned_offsets, self.spark)),
+            side_tables=sides,
             history=RuleHistory(layout.rules, self.on_disk.spec.paused),
             layout=layout.number,
         )
-
-    def _claimed(self, batch_id: int) -> bytes:
-        self.stop.require_held()
-        return claim(self.checkpoint, batch_id, partial(planned_offsets, self.spark))
 
 
 def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:
@@ -497,12 +460,24 @@ def _plan(spec: JobSpec, layout: Layout, cores: int) -> Plan:
     )
 
 
+def start(rows: DataFrame, merger: MergerHost, trigger: Trigger, name: str) -> StreamingQuery:
+    """Start the query on the merger's checkpoint, after telling its tasks about earlier batches."""
+    tell_earlier(rows.sparkSession, kept_begins(merger.checkpoint))
+    writer = rows.writeStream.queryName(name).foreachBatch(merger)
+    writer = writer.option("checkpointLocation", str(merger.checkpoint))
+    if trigger == "unfinished":
+        return writer.trigger(once=True).start()
+    if trigger == "available_now":
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{max(trigger // 1000, 1)} milliseconds").start()
+
+
 def wait(
     query: StreamingQuery,
     merger: MergerHost,
     stop: Stop,
     works: Callable[[bool], None],
-    enough: Callable[[], bool] = lambda: False,
+    enough: Callable[[], bool],
 ) -> None:
     """Wait until the query ends, or end it: when a signal asks for that, or once there is `enough`.
 

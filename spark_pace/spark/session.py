@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -30,7 +30,6 @@ from spark_pace.spark.internals import (
 from spark_pace.spark.java.jars import delta_coordinate
 from spark_pace.spark.java.launch import (
     JARS_VARIABLE,
-    LOCAL_CHECKPOINT,
     MANAGER,
     SETTINGS,
     held_by_jvm,
@@ -38,7 +37,6 @@ from spark_pace.spark.java.launch import (
     require_store_jars,
     settings_here,
     store_settings,
-    survived_in_words,
 )
 
 if TYPE_CHECKING:  # a session alone needs none of them
@@ -53,31 +51,25 @@ _DELTA = SETTINGS["spark.sql.extensions"]
 
 @contextmanager
 def held_session(
-    spec: JobSpec,
-    settings: dict[str, str],
-    job_input: Input,
-    lease: Lease | None,
-    stopped: Callable[[], bool],
+    spec: JobSpec, settings: dict[str, str], job_input: Input, lease: Lease | None
 ) -> Iterator[SparkSession]:
-    """A session of a job, whose JVM holds the checkpoint too; its end becomes one of our errors.
+    """A session of a job, whose JVM holds the checkpoint too.
 
     Args:
         spec: the job.
         settings: its settings of Spark, with values from the environment.
         job_input: its input.
         lease: of its checkpoint, if that is in a store.
-        stopped: returns True once a signal has told the job to stop.
 
     Raises:
         SetupError: Java or the jars are missing, or another JVM holds the checkpoint.
-        SparkPaceError: the JVM has ended.
     """
     place = job_input.checkpoint.path
-    plain, secret = store_settings(place, settings)
-    every, written = {**plain, **secret, **settings}, {**plain, **dict.fromkeys(secret, ""), **spec.spark}
+    every = {**store_settings(place), **settings}
+    secret = {key: value for key, value in every.items() if value != spec.spark.get(key)}
+    plain = {key: value for key, value in every.items() if key not in secret}
     with (
-        survived_in_words(stopped),
-        job_session(spec.name, every, written, quick=not job_input.reads_in_jvm) as spark,
+        job_session(spec.name, plain, secret, quick=not job_input.reads_in_jvm) as spark,
         held_by_jvm(spark, job_input.checkpoint, lease),
     ):
         require_store_jars(spark, place)
@@ -86,14 +78,14 @@ def held_session(
 
 @contextmanager
 def job_session(
-    name: str, settings: Mapping[str, str], written: Mapping[str, str], *, quick: bool = False
+    name: str, settings: Mapping[str, str], secret: Mapping[str, str], *, quick: bool = False
 ) -> Iterator[SparkSession]:
     """A session whose settings no other job shares. Spark is stopped at the end if it was started here.
 
     Args:
         name: the name that Spark shows.
         settings: the settings of the job, with values from the environment.
-        written: the same settings as written in the job file. One whose value differs is a secret.
+        secret: those that nobody may see.
         quick: see `build_session`.
 
     Raises:
@@ -103,15 +95,13 @@ def job_session(
     if running:
         spark = _fit(SparkSession.builder.getOrCreate())  # the first one, whose settings stay as they are
     else:
-        secret = {key: value for key, value in settings.items() if value != written[key]}
-        plain = {key: value for key, value in settings.items() if key not in secret}
-        spark = build_session(name, plain, secret=secret, quick=quick)
+        spark = build_session(name, settings, secret=secret, quick=quick)
     hush_updates(spark)
     try:
         if not running:
             hush_ends(spark)
         own = spark.newSession()  # it starts with the settings of the context alone
-        for key, value in {**SETTINGS, **LOCAL_CHECKPOINT, **settings}.items():
+        for key, value in {**SETTINGS, **settings, **secret}.items():
             if key == MANAGER or own.conf.isModifiable(key):  # Spark has no entry for it, but reads it
                 own.conf.set(key, value)
         yield own
@@ -158,7 +148,7 @@ def build_session(
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     own = settings or {} if submitted else settings_here(settings or {}, secret or {}, quick)
-    own = {"spark.app.name": name, **SETTINGS, **LOCAL_CHECKPOINT, **own}
+    own = {"spark.app.name": name, **SETTINGS, **own}
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(own, secret or {}, submitted)
     try:
@@ -169,14 +159,17 @@ def build_session(
 
 
 def _fit(spark: SparkSession) -> SparkSession:
-    """The session itself, in which jobs can run.
+    """The session itself, in which jobs can run, and whose Python workers find what was sent.
 
     Raises:
         SetupError: it is of another version, or lacks jars.
     """
     require_known(spark)
-    _require_delta(spark, "PYSPARK_GATEWAY_PORT" in os.environ)
-    _let_workers_find(spark)
+    _require_delta(spark)
+    settings = spark.sparkContext.getConf()
+    path = path_of_workers(settings.get(_SENT, ""), settings.get(f"spark.executorEnv.{_PATH}"))
+    if path:  # a setting of Spark's would replace the executors' own path
+        spark.sparkContext.environment[_PATH] = path
     return spark
 
 
@@ -189,17 +182,11 @@ def _started(settings: Mapping[str, str], secret: Mapping[str, str], submitted: 
             conf = SparkConf(loadDefaults=False).setAll(list(every.items()))
             SparkContext(gateway=launch(settings), conf=conf)
         return SparkSession.builder.config(map=dict(every)).getOrCreate()
-    except JavaError as error:  # Spark refuses a setting
-        raise _not_started(
-            one_line(str(error.java_exception.getMessage() or error.java_exception.toString()))
-        ) from error
-    except (PySparkException, RuntimeError) as error:
-        raise _not_started(_last_line(error)) from error
-
-
-def _not_started(got: str) -> SetupError:
-    do = "Check the settings under `spark:` and the jars."
-    return SetupError(f"Spark — must start; got: {got.rstrip('.')}. {do}")
+    except (JavaError, PySparkException, RuntimeError) as error:
+        of_java = error.java_exception if isinstance(error, JavaError) else None  # Spark refuses a setting
+        got = _last_line(error) if of_java is None else str(of_java.getMessage() or of_java.toString())
+        do = "Check the settings under `spark:` and the jars."
+        raise SetupError(f"Spark — must start; got: {one_line(got).rstrip('.')}. {do}") from error
 
 
 def path_of_workers(sent: str, given: str | None) -> str:
@@ -218,22 +205,12 @@ def path_of_workers(sent: str, given: str | None) -> str:
     return os.pathsep.join([*map(os.path.basename, archives), *archives, *([given] if given else [])])
 
 
-def _let_workers_find(spark: SparkSession) -> None:
-    """Let Python workers find what was sent; a setting of Spark's would replace the executors' own path."""
-    settings = spark.sparkContext.getConf()
-    path = path_of_workers(settings.get(_SENT, ""), settings.get(f"spark.executorEnv.{_PATH}"))
-    if path:
-        spark.sparkContext.environment[_PATH] = path
-
-
-def _require_delta(spark: SparkSession, submitted: bool) -> None:
-    if has_class(spark, _DELTA):
-        return
-    do = f"Run `make setup`, or point {JARS_VARIABLE} at them"
-    if submitted:
-        jars = "--jars 'jars/*.jar', which `make setup` fills"
-        do = f"Start with spark-submit {jars}, or with --packages {delta_coordinate()}"
-    raise UnfitError(f"jars — Delta Lake's jars must be on Spark's class path; got none. {do}.")
+def _require_delta(spark: SparkSession) -> None:
+    if not has_class(spark, _DELTA):
+        do = f"Run `make setup`, or point {JARS_VARIABLE} at them; spark-submit takes --jars 'jars/*.jar'"
+        packages = f"--packages {delta_coordinate()}"
+        must = "Delta Lake's jars must be on Spark's class path"
+        raise UnfitError(f"jars — {must}; got none. {do}, or {packages}.")
 
 
 def _last_line(error: Exception) -> str:

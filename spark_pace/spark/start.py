@@ -10,10 +10,8 @@ whatever is left. `Checkpoint` says in which order a batch writes its files.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_pace.core.plan.lower_rules import every_rule, readers_of
@@ -25,14 +23,14 @@ from spark_pace.errors import ConfigError, StateError
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath, path_at
-from spark_pace.io.files.files import RESTORE, damaged, read_json
+from spark_pace.io.files.files import RESTORE, read_json
 from spark_pace.io.own_tables import require_columns
 from spark_pace.io.query import TABLES
 from spark_pace.job_file import DeltaSource, FilesSource, JobSpec, KafkaSource
 from spark_pace.job_file.secrets import Secrets
 from spark_pace.job_file.spec import event_settings
 from spark_pace.spark.checkpoint.batch_begin import Begins, read_begin, read_state
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint, is_behind, is_commit, is_query
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, is_behind, is_commit, is_query, not_of_spark
 from spark_pace.spark.checkpoint.layout import (
     LaidRule,
     Layout,
@@ -42,8 +40,7 @@ from spark_pace.spark.checkpoint.layout import (
     require_same_settings,
     write_layout,
 )
-from spark_pace.spark.sources.delta import DeltaInput
-from spark_pace.spark.sources.files import FilesInput
+from spark_pace.spark.sources.files import DeltaInput, FilesInput
 from spark_pace.spark.sources.input import Input, tie
 from spark_pace.spark.sources.kafka import KafkaInput
 
@@ -71,7 +68,12 @@ def require_whole(
         must = "must know the offsets of each batch that was done"
         got = f"offsets up to batch {begun}, done up to {done}"
         raise StateError(f"{checkpoint} — {must}; got {got}. {RESTORE}")
-    _require_tables(checkpoint, written, tables, begun, done)
+    there = written.get("metrics", -1)
+    _require_age(checkpoint, {"metrics": done}, {"metrics": there}, begun, done)
+    missing = [name for name in tables if name not in written]
+    if missing and (done >= 0 or there >= 0):
+        got = f"none named {', '.join(missing)}"
+        raise StateError(f"{checkpoint} — must have all its tables; got {got}. {RESTORE}")
     if begun > done:
         _require_planned(checkpoint, begun)
         _require_fitting(checkpoint, begun, layout)  # this batch may have written to its tables already
@@ -83,7 +85,7 @@ def require_whole(
     begin = Begins(checkpoint).of(following)
     _require_fitting(checkpoint, done, layout)
     read_state(checkpoint, following, begin.levels)
-    checkpoint.chunks().require_whole(begin.chunks)
+    checkpoint.chunks.require_whole(begin.chunks)
     _require_age(checkpoint, begin.tables, written, begun, done)
 
 
@@ -100,11 +102,7 @@ def _require_note(path: AnyPath, is_sound: Callable[[bytes], bool]) -> None:
     """Refuse a note of Spark's that is damaged. Of a missing note of the query's id Spark itself decides."""
     content = files.read(path)
     if content is not None and not is_sound(content):
-        raise _another_content(path)
-
-
-def _another_content(path: AnyPath) -> StateError:
-    return StateError(f"{path} — must be as Spark wrote it; got another content. {RESTORE}")
+        raise not_of_spark(path)
 
 
 def _require_planned(checkpoint: Checkpoint, batch_id: int) -> None:
@@ -114,7 +112,7 @@ def _require_planned(checkpoint: Checkpoint, batch_id: int) -> None:
         before, after = map(checkpoint.offsets_after, (batch_id - 1, batch_id))
         is_new = after != before and is_behind(after, before)
     if not is_new or claimed not in (None, checkpoint.note_of(batch_id)):
-        raise _another_content(checkpoint.offsets_of(batch_id))
+        raise not_of_spark(checkpoint.offsets_of(batch_id))
 
 
 def _require_fitting(checkpoint: Checkpoint, batch_id: int, layout: int) -> None:
@@ -123,24 +121,10 @@ def _require_fitting(checkpoint: Checkpoint, batch_id: int, layout: int) -> None
     if following is None:
         return
     if following.offsets not in (None, checkpoint.offsets_digest(batch_id)):
-        raise _another_content(checkpoint.offsets_of(batch_id))
+        raise not_of_spark(checkpoint.offsets_of(batch_id))
     if layout < following.layout:
         got = f"number {layout}, and number {following.layout} in {checkpoint.sequence(batch_id + 1).name}"
         raise StateError(f"{checkpoint.layout_file} — must be as old as its batches; got {got}. {RESTORE}")
-
-
-def _require_tables(
-    checkpoint: Checkpoint, written: Mapping[str, int], tables: Collection[str], begun: int, done: int
-) -> None:
-    there = written.get("metrics", -1)
-    if not done <= there <= begun:
-        last = f"batch {there} as the last of metrics" if there >= 0 else "no batch in metrics"
-        got = f"batch {begun} here, {last} there"
-        raise StateError(f"{checkpoint} — must be as old as its tables; got {got}. {RESTORE}")
-    missing = [name for name in tables if name not in written]
-    if missing and (done >= 0 or there >= 0):
-        got = f"none named {', '.join(missing)}"
-        raise StateError(f"{checkpoint} — must have all its tables; got {got}. {RESTORE}")
 
 
 def remove_leftovers(checkpoint: Checkpoint) -> None:
@@ -151,9 +135,7 @@ def remove_leftovers(checkpoint: Checkpoint) -> None:
     batch = checkpoint.next_batch()
     # the next batch may have run before, and have written what the one after it begins with
     known = [read_begin(checkpoint, one) for one in (batch, batch + 1)]
-    checkpoint.chunks().remove_all_but(
-        {name for begin in known if begin is not None for name in begin.chunks}
-    )
+    checkpoint.chunks.remove_all_but({name for begin in known if begin is not None for name in begin.chunks})
 
 
 _INPUTS: dict[type, type[Input]] = {
@@ -163,7 +145,6 @@ _INPUTS: dict[type, type[Input]] = {
 }
 # the most that a first batch reads, so that a small input is one batch: bytes of files, records of Kafka
 _FIRST_CAPS = {FilesInput.kind: 32 << 20, KafkaInput.kind: 100_000, DeltaInput.kind: 32 << 20}
-_LASTING = {kind.kind: kind.lasting for kind in _INPUTS.values()}
 
 
 def input_of(spec: JobSpec, checkpoint: Checkpoint, secrets: Secrets) -> Input:
@@ -193,33 +174,24 @@ def require_same_source(job_input: Input) -> None:
         raise StateError(f"{path} — must be there where batches are; got no file. {RESTORE}")
     if stored is None:
         return
-    kind = stored.get("kind")
-    if kind not in list(_LASTING) or not all(isinstance(stored.get(field), list) for field in _LASTING[kind]):
-        raise damaged(path, f"another kind of source, {str(stored)[:100]}")
-    if kind != job_input.kind:
+    if (kind := stored.get("kind")) != job_input.kind:
         must = f"must belong to a job that reads {job_input.kind}"
         got = f"the checkpoint of one that reads {kind}"
         do = "Use a new checkpoint with a sink of its own."
         raise StateError(f"{checkpoint} — {must}; got {got}. {do}")
-    for field in job_input.lasting:
-        gone = [name for name in stored[field] if name not in getattr(job_input.source, field)]
-        if gone:
-            must, got = f"must go on with its {field}", f"a job without {', '.join(gone)}"
-            do = "Name them again, or use a new checkpoint with a sink of its own."
-            raise StateError(f"{checkpoint} — {must}; got {got}. {do}")
+    if gone := [name for name in stored.get("topics", ()) if name not in job_input.source.topics]:
+        must, got = "must go on with its topics", f"a job without {', '.join(gone)}"
+        do = "Name them again, or use a new checkpoint with a sink of its own."
+        raise StateError(f"{checkpoint} — {must}; got {got}. {do}")
 
 
 def require_known(spec: JobSpec, reset_rules: Collection[str]) -> None:
     """Raise an error for what is wrong in the job or its options, before anything is touched."""
     known = [rule.name for rule in spec.rules]
     for name in reset_rules:
-        if name in spec.paused:
-            must, got = "must name a rule that runs", f"{name}, which is paused"
-            do = "A paused rule keeps no state, and begins anew when it is resumed: leave out the option."
-            raise ConfigError.of("--reset-rule", must, got, do)
         if name not in known:
-            choice = f"Choose from {', '.join(known)}."
-            raise ConfigError.of("--reset-rule", "must name a rule of the job", name, choice)
+            must, do = "must name a rule of the job that is not paused", f"Choose from {', '.join(known)}."
+            raise ConfigError.of("--reset-rule", must, name, do)
     for rule in spec.rules:
         if rule.function is not None:
             load_operator(rule.function)
@@ -230,16 +202,15 @@ def require_accepted(spark: SparkSession, checkpoint: Checkpoint, spec: JobSpec)
     require_known(spec, ())
     layout = read_layout(checkpoint)
     if layout is not None:
-        change_of(checkpoint, layout, spec.rules, ())
+        compared(checkpoint, layout, spec.rules, ()).require_unchanged()
     require_columns(sink_of(spec, spark), table_schemas(spec.rules))
 
 
 def new_change(spec: JobSpec, spark: SparkSession, checkpoint: Checkpoint) -> Change:
     """The change with which a new checkpoint begins."""
-    layout = new_layout(
-        spark, spec.rules, spec.parallelism.slots, spec.parallelism.buckets, event_settings(spec)
-    )
-    return change_of(checkpoint, layout, spec.rules, ())
+    parallel = spec.parallelism
+    layout = new_layout(spark, spec.rules, parallel.slots, parallel.buckets, event_settings(spec))
+    return compared(checkpoint, layout, spec.rules, ()).require_unchanged()
 
 
 def fitting_layout(spec: JobSpec, job_input: Input) -> Layout | None:
@@ -264,7 +235,7 @@ def known_change(spec: JobSpec, job_input: Input, reset_rules: Collection[str]) 
     layout = fitting_layout(spec, job_input)
     if layout is None:
         return None
-    change = change_of(job_input.checkpoint, layout, spec.rules, reset_rules)
+    change = compared(job_input.checkpoint, layout, spec.rules, reset_rules).require_unchanged()
     if reset_rules:
         write_layout(job_input.checkpoint, without_reset(layout, spec.rules, reset_rules))
     return change
@@ -285,8 +256,7 @@ def whole_tables(
 
 def sink_of(spec: JobSpec, spark: SparkSession) -> AnyPath:
     """Where the job's tables lie; a store is reached by the settings of Spark, or by the environment."""
-    place = path_at(spec.sink_path, dict(spark.sparkContext.getConf().getAll()))
-    return Path(os.path.abspath(place)) if isinstance(place, Path) else place
+    return path_at(spec.sink_path, dict(spark.sparkContext.getConf().getAll())).absolute()
 
 
 @dataclass(frozen=True)
@@ -352,8 +322,8 @@ class Change:
         told = [name for name, parts in changed.items() if name in first or set(parts) != {"from"}]
         return {name: _differences(self.kept[name].parts, self.parts[name]) for name in told}, first
 
-    def require_unchanged(self) -> None:
-        """Refuse rules that have changed and do not start anew.
+    def require_unchanged(self) -> Change:
+        """The change itself, unless there are rules that have changed and do not start anew.
 
         Raises:
             StateError: there are some.
@@ -364,6 +334,7 @@ class Change:
             readers = [name for name in changed if name not in first]
             may_pause = not readers and len(changed) < len(self.rules)
             raise StateError(_refusal(differences, first, readers, may_pause=may_pause))
+        return self
 
 
 def compared(
@@ -378,26 +349,13 @@ def compared(
         reset: the names of rules that start anew; rules that read their matches start anew with them.
     """
     batch = checkpoint.next_batch()
-    planned = checkpoint.has_begun(batch)
+    planned = batch in checkpoint.begun()
     since = batch + planned
     begun = {name: rule for name, rule in layout.rules.items() if rule.place.since < since}
     parts = {rule.name: rule_parts(rule) for rule in every_rule(rules)}
     anew = _with_readers(reset, rules)
     kept = {name: rule for name, rule in begun.items() if name in parts and name not in anew}
     return Change(layout, rules, planned, since, begun, parts, kept)
-
-
-def change_of(
-    checkpoint: Checkpoint, layout: Layout, rules: Sequence[Rule], reset: Collection[str]
-) -> Change:
-    """Compare as `compared`.
-
-    Raises:
-        StateError: a rule has changed and does not start anew.
-    """
-    found = compared(checkpoint, layout, rules, reset)
-    found.require_unchanged()
-    return found
 
 
 def without_reset(layout: Layout, rules: Sequence[Rule], reset: Collection[str]) -> Layout:

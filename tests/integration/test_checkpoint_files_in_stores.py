@@ -64,7 +64,7 @@ def test_a_damaged_object_of_json_is_refused(folder: AnyPath) -> None:
 
 
 def test_what_waits_is_kept_under_the_checksum_of_its_content(folder: AnyPath) -> None:
-    chunks = Checkpoint(folder).chunks()
+    chunks = Checkpoint(folder).chunks
     content = bytes(range(256)) * 40_000
 
     def write(sink: Sink) -> None:
@@ -75,7 +75,7 @@ def test_what_waits_is_kept_under_the_checksum_of_its_content(folder: AnyPath) -
     assert name == again and files.names(chunks.folder) == [name]
     assert bytes(pickle.loads(pickle.dumps(chunks)).get(name)) == content
     chunks.require_whole([name])
-    with pytest.raises(StateError, match="must be there, because the state names it; got no file"):
+    with pytest.raises(StateError, match="must be as this program wrote it; got no file"):
         chunks.get("0" * 32)
     files.write(chunks.folder / name, b"other")
     with pytest.raises(StateError, match="got another content than its checksum is of"):

@@ -124,7 +124,7 @@ def a_jvm_that_outlives_it_keeps_others_out(job: Path, temporary: Path) -> psuti
             assert [path.name for path in left.iterdir()] == ["tmp"]
             assert any(path.name.startswith("blockmgr-") for path in (left / "tmp").iterdir())
             (temporary / "spark-pace-sessions").mkdir()
-            message = f"got the JVM of a job that was killed, process {jvm.pid}, still running"
+            message = f"got a second while the JVM of a job that was killed, process {jvm.pid}, runs"
             with pytest.raises(SetupError, match=message), checkpoint_lock(checkpoint, 0.5):
                 pass
         finally:

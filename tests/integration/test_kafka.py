@@ -187,7 +187,9 @@ def test_a_wrong_password_is_refused_in_one_line_without_it(
     secure = broker.secure_servers["SASL_PLAINTEXT"]
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, secure, topic, options=SASL))
-    assert str(raised.value).startswith(f"source.options — must be what {secure} accepts; got: ")
+    assert str(raised.value).startswith(
+        f"source.options — must be what {secure} and Kafka's client accept; got: "
+    )
     assert "wrong-horse" not in str(raised.value)
     assert "\n" not in str(raised.value)
     assert raised.value.__suppress_context__  # a traceback would show what Spark said
@@ -221,7 +223,7 @@ def test_an_unknown_option_of_the_client_is_named(broker: Broker, topic: str, tm
     with pytest.raises(SetupError) as raised:
         run_job(kafka_job(tmp_path, broker.servers, topic, options={"kafka.security.protocol": "NONE"}))
     assert str(raised.value).startswith(
-        "source.options — must be options of Kafka's client; "
+        f"source.options — must be what {broker.servers} and Kafka's client accept; "
         "got: Invalid value NONE for configuration security.protocol"
     )
 

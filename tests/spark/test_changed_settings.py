@@ -208,7 +208,7 @@ def test_whether_a_bad_record_stops_the_job_is_no_part_of_a_plan(
     folder, kept = unfinished("records").copied(tmp_path)
     events, attributes, form = CASES["records"][0]
     with pytest.raises(
-        SparkPaceError, match=r"txt row \d+: .*Correct the record, or set on_bad_record to quarantine"
+        SparkPaceError, match=r"txt row \d+: .*Correct it, or set on_bad_record to quarantine"
     ):
         run_job(write_job(folder, kept, f"{events}, on_bad_record: fail", attributes, form))
     assert run_job(write_job(folder, kept, events, attributes, form)).batches == 1

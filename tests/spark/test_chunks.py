@@ -115,7 +115,7 @@ def change(path: Path) -> None:
         ),
         (
             Path.unlink,
-            r"waiting/\w+ — must be there, because the state names it; got no file\. Restore the whole",
+            r"waiting/\w+ — must be as this program wrote it; got no file\. Restore the whole",
         ),
     ],
 )

@@ -50,10 +50,8 @@ def expected(played: tuple[Played, Played], tmp_path_factory: pytest.TempPathFac
 OFFSETS = r"offsets/\d — must be as Spark wrote it; got another content"
 STATE = r"state of slot \d — must be that of slot \d behind batch \d of checkpoint \S+; got that of slot \d"
 OTHER = r"got another content than its checksum is of, or the file of another batch or job"
-NAMES = r"manifest\.jsonl:1 — must have the checksum of the names up to it; got other names"
-LEVELS = (
-    r"levels/\d — must be as this program wrote it; got another content than \d\.json has the checksum of"
-)
+NAMES = r"manifest\.jsonl:1 — must be the name of a file with the checksum of the names up to it"
+LEVELS = r"levels/\d — must be as this program wrote it; got no file, or another content than \d\.json has"
 COPY = r"lookup/owners-\w+\.arrow — must be as this program wrote it; got another content"
 CHUNK = r"waiting/\w+ — must be as this program wrote it; got another content than its checksum is of"
 ANY = ("earlier", "batch", "job", "slot", "batch, both slots")

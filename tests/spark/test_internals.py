@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_pace.errors import SetupError
 from spark_pace.spark import internals
 from spark_pace.spark.checkpoint.checkpoint import COMMIT, is_commit, is_query
-from spark_pace.spark.internals import fork_workers, has_limits, launch_jvm, planned_offsets, require_known
-from spark_pace.spark.java.launch import LOCAL_CHECKPOINT, MANAGER
+from spark_pace.spark.internals import fork_workers, launch_jvm, planned_offsets, require_known
+from spark_pace.spark.java.launch import MANAGER, SETTINGS
 from spark_pace.spark.session import _runs, job_session
 
 pytestmark = pytest.mark.spark
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.spark
 
 def test_the_installed_spark_has_all_of_it(spark: SparkSession):
     require_known(spark)
-    assert has_limits(spark)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +75,6 @@ def test_without_a_daemon_of_pyspark_that_we_know_nothing_is_forked(
     assert not fork_workers()
 
 
-def test_a_spark_without_a_table_of_limits_is_known(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(internals, "_RUNTIME", "org.example")
-    assert not has_limits(spark)
-
-
 def test_notes_of_spark_are_known():
     assert is_commit(b'v1\n{"nextBatchWatermarkMs":0}')
     assert not any(map(is_commit, [b"", b"v1\n", b"v1\n[]", b'v2\n{"nextBatchWatermarkMs":0}', b"v1\n{}"]))
@@ -120,11 +114,11 @@ def test_a_session_that_was_stopped_by_its_context_does_not_run(
 
 
 def _start_two(named: dict[str, str]) -> None:
-    with job_session("first", named, named) as first:
+    with job_session("first", named, {}) as first:
         assert {name: first.conf.get(name) for name in named} == named
         assert first.conf.get("spark.sql.session.timeZone") == "UTC"
     with job_session("second", {}, {}) as second:
-        assert second.conf.get(MANAGER) == LOCAL_CHECKPOINT[MANAGER]
+        assert second.conf.get(MANAGER) == SETTINGS[MANAGER]
 
 
 @pytest.mark.parametrize("in_thread", [False, True])

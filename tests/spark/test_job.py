@@ -21,7 +21,7 @@ from spark_pace.job import run_job
 from spark_pace.job_file import Parallelism
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.sources.read_limits import TELLS_LIMITS
+from spark_pace.spark.sources.own_sources import TELLS_LIMITS
 from tests.spark.jobs import (
     failing,
     in_core,
@@ -183,7 +183,7 @@ def test_a_bad_record_stops_the_job_if_told_to(tmp_path: Path) -> None:
     spoilt(tmp_path)
     message = (
         "001.json row 0: t — must be an event time from 1900 to 2199; got 9999-01-01 00:00:00. "
-        "Correct the record, or set on_bad_record to quarantine."
+        "Correct it, or set on_bad_record to quarantine."
     )
     with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
         run_job(spec)
@@ -225,7 +225,7 @@ def at_an_archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes
     folder = tmp_path_factory.mktemp("job")
     spec = failing(job(folder), on_bad_record="fail")
     whole = with_an_archive(folder)
-    ways = "Put a good file of that name in its place, or set on_bad_record to quarantine."
+    ways = "Correct it, or set on_bad_record to quarantine."
     message = f"001.json.gz — must be undamaged; got: Truncated compressed stream. {ways}"
     with pytest.raises(EventError, match=f"^{re.escape(message)}$"):
         run_job(spec)

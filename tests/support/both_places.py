@@ -149,10 +149,9 @@ def reach(spark: SparkSession, environment: Mapping[str, str]) -> None:
     """Tell the session of these tests how to reach a store: one that runs takes no settings of jobs."""
     place = StorePath.of("s3a://any", StoreSettings.of("s3a://any", {}, environment))
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
-    for settings in store_settings(place, {}):
-        for key, value in settings.items():
-            if key.startswith(_OF_HADOOP):
-                hadoop.set(key.removeprefix(_OF_HADOOP), value)
+    for key, value in store_settings(place).items():
+        if key.startswith(_OF_HADOOP):
+            hadoop.set(key.removeprefix(_OF_HADOOP), value)
 
 
 def lines(events: list[Event]) -> bytes:

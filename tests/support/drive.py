@@ -118,7 +118,12 @@ def drive(
         entries += len(read)
         late = [*(part.late for part in sifted), *behind]
         counts = counted(read, sifted, behind, told.stats["repeats"])
-        merged = merge(plan, map(decode_result, results), next_out_seq, told_of_waiting(outputs))
+        merged = merge(
+            plan,
+            map(decode_result, results),
+            next_out_seq,
+            told_of_waiting(output.waiting for output in outputs),
+        )
         merged = above.advance(plan, merged, told.stats["frontier_us"])
         next_out_seq = merged.next_out_seq
         yield Step(merged.matches, merged.failed, late, counts, above.frontier_us, above.out_before)

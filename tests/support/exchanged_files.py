@@ -15,7 +15,7 @@ import pytest
 from spark_pace.errors import SparkPaceError
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.stages.merger import MergerHost
+from spark_pace.spark.stages.operators import BatchRows
 from spark_pace.ways import SMALL
 from tests.spark.jobs import Event, job, random_events, stop_at, table, write_files
 
@@ -126,7 +126,7 @@ class Played:
                 pytest.raises(SparkPaceError, match="the disk is full"),
             ):
                 if stage == BEGUN:
-                    patch.setattr(MergerHost, "_read", full)
+                    patch.setattr(BatchRows, "collect", full)
                 stop_at(patch, "metrics", batch_id=4)
                 run_job(self.spec(here))
             self.keep(here, stage)

@@ -63,11 +63,11 @@ class StepOutput(Generic[Work]):
         return {**names, "reached": self.reached}
 
 
-def told_of_waiting(outputs: Iterable[StepOutput[Any]]) -> dict[int, list[Waiting]]:
-    """What all slots tell of the matches that wait, by the rule's place in the plan."""
+def told_of_waiting(slots: Iterable[Mapping[int, Waiting]]) -> dict[int, list[Waiting]]:
+    """What all slots tell of matches that wait (`StepOutput.waiting`), by the rule's place in the plan."""
     told: dict[int, list[Waiting]] = {}
-    for output in outputs:
-        for index, waiting in output.waiting.items():
+    for slot in slots:
+        for index, waiting in slot.items():
             told.setdefault(index, []).append(waiting)
     return told
 

@@ -7,7 +7,7 @@ find the same matches.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.levels import Levels
@@ -19,37 +19,23 @@ from spark_pace.io.files.files import RESTORE, damaged, digest, read_json, write
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
-@dataclass
-class LevelStates:
-    """The state of a plan's rules over rules, from batch to batch.
+def begin_levels(plan: Plan, checkpoint: Checkpoint, batch_id: int, known: str | None) -> Levels:
+    """The rules over rules at the beginning of a batch; `known` is as in `read_state`.
 
-    The state after the last batch stays in memory, so that the next batch need not read it.
+    Raises:
+        StateError: their state is missing, or another one.
     """
+    snapshot = read_state(checkpoint, batch_id, known) if plan.levels else None
+    return Levels(plan, snapshot, checkpoint.chunks)
 
-    plan: Plan
-    checkpoint: Checkpoint
-    _running: tuple[int, Levels] | None = None
 
-    def begin(self, batch_id: int, known: str | None) -> Levels:
-        """The state at the beginning of a batch; `known` is as in `read_state`.
-
-        Raises:
-            StateError: it is missing, or another one.
-        """
-        running, self._running = self._running, None  # if the batch fails and runs again, it reads the file
-        if running is not None and running[0] == batch_id:
-            return running[1]
-        snapshot = read_state(self.checkpoint, batch_id, known) if self.plan.levels else None
-        return Levels(self.plan, snapshot, self.checkpoint.chunks())
-
-    def write(self, batch_id: int, levels: Levels) -> tuple[str | None, int]:
-        """Store the state that a batch begins with, in memory too; return `Begin.levels` and its size."""
-        self._running = (batch_id, levels)
-        if not self.plan.levels:
-            return None, 0
-        snapshot = levels.snapshot()
-        files.write(self.checkpoint.level_state(batch_id), snapshot)
-        return digest(snapshot), len(snapshot)
+def write_levels(plan: Plan, checkpoint: Checkpoint, batch_id: int, levels: Levels) -> tuple[str | None, int]:
+    """Store the state of rules over rules that a batch begins with; return `Begin.levels` and its size."""
+    if not plan.levels:
+        return None, 0
+    snapshot = levels.snapshot()
+    files.write(checkpoint.level_state(batch_id), snapshot)
+    return digest(snapshot), len(snapshot)
 
 
 def read_state(checkpoint: Checkpoint, batch_id: int, known: str | None) -> bytes | None:
@@ -67,11 +53,9 @@ def read_state(checkpoint: Checkpoint, batch_id: int, known: str | None) -> byte
         return None
     path = checkpoint.level_state(batch_id)
     content = files.read(path)
-    if content is None:
-        must = f"must hold the state that the rules that read matches begin batch {batch_id} with"
-        raise StateError(f"{path} — {must}; got no file. {RESTORE}")
-    if digest(content) != known:
-        raise damaged(path, f"another content than {checkpoint.sequence(batch_id).name} has the checksum of")
+    if content is None or digest(content) != known:
+        of = f"{checkpoint.sequence(batch_id).name} has the checksum of"
+        raise damaged(path, f"no file, or another content than {of}")
     return content
 
 
@@ -109,7 +93,6 @@ class Begin:
 
 
 FIRST = Begin({}, NO_FRONTIER)  # batch 0 begins with this; it has no file
-_KEYS = {part.name for part in fields(Begin)}
 
 
 @dataclass
@@ -157,10 +140,8 @@ class Begins:
         return set(before.chunks if before else ()) - {*last.chunks, *begin.chunks}
 
     def _read(self, batch_id: int) -> Begin | None:
-        if batch_id not in self._known and batch_id > 0:
-            found = read_begin(self.checkpoint, batch_id)
-            if found is None:
-                return None
+        is_new = batch_id > 0 and batch_id not in self._known
+        if is_new and (found := read_begin(self.checkpoint, batch_id)):
             self._known[batch_id] = found
         return self._known.get(batch_id)
 
@@ -176,23 +157,16 @@ def read_begin(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     Raises:
         StateError: the file is damaged.
     """
-    path = checkpoint.sequence(batch_id)
-    stored = read_json(path)
-    if stored is None:
-        return None
-    whole = set(stored) == _KEYS
-    if not whole or not isinstance(stored["out_seq"], dict) or not isinstance(stored["frontier_us"], int):
-        raise StateError(f"{path} — must hold out_seq and frontier_us; got {str(stored)[:100]}. {RESTORE}")
-    return Begin(**stored)
+    stored = read_json(checkpoint.sequence(batch_id))
+    return None if stored is None else Begin(**stored)
 
 
 def kept_begins(checkpoint: Checkpoint) -> dict[int, Begin]:
-    """What each batch that may run next begins with, by its number.
+    """What each batch that may run next begins with, by its number; beside them the first batch.
 
     Raises:
         StateError: a file is damaged.
     """
-    first = checkpoint.last_begun()
-    batch_ids = [batch_id for batch_id in checkpoint.kept_sequences() if batch_id >= first]
-    kept = {batch_id: read_begin(checkpoint, batch_id) for batch_id in batch_ids}
-    return {batch_id: begin for batch_id, begin in kept.items() if begin is not None}
+    last = checkpoint.last_begun()
+    kept = {batch_id: read_begin(checkpoint, batch_id) for batch_id in (last, last + 1)}
+    return {0: FIRST, **{batch_id: begin for batch_id, begin in kept.items() if begin is not None}}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
+import re
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -75,7 +75,7 @@ class ChunkFiles:
         try:
             return files.mapped(self.folder / name)
         except FileNotFoundError as error:
-            raise self._missing(name) from error
+            raise damaged(self.folder / name, "no file") from error
 
     def require_whole(self, names: Iterable[str]) -> None:
         """Read these chunks, and compare each with the checksum in its name.
@@ -84,11 +84,10 @@ class ChunkFiles:
             StateError: a chunk is missing, or has another content.
         """
         for name in names:
-            try:
-                checksum = hashlib.blake2b(self.get(name), digest_size=_DIGEST_BYTES)
-            except ValueError:  # it is empty
-                checksum = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-            if checksum.hexdigest() != name:
+            content: memoryview | bytes = b""
+            with suppress(ValueError):  # it is empty
+                content = self.get(name)
+            if hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest() != name:
                 raise damaged(self.folder / name, "another content than its checksum is of")
 
     def remove(self, names: Iterable[str]) -> None:
@@ -101,11 +100,8 @@ class ChunkFiles:
         """Remove all other files of the folder, such as those of a batch that was never finished."""
         self.remove(set(files.names(self.folder)) - set(needed))
 
-    def _missing(self, name: str) -> StateError:
-        must = "must be there, because the state names it"
-        return StateError(f"{self.folder / name} — {must}; got no file. {RESTORE}")
 
-
+_QUERY = re.compile(rb'\{"id":"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"\}')
 # Spark's note that a batch is done, for a query without a watermark of Spark's
 COMMIT = b'v1\n{"nextBatchWatermarkMs":0}'
 
@@ -158,11 +154,7 @@ def is_commit(note: bytes) -> bool:
 
 def is_query(note: bytes) -> bool:
     """True if this is Spark's note of a query's id."""
-    try:
-        stored = json.loads(note)
-        return list(stored) == ["id"] and str(uuid.UUID(stored["id"])) == stored["id"]
-    except (ValueError, TypeError, AttributeError):
-        return False
+    return _QUERY.fullmatch(note) is not None
 
 
 class Checkpoint:
@@ -218,9 +210,10 @@ class Checkpoint:
         log_position_file: how far the log of a Delta table was read.
         clock_file: the last tick of the clock.
         metadata_file: Spark's name of the query.
+        first_offset: Spark's note of where a job that reads Kafka begins.
         offsets: the folder with a file for each batch that has begun.
         commits: the folder with a file for each batch that is done.
-        waiting: the folder of the large chunks that states name.
+        chunks: the large chunks that states name, in the folder `waiting`.
         side_tables: the folder with copies of side tables.
         sequences: the folder with a file for each batch but the first: the numbers that it begins with.
     """
@@ -237,23 +230,16 @@ class Checkpoint:
         self.log_position_file = path / "log.json"
         self.clock_file = path.absolute() / "clock.json"
         self.metadata_file = path / "metadata"
+        self.first_offset = path / "sources" / "0" / "0"
         self.offsets = path / "offsets"
         self.commits = path / "commits"
-        self.waiting = path.absolute() / "waiting"
+        self.chunks = ChunkFiles(path.absolute() / "waiting")
         self.side_tables = path.absolute() / "lookup"
         self.sequences = path / "sequence"
 
     def __str__(self) -> str:
         """The path, for messages."""
         return str(self.path)
-
-    def _first_offset(self) -> AnyPath:
-        """The file with Spark's note of where a job that reads Kafka begins."""
-        return self.path / "sources" / "0" / "0"
-
-    def chunks(self) -> ChunkFiles:
-        """The chunks in the folder `waiting`."""
-        return ChunkFiles(self.waiting)
 
     def side_tables_of(self, batch_id: int) -> AnyPath:
         """The file with the version of each side table for a batch."""
@@ -277,10 +263,6 @@ class Checkpoint:
             paths = [self.sequence(batch_id), self.level_state(batch_id), self.claim_of(batch_id)]
             files.remove(*paths)
 
-    def kept_sequences(self) -> list[int]:
-        """The batches that have a file in `sequences`."""
-        return _numbers(self.sequences)
-
     def offsets_of(self, batch_id: int) -> AnyPath:
         """Spark's note of what a batch reads."""
         return self.offsets / str(batch_id)
@@ -288,10 +270,6 @@ class Checkpoint:
     def commit_of(self, batch_id: int) -> AnyPath:
         """Spark's note that a batch is done."""
         return self.commits / str(batch_id)
-
-    def has_batches(self) -> bool:
-        """True if any batch has begun."""
-        return bool(self.begun())
 
     def last_begun(self) -> int:
         """The last batch that has begun; -1 before the first.
@@ -317,10 +295,6 @@ class Checkpoint:
         """
         return self.last_done() + 1
 
-    def has_begun(self, batch_id: int) -> bool:
-        """True if the batch has begun, so that its input is fixed."""
-        return batch_id in self.begun()
-
     def claim_of(self, batch_id: int) -> AnyPath:
         """What a batch reads, as the first job that ran it has noted."""
         return self.path / "claims" / str(batch_id)
@@ -338,7 +312,7 @@ class Checkpoint:
         """
         if note is None and isinstance(self.path, StorePath):
             note = files.read(self.claim_of(batch_id))
-        began = None if batch_id else files.read(self._first_offset())
+        began = None if batch_id else files.read(self.first_offset)
         return digest(self.note_of(batch_id) if note is None else note, digest(began or b""))
 
     def last_offsets(self) -> list[Any]:
@@ -372,7 +346,7 @@ class Checkpoint:
         try:
             return offsets_in((self.note_of(batch_id) if note is None else note).decode("utf-8"))
         except ValueError as error:
-            raise _damaged(self.offsets_of(batch_id), error) from error
+            raise not_of_spark(self.offsets_of(batch_id), f"damaged text ({error})") from error
 
     def offsets_before(self, batch_id: int) -> list[Any]:
         """The offset of each source before a batch that has begun; before batch 0, of Kafka alone.
@@ -382,26 +356,20 @@ class Checkpoint:
         """
         if batch_id:
             return self.offsets_after(batch_id - 1)
+        began = files.read(self.first_offset)
         try:
-            return [first_offset_in((files.read(self._first_offset()) or b"").decode("utf-8"))]
+            return [] if began is None else [first_offset_in(began.decode())]
         except ValueError as error:
-            raise _damaged(self._first_offset(), error) from error
+            raise not_of_spark(self.first_offset, f"damaged text ({error})") from error
 
     def note_of(self, batch_id: int) -> bytes:
-        """The content of Spark's note of what a batch reads.
-
-        Raises:
-            FileNotFoundError: it is not there.
-        """
-        path = self.offsets_of(batch_id)
-        if (note := files.read(path)) is None:
-            raise FileNotFoundError(2, "No such file or directory", str(path))
-        return note
+        """The content of Spark's note of what a batch reads; empty if it is not there."""
+        return files.read(self.offsets_of(batch_id)) or b""
 
 
-def _damaged(path: AnyPath, error: ValueError) -> StateError:
-    must, got = "must be as Spark wrote it", f"damaged text ({error})"
-    return StateError(f"{path} — {must}; got {got}. {RESTORE}")
+def not_of_spark(path: AnyPath, got: str = "another content") -> StateError:
+    """The error for a note of Spark's that is damaged."""
+    return StateError(f"{path} — must be as Spark wrote it; got {got}. {RESTORE}")
 
 
 def _numbers(folder: AnyPath) -> list[int]:

@@ -125,22 +125,18 @@ def require_same_settings(
     Raises:
         StateError: the job has other settings than the checkpoint.
     """
-    _require_same("events", layout.events, events)
-    given = {"slots": slots or layout.slots, "buckets": buckets or layout.buckets}
-    _require_same("parallelism", {"slots": layout.slots, "buckets": layout.buckets}, given)
+    stored = {**layout.events, "slots": layout.slots, "buckets": layout.buckets}
+    given = {**events, "slots": slots or layout.slots, "buckets": buckets or layout.buckets}
+    if names := differing(stored, given):
+        where = "events" if {*names} & {*events, *layout.events} else "parallelism"
+        parts = (f"{name} {given.get(name, 'none')} instead of {stored.get(name, 'none')}" for name in names)
+        got, do = ", ".join(parts), "Restore it, or start a new checkpoint with a sink of its own."
+        raise StateError(f"{where} — must be as the checkpoint knows it; got {got}. {do}")
 
 
 def differing(stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:
     """The names whose values differ in two mappings."""
     return [name for name in {**stored, **given} if stored.get(name) != given.get(name)]
-
-
-def _require_same(where: str, stored: Mapping[str, object], given: Mapping[str, object]) -> None:
-    names = differing(stored, given)
-    if names:
-        parts = (f"{name} {given.get(name, 'none')} instead of {stored.get(name, 'none')}" for name in names)
-        got, do = ", ".join(parts), "Restore it, or start a new checkpoint with a sink of its own."
-        raise StateError(f"{where} — must be as the checkpoint knows it; got {got}. {do}")
 
 
 def write_layout(checkpoint: Checkpoint, layout: Layout) -> Layout:
@@ -160,7 +156,7 @@ def read_layout(checkpoint: Checkpoint) -> Layout | None:
     path = checkpoint.layout_file
     # another version must be reported before anything else
     stored = read_json(path, unsigned=lambda stored: stored.get("version") != FORMAT_VERSION)
-    if stored is None and checkpoint.has_batches():
+    if stored is None and checkpoint.begun():
         do = "Restore the whole checkpoint."
         raise StateError(f"{path} — must be there where batches are; got no file. {do}")
     if stored is None:
@@ -203,12 +199,4 @@ def _layout(stored: dict[str, Any]) -> Layout:
         name: LaidRule(rule["parts"], RulePlace(tuple(rule["place"]["slots"]), rule["place"]["since"]))
         for name, rule in stored["rules"].items()
     }
-    layout = Layout(**{**stored, "keys": tuple(stored["keys"]), "rules": rules})
-    if len(layout.keys) != layout.slots:
-        raise ValueError(f"{len(layout.keys)} keys of {layout.slots} slots")
-    for name, rule in rules.items():
-        slots = rule.place.slots
-        numbers = (0,) if "from" in rule.parts else (1, layout.buckets)
-        if len(slots) not in numbers or not set(slots) <= set(range(layout.slots)):
-            raise ValueError(f"slots {slots} of rule {name}")
-    return layout
+    return Layout(**{**stored, "keys": tuple(stored["keys"]), "rules": rules})

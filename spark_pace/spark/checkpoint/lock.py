@@ -126,12 +126,17 @@ class Holder:
 
 
 def holder(checkpoint: Checkpoint) -> Holder | None:
-    """The process that holds the lock; None if nobody does."""
-    if isinstance(checkpoint.lock_file, StorePath):
-        found = last_holder(checkpoint.lock_file)
-        return None if found is None else Holder(*found, holds=time.time() - found[2] <= LEASE_S)
+    """The process that holds the lock, or has not given it back; None if nobody has it."""
+    path = checkpoint.lock_file
+    if isinstance(path, StorePath):
+        there = _read(path)
+        written = files.stat(path) if there is not None and there[0]["processes"] else None
+        if there is None or written is None:
+            return None
+        process, renewed = f"{there[0]['pid']} on {there[0]['host']}", written.changed_ns / 1e9
+        return Holder(process, float(there[0]["since"]), renewed, time.time() - renewed <= LEASE_S)
     try:
-        with open(checkpoint.lock_file, encoding="ascii") as file:
+        with open(path, encoding="ascii") as file:
             began = os.fstat(file.fileno()).st_mtime
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -145,9 +150,7 @@ def holder(checkpoint: Checkpoint) -> Holder | None:
 def orphan_error(checkpoint: Checkpoint) -> SetupError:
     """The error if the JVM of a killed job still holds the checkpoint."""
     pid = Path(str(checkpoint.jvm_lock_file)).read_text(encoding="ascii") or "unknown"
-    got = f"the JVM of a job that was killed, process {pid}, still running"
-    do = "Wait for its end, or kill it."
-    return SetupError(f"{checkpoint} — must be used by one job at a time; got {got}. {do}")
+    return _in_use(checkpoint.path, f"the JVM of a job that was killed, process {pid},")
 
 
 def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes | None]) -> bytes:
@@ -395,18 +398,6 @@ def leased(path: StorePath) -> Iterator[Lease]:
         yield lease
     finally:
         lease.give_back()
-
-
-def last_holder(path: StorePath) -> tuple[str, float, float] | None:
-    """(who has not given back the lock that an object is, when it has taken it, when it was there last).
-
-    The times are in seconds since 1970, the last one by the store's clock. None if nobody has the lock.
-    """
-    there = _read(path)
-    written = files.stat(path) if there is not None and there[0]["processes"] else None
-    if there is None or written is None:
-        return None
-    return f"{there[0]['pid']} on {there[0]['host']}", float(there[0]["since"]), written.changed_ns / 1e9
 
 
 def _take(path: StorePath) -> Lease:

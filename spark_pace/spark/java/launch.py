@@ -25,7 +25,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from spark_pace.errors import SparkPaceError, UnfitError
+from spark_pace.errors import UnfitError
 from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.preflight import require_java, require_open_files
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -46,13 +46,9 @@ from spark_pace.spark.internals import (
     S3A_CLASS,
     STATE_STORE,
     STORE_FILE_MANAGER,
-    GatewayError,
     has_class,
-    is_ending,
-    is_gone,
     jvm_of,
     launch_jvm,
-    silent_gateway,
 )
 from spark_pace.spark.java.jars import JAR_DIRECTORY, S3A, delta_coordinate, kafka_coordinate, local_jars
 
@@ -86,35 +82,6 @@ def held_by_jvm(spark: SparkSession, checkpoint: Checkpoint, lease: Lease | None
         yield
     finally:
         file.close()
-
-
-@contextmanager
-def survived_in_words(stopped: Callable[[], bool]) -> Iterator[None]:
-    """Turn the end of the JVM into one error, without the traces that Py4J logs about it.
-
-    Py4J stays silent afterwards, because Python frees objects of the JVM later and each would log a message.
-    It also stays silent if the signal that stopped the job has ended the JVM.
-
-    Args:
-        stopped: returns True if a signal has told the job to stop. Service managers send their signal to all
-            processes of a job; if it has ended the JVM too, that is no error.
-
-    Raises:
-        SparkPaceError: the JVM has ended.
-    """
-    ended = False
-    with silent_gateway(stays=lambda: ended or (stopped() and is_ending())):
-        try:
-            yield
-        except Exception as error:
-            if stopped() and (is_gone(error) or isinstance(error, GatewayError)):
-                return  # one of the last calls has failed; these only release resources
-            if not is_gone(error):
-                raise
-            ended = True
-            got = "its end (killed, or out of memory). If it lacked memory, raise spark.driver.memory"
-            do = "start the job again: it goes on where it stopped."
-            raise SparkPaceError(f"Spark's JVM — must run as long as the job; got {got}; {do}") from error
 
 
 _PREFIX = "spark-pace-session-"
@@ -259,6 +226,8 @@ _ALONE = re.compile(r"local(\[.*\])?")  # a master with which the driver runs al
 _SITE = Path(__file__).parents[1] / "stages" / "site"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 JARS_VARIABLE = "SPARK_PACE_JARS"  # a directory of jars, for machines that may not download
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+OF_S3 = "spark.hadoop.fs.s3a.performance.flags"  # every job has it whose checkpoint is in S3
 
 SETTINGS = {
     # Delta tables, with SQL
@@ -272,6 +241,7 @@ SETTINGS = {
     # state on local disk, only its changes written to the checkpoint
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    MANAGER: FILE_MANAGER,
     # a slot's state is one value, written whole: the default would keep 100 copies
     "spark.sql.streaming.minBatchesToRetain": "10",
     # frames have megabytes: the size of an Arrow batch for Python is bounded by bytes, not by rows
@@ -289,13 +259,9 @@ SETTINGS = {
     "spark.executorEnv.PYTHONWARNINGS": "ignore",
 }
 
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-LOCAL_CHECKPOINT = {MANAGER: FILE_MANAGER}
-OF_S3 = "spark.hadoop.fs.s3a.performance.flags"  # every job has it whose checkpoint is in S3
-
 
 def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick: bool) -> dict[str, str]:
-    """The settings of a Spark that this process starts; also sets PYTHONPATH for its workers.
+    """What a Spark that this process starts needs beside `SETTINGS`; also sets PYTHONPATH for its workers.
 
     Args:
         settings: the user's settings.
@@ -307,20 +273,18 @@ def settings_here(settings: Mapping[str, str], secret: Mapping[str, str], quick:
     """
     require_open_files()
     require_java()
-    found = _found_jars()
-    of_s3 = local_jars(jar_directory() / S3A) if OF_S3 in settings else []
+    found, every = _found_jars(), {**settings, **secret}
+    of_s3 = local_jars(jar_directory() / S3A) if OF_S3 in every else []
     os.environ["PYTHONPATH"] = os.pathsep.join(_path_of_workers())
     options = [_STACK, *_quiet(), *(archive_options(jar_directory()) if found else ())]
-    here = {"spark.master": "local[*]", **_jar_settings(found, of_s3, {**settings, **secret})}
-    here |= _reached_from_here({**settings, **secret})
+    here = {"spark.master": "local[*]", **_jar_settings(found, of_s3, every), **_reached_from_here(every)}
     if settings.get("spark.master", "local").startswith("local"):
         folder = session_folder() / "tmp"
         folder.mkdir(exist_ok=True)
         here["spark.local.dir"] = str(folder)
         options += [f"-Djava.io.tmpdir={folder}", *(_quick(settings) if quick else ())]
     own = " ".join(f'"{option}"' for option in options)
-    given = {_DEFAULTS: f"{own} {settings.get(_DEFAULTS, '')}".strip()}
-    return {**SETTINGS, **LOCAL_CHECKPOINT, **here, **settings, **given}
+    return {**here, **settings, _DEFAULTS: f"{own} {settings.get(_DEFAULTS, '')}".strip()}
 
 
 def _reached_from_here(settings: Mapping[str, str]) -> dict[str, str]:
@@ -413,37 +377,28 @@ _NAMES = {
 }
 # the store itself checks what is written, and each checksum would be a file more
 _UNCHECKED = {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}
-_SECRET = {"access.key", "secret.key", "session.token"}
 
 
-def store_settings(checkpoint: AnyPath, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """(more settings of Spark for a checkpoint, those of them that nobody may see); none for one on a disk.
-
-    Args:
-        checkpoint: where it lies.
-        given: the job's own settings, which win.
-    """
+def store_settings(checkpoint: AnyPath) -> dict[str, str]:
+    """More settings of Spark for a checkpoint, which nobody may see; none for one on a disk."""
     if not isinstance(checkpoint, StorePath):
-        return {}, {}
+        return {}
     if checkpoint.is_on_hdfs:
-        return {MANAGER: RENAMING_FILE_MANAGER, **_UNCHECKED}, {}
+        return {MANAGER: RENAMING_FILE_MANAGER, **_UNCHECKED}
     if not checkpoint.is_in_s3:
-        return {MANAGER: RENAMING_FILE_MANAGER}, {}
+        return {MANAGER: RENAMING_FILE_MANAGER}
     reached = {_NAMES[key]: value for key, value in checkpoint.settings.given if key in _NAMES}
     if "endpoint" in reached:  # a server of one's own: it has no names of buckets as hosts, and any region
         reached = {"path.style.access": "true", "endpoint.region": "us-east-1", **reached}
     # the reader that asks again where an answer breaks off; the newer one that reads ahead does not
     reached["input.stream.type"] = "classic"
-    own = {f"{_S3A}{name}": value for name, value in reached.items() if f"{_S3A}{name}" not in given}
-    secret = {key: value for key, value in own.items() if key.removeprefix(_S3A) in _SECRET}
-    plain = {key: value for key, value in own.items() if key not in secret}
     return {
         MANAGER: STORE_FILE_MANAGER,
         # objects are made without looking for folders of their name first
         OF_S3: "create,mkdir",
         **_UNCHECKED,
-        **plain,
-    }, secret
+        **{f"{_S3A}{name}": value for name, value in reached.items()},
+    }
 
 
 def require_store_jars(spark: SparkSession, checkpoint: AnyPath) -> None:

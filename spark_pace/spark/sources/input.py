@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.order import LateFile
 from spark_pace.core.plan.plan import OnBad, Plan
 from spark_pace.io.files.files import write_json
@@ -22,9 +23,9 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 if TYPE_CHECKING:  # tasks import this file, and job files take a parser of YAML and one of SQL
     from spark_pace.job_file import Clock, JobSpec
 
-# looks at the source of a batch, by the batch's number, Spark's note of it and how many rows were read: gives
-# how many offsets had no record, and a message about them, as `BatchReport` has both
-Look = Callable[[int, bytes, int], tuple[int, dict[str, str]]]
+# looks at the source of a batch, by the batch's number, the offsets before it and after it, and how many rows
+# were read: gives how many offsets had no record, and a message about them, as `BatchReport` has both
+Look = Callable[[int, list[Any], list[Any], int], tuple[int, dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,6 @@ class Input(ABC):
 
     Attributes:
         kind: the name of the kind of source in job files and checkpoints.
-        lasting: fields of the source, each a tuple of names, to which names may be added but not taken away
-            while the checkpoint lives.
         reads_in_jvm: True if each event passes through the JVM; else only names of files and frames do.
         source: the source in the job file, with values from the environment.
         checkpoint: the job's checkpoint.
@@ -54,7 +53,6 @@ class Input(ABC):
     available_now: bool = False
 
     kind: ClassVar[str]
-    lasting: ClassVar[tuple[str, ...]] = ()
     reads_in_jvm: ClassVar[bool] = False
 
     @property
@@ -71,17 +69,18 @@ class Input(ABC):
         """The amount that a batch has read, in the source's unit.
 
         Args:
-            before: the offsets before the batch; none for the first batch.
+            before: the offsets before the batch; none for the first batch of files.
             after: the offsets after it.
             records: the number of its records.
         """
 
     @abstractmethod
-    def require_readable(self, spark: SparkSession) -> dict[str, Any]:
+    def require_readable(self, spark: SparkSession) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Refuse a source that cannot be read, before a query starts. Nothing is written.
 
         Returns:
-            The marks by which the checkpoint recognises this source, besides its `lasting` fields.
+            The marks by which the checkpoint recognises this source; those that are `topics` may be added to,
+            but not taken away. And the names of all sources of events, empty if they are not known.
 
         Raises:
             SetupError: the source is not there, or refuses access.
@@ -100,10 +99,6 @@ class Input(ABC):
         """
         return nullcontext(lambda *_: (0, {}))
 
-    def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
-        """The names of all sources of events; empty if they are not known."""
-        return ()
-
     def noted(self, key: str) -> dict[str, int] | None:
         """The offset with a number under `key` after the last batch that has begun; None before the first.
 
@@ -117,21 +112,19 @@ class Input(ABC):
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The streaming rows of the intake (`SLOT_ROWS`); `end`: the input ends with what is there now."""
 
-    @abstractmethod
     def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """The late events in these files, in order, as a table of `LATE_SCHEMA`."""
+        """The late events in these files, in order, as a table of `LATE_SCHEMA`; of no files, none."""
+        return LATE_SCHEMA.empty_table()
 
 
-def waiting_for_all(spec: JobSpec, job_input: Input, spark: SparkSession) -> JobSpec:
-    """The job, changed to wait for all known sources if it orders by sources and names none to expect."""
+def waiting_for_all(spec: JobSpec, sources: tuple[str, ...]) -> JobSpec:
+    """The job, changed to wait for these sources if it orders by sources and names none to expect."""
     order = spec.events.order
     if not order.by_source or order.expected_sources or spec.events.source_column is not None:
         return spec
-    order = replace(order, expected_sources=job_input.expected_sources(spark))
-    return replace(spec, events=replace(spec.events, order=order))
+    return replace(spec, events=replace(spec.events, order=replace(order, expected_sources=sources)))
 
 
 def tie(job_input: Input, marks: Mapping[str, Any]) -> None:
     """Write the source and its marks to the checkpoint, so that no job with another source may use it."""
-    names = {field: list(getattr(job_input.source, field)) for field in job_input.lasting}
-    write_json(job_input.checkpoint.source_file, {"kind": job_input.kind, **names, **marks})
+    write_json(job_input.checkpoint.source_file, {"kind": job_input.kind, **marks})

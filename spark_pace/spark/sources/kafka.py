@@ -1,6 +1,6 @@
 """The input from Kafka topics: Spark's connector reads records, and tasks of the intake parse them.
 
-A job that reads Kafka may have a clock. Its ticks are noted in the checkpoint, where `EndSource` finds them.
+A job that reads Kafka may have a clock. Its ticks are noted in the checkpoint, where `EndReader` finds them.
 No record that was there when a tick was due may be read after the tick. So it is noted only once batches are
 planned that read all of them, and goes into a later batch.
 
@@ -16,9 +16,10 @@ too.
 from __future__ import annotations
 
 import logging
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,8 +29,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from spark_pace.core.intake.sift import LATE_SCHEMA
-from spark_pace.core.order import LateFile, Tick
+from spark_pace.core.order import Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.tables import OFFSET, paired
@@ -40,9 +40,16 @@ from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.internals import KAFKA_SOURCE, GatewayError, JavaError, has_class, is_gone, jvm_of
 from spark_pace.spark.java.jars import kafka_coordinate
-from spark_pace.spark.sources.end_source import END_SOURCE, ROWS, TICK, EndReader, EndSource, Ticks
 from spark_pace.spark.sources.input import Input, Look
-from spark_pace.spark.sources.read_limits import reader_option
+from spark_pace.spark.sources.own_sources import (
+    OWN_SOURCE,
+    ROWS,
+    TICK,
+    EndReader,
+    OwnSource,
+    Ticks,
+    reader_option,
+)
 from spark_pace.spark.stages.intake import Found, intake_rows
 
 if TYPE_CHECKING:
@@ -70,11 +77,9 @@ class KafkaClient:
 
     def described(self, seconds: int) -> Described:
         """Describe the topics within a number of seconds."""
-        names = self.jvm.java.util.ArrayList()
-        for topic in self.topics:
-            names.add(topic)
         patience = self.jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
-        answer = self.admin.describeTopics(names, patience.timeoutMs(seconds * 1000)).allTopicNames().get()
+        asked = self.admin.describeTopics([*self.topics], patience.timeoutMs(seconds * 1000))
+        answer = asked.allTopicNames().get()
         return [(topic, answer.get(topic)) for topic in self.topics]
 
     def ends(self, committed: bool = False) -> Offsets:
@@ -82,31 +87,23 @@ class KafkaClient:
         kafka = self.jvm.org.apache.kafka
         level = kafka.common.IsolationLevel
         level = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
-        asked = self.jvm.java.util.HashMap()
-        for topic, one in self.described(TIMEOUT_SECONDS):
-            for number in range(one.partitions().size()):
-                asked.put(kafka.common.TopicPartition(topic, number), kafka.clients.admin.OffsetSpec.latest())
+        asked = {
+            kafka.common.TopicPartition(topic, number): kafka.clients.admin.OffsetSpec.latest()
+            for topic, one in self.described(TIMEOUT_SECONDS)
+            for number in range(one.partitions().size())
+        }
         found = self.admin.listOffsets(asked, kafka.clients.admin.ListOffsetsOptions(level)).all().get()
-        return {(part.topic(), str(part.partition())): found.get(part).offset() for part in asked.keySet()}
+        return {(part.topic(), str(part.partition())): found.get(part).offset() for part in asked}
 
     def compacted(self) -> list[str]:
-        """The topics that Kafka compacts, or of which it does not say whether it does."""
-        config = self.jvm.org.apache.kafka.common.config
-        asked = {
-            topic: config.ConfigResource(config.ConfigResource.Type.TOPIC, topic) for topic in self.topics
-        }
-        resources = self.jvm.java.util.ArrayList()
-        for resource in asked.values():
-            resources.add(resource)
-        answers = self.admin.describeConfigs(resources).values()
-        return [topic for topic, resource in asked.items() if _may_compact(answers.get(resource))]
-
-
-def _may_compact(answer: Any) -> bool:
-    try:
-        return "compact" in str(answer.get().get("cleanup.policy").value())
-    except JavaError:  # the user may not ask for the settings of topics
-        return True
+        """The topics that Kafka compacts; all where it does not say whether it does."""
+        resource = self.jvm.org.apache.kafka.common.config.ConfigResource
+        asked = [resource(resource.Type.TOPIC, topic) for topic in self.topics]
+        try:
+            found = self.admin.describeConfigs(asked).all().get()
+        except JavaError:  # the user may not ask for the settings of topics
+            return [*self.topics]
+        return [one.name() for one in asked if "compact" in found.get(one).get("cleanup.policy").value()]
 
 
 @contextmanager
@@ -120,10 +117,7 @@ def client(spark: SparkSession, source: KafkaSource) -> Iterator[KafkaClient]:
         "default.api.timeout.ms": str(TIMEOUT_SECONDS * 1000),
         "request.timeout.ms": str(TIMEOUT_SECONDS * 500),
     }
-    properties = jvm.java.util.HashMap()
-    for key, value in options.items():
-        properties.put(key, value)
-    admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(options)
     try:
         yield KafkaClient(jvm, admin, source.topics)
     finally:
@@ -132,7 +126,7 @@ def client(spark: SparkSession, source: KafkaSource) -> Iterator[KafkaClient]:
 
 
 def offsets_noted(offsets: list[Any]) -> Offsets:
-    """The offset of each partition in the offsets of all sources; `EndSource` has no topics."""
+    """The offset of each partition in the offsets of all sources; that of ends and ticks has no topics."""
     topics = [topic for offset in offsets for topic in offset.items() if isinstance(topic[1], dict)]
     return {(topic, part): number for topic, parts in topics for part, number in parts.items()}
 
@@ -141,40 +135,31 @@ WAIT_SECONDS = 60  # while a job runs: as long as Kafka's client waits by itself
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # sixteen zero bytes, the answer of brokers whose topics have no ids
 
 
-@dataclass(frozen=True)
-class Topics:
-    """The broker's answer about topics.
-
-    Attributes:
-        partitions: all partitions as ``topic/partition``.
-        ids: the id of each topic that has one.
-    """
-
-    partitions: tuple[str, ...]
-    ids: dict[str, str]
-
-
-def topics_of(spark: SparkSession, source: KafkaSource, read: Offsets | None = None) -> Topics:
-    """Ask Kafka for the topics of a source.
+def topics_of(
+    spark: SparkSession, source: KafkaSource, read: Offsets
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Ask Kafka for (all partitions as ``topic/partition``, the id of each topic that has one) of a source.
 
     Args:
         spark: the session.
         source: the source.
-        read: the offsets up to which the checkpoint has read; None: it is not looked at.
+        read: the offsets up to which the checkpoint has read.
 
     Raises:
         SetupError: the connector is missing, no broker answers, it refuses the client, or a topic is missing.
         StateError: a transaction is open of which an earlier run has read records.
     """
-    _require_connector(spark)
+    if not has_class(spark, KAFKA_SOURCE):
+        do = f"Run `make setup`, or start with spark-submit --packages {kafka_coordinate()}."
+        must = "Spark's Kafka connector must be on the class path"
+        raise UnfitError(f"jars — {must}; got none. {do}")
     try:
         with client(spark, source) as kafka:
             found = kafka.described(TIMEOUT_SECONDS)
             if read and source.reads_committed:
                 _require_committed(kafka, read)
-            sizes = [(topic, one.partitions().size()) for topic, one in found]
-            partitions = tuple(f"{topic}/{number}" for topic, size in sizes for number in range(size))
-            return Topics(partitions, _ids(found))
+            parts = [(topic, at) for topic, one in found for at in range(one.partitions().size())]
+            return tuple(f"{topic}/{at}" for topic, at in parts), _ids(found)
     except JavaError as error:
         raise _explained(error.java_exception, source) from error
 
@@ -203,16 +188,15 @@ class Watch:
     Attributes:
         kafka: asks the broker.
         ids: the ids of the topics.
-        checkpoint: the job's.
     """
 
     kafka: KafkaClient
     ids: Mapping[str, str]
-    checkpoint: Checkpoint
-    _last: tuple[int, Offsets] | None = None  # the last batch, and the offsets behind it
     _has_told: bool = False
 
-    def __call__(self, batch_id: int, note: bytes, rows: int) -> tuple[int, dict[str, str]]:
+    def __call__(
+        self, batch_id: int, before: list[Any], after: list[Any], rows: int
+    ) -> tuple[int, dict[str, str]]:
         """Check that the topics have their ids, and count the offsets of the batch that had no record.
 
         Raises:
@@ -220,14 +204,9 @@ class Watch:
             JavaError: a topic is gone, or no broker answers.
         """
         require_same_ids(self.ids, _ids(self.kafka.described(WAIT_SECONDS)))
-        if self._last is not None and self._last[0] == batch_id - 1:
-            before = self._last[1]
-        else:
-            before = offsets_noted(self.checkpoint.offsets_before(batch_id))
-        after = offsets_noted(self.checkpoint.offsets_after(batch_id, note))
-        self._last = batch_id, after
+        begin = offsets_noted(before)
         # a partition that is new to the job begins at 0: Spark refuses one that begins elsewhere
-        passed = sum(end - before.get(part, 0) for part, end in after.items())
+        passed = sum(end - begin.get(part, 0) for part, end in offsets_noted(after).items())
         return passed - rows, self._told(passed - rows, passed, batch_id)
 
     def _told(self, skipped: int, passed: int, batch_id: int) -> dict[str, str]:
@@ -266,11 +245,9 @@ def require_same_ids(before: Mapping[str, str], now: Mapping[str, str]) -> None:
             raise StateError(f"source.topics — {must}; got {got}. {do}")
 
 
-def _require_connector(spark: SparkSession) -> None:
-    if not has_class(spark, KAFKA_SOURCE):
-        do = f"Run `make setup`, or start with spark-submit --packages {kafka_coordinate()}."
-        must = "Spark's Kafka connector must be on the class path"
-        raise UnfitError(f"jars — {must}; got none. {do}")
+_OF_OPTIONS = re.compile(
+    r"\w*(?:Authenti|Authoriz)|ConfigException|InvalidConfiguration|\w+: Failed to load SSL keystore"
+)
 
 
 def _explained(failure: Any, source: KafkaSource) -> SetupError:
@@ -281,30 +258,18 @@ def _explained(failure: Any, source: KafkaSource) -> SetupError:
         if kind == "UnknownTopicOrPartitionException":
             must, got = f"must be topics of {servers}", f"got {names}: {message}"
             return SetupError(f"source.topics — {must}; {got}. Create the topic, or correct the name.")
-        if kind == "SslAuthenticationException":
-            got = ": ".join(dict.fromkeys([message, causes[-1][1]]))
-            must = f"must hold certificates that {servers} and this job trust in each other"
-            shows, trusts = "kafka.ssl.keystore, what the job shows", "kafka.ssl.truststore, what it trusts"
-            return _wrong_options(must, got, f"Correct {shows}, or {trusts}.")
-        if "Authentication" in kind or "Authorization" in kind:
-            do = "Correct the credentials, or the rights of this user."
-            return _wrong_options(f"must be what {servers} accepts", message, do)
-        if kind in ("ConfigException", "InvalidConfigurationException"):
-            return _wrong_options("must be options of Kafka's client", message, "Correct them.")
-        if message.startswith("Failed to load SSL keystore"):
+        if _OF_OPTIONS.match(f"{kind}: {message}"):
             got = message + "".join(f": {kind}: {why}" for kind, why in causes[place + 1 : place + 2])
-            do = "Correct the file, its type or its password."
-            return _wrong_options("must name key stores that can be read", got, do)
+            must = f"must be what {servers} and Kafka's client accept"
+            shows, trusts = "kafka.ssl.keystore, what the job shows", "kafka.ssl.truststore, what it trusts"
+            do = f"Correct the options, the credentials and rights of this user, {shows}, or {trusts}."
+            return UnfitError(f"source.options — {must}; got: {one_line(got)}. {do}")
     if "TimeoutException" in dict(causes):
         must, got = f"must answer within {TIMEOUT_SECONDS} s", f"got nothing from {servers}"
         do = "Start the broker, or correct the address or the security options."
         return SetupError(f"source.servers — {must}; {got}. {do}")
     kind, message = causes[-1]
     return SetupError(f"source — must be topics that can be read; got {kind}: {message}. Correct the source.")
-
-
-def _wrong_options(must: str, got: str, do: str) -> UnfitError:
-    return UnfitError(f"source.options — {must}; got: {got}. {do}")
 
 
 def _causes(failure: Any) -> list[tuple[str, str]]:
@@ -322,17 +287,19 @@ _PATIENCE_SECONDS = 2  # a question to a broker that is gone takes longer, and e
 
 
 @contextmanager
-def ticking(spark: SparkSession, source: KafkaSource, clock: Clock, checkpoint: Checkpoint) -> Iterator[None]:
-    """Let the clock of a job tick inside the block."""
-    with client(spark, source) as kafka:
-        one = KafkaClock(Ticks(clock.every_us, clock.slack_us), checkpoint, kafka.ends)
-        thread = threading.Thread(target=one.tick, name="clock", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            one.stopped.set()
-            thread.join(_PATIENCE_SECONDS)
+def ticking(kafka: KafkaClient, clock: Clock | None, checkpoint: Checkpoint) -> Iterator[None]:
+    """Let the clock of a job tick inside the block, if it has one."""
+    if clock is None:
+        yield
+        return
+    one = KafkaClock(Ticks(clock.every_us, clock.slack_us), checkpoint, kafka.ends)
+    thread = threading.Thread(target=one.tick, name="clock", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        one.stopped.set()
+        thread.join(_PATIENCE_SECONDS)
 
 
 @dataclass
@@ -388,7 +355,6 @@ class KafkaInput(Input):
     source: KafkaSource
 
     kind: ClassVar[str] = "kafka"
-    lasting: ClassVar[tuple[str, ...]] = ("topics",)
     reads_in_jvm: ClassVar[bool] = True
 
     @property
@@ -409,14 +375,14 @@ class KafkaInput(Input):
         # Spark's note does not say at which offset a partition begins that is new to the job
         return max(records, sum(number - start.get(part, number) for part, number in end.items()))
 
-    def require_readable(self, spark: SparkSession) -> dict[str, Any]:
+    def require_readable(self, spark: SparkSession) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Refuse brokers that do not answer, and topics that are missing or were deleted and made again.
 
         The checkpoint keeps the topics' ids and a checksum of the servers. If the job names other servers
         than before, they are trusted to have the same records at the same offsets, though topics have other
         ids.
         """
-        ids = topics_of(spark, self.source, offsets_noted(self.checkpoint.last_offsets())).ids
+        partitions, ids = topics_of(spark, self.source, offsets_noted(self.checkpoint.last_offsets()))
         servers = digest(self.source.servers.encode())
         known = read_json(self.checkpoint.source_file) or {}
         try:
@@ -425,7 +391,7 @@ class KafkaInput(Input):
             if known.get("servers") == servers:
                 raise
             _LOG.warning("source.servers — are others than before, so this is taken over: %s", error)
-        return {"servers": servers, "ids": ids}
+        return {"topics": self.source.topics, "servers": servers, "ids": ids}, partitions
 
     @contextmanager
     def watched(self, spark: SparkSession, marks: Mapping[str, Any]) -> Iterator[Look]:
@@ -433,19 +399,12 @@ class KafkaInput(Input):
 
         Offsets without a record are counted.
         """
-        ticks: AbstractContextManager[None] = nullcontext()
-        if self.clock is not None:
-            ticks = ticking(spark, self.source, self.clock, self.checkpoint)
-        with client(spark, self.source) as kafka, ticks:
-            yield Watch(kafka, marks["ids"], self.checkpoint)
-
-    def expected_sources(self, spark: SparkSession) -> tuple[str, ...]:
-        """The partitions of the topics, as ``topic/partition``."""
-        return topics_of(spark, self.source).partitions
+        with client(spark, self.source) as kafka, ticking(kafka, self.clock, self.checkpoint):
+            yield Watch(kafka, marks["ids"])
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake; the query with the end reads all that is there in one batch."""
-        spark.dataSource.register(EndSource)
+        spark.dataSource.register(OwnSource)
         records = spark.readStream.format("kafka").options(**self._options(end)).load()
         columns = self.source.columns
         own = [_own_column(column).alias(f"@{attribute}") for attribute, column in columns]
@@ -453,14 +412,10 @@ class KafkaInput(Input):
         clock = None if self.clock is None else self.checkpoint.clock_file
         make = partial(EndReader, end, clock, id_of(self.checkpoint))
         option = reader_option(make, partial(self.noted, ROWS), self.available_now)
-        ends = spark.readStream.format(END_SOURCE).options(**option)
+        ends = spark.readStream.format(OWN_SOURCE).options(**option)
         ticks = ends.load().select(*(_of_tick(field) for field in records.schema))
         read = partial(_read, self.source.format, plan.schema.own)
         return intake_rows(records.union(ticks), plan, self.on_bad_record, read, self.checkpoint.side_tables)
-
-    def late_in(self, spark: SparkSession, plan: Plan, files: Sequence[LateFile]) -> pa.Table:
-        """An empty table, because there are no files."""
-        return LATE_SCHEMA.empty_table()
 
     def _options(self, end: bool) -> dict[str, str]:
         """The options for Spark's connector."""
@@ -480,8 +435,8 @@ class KafkaInput(Input):
 
 
 def _of_tick(field: StructField) -> Column:
-    """The column of records, in a row of `EndSource`: the time of a tick stands in place of an offset."""
-    value = F.col(TICK) if field.name == "offset" else F.lit(None)
+    """The column of records, in a row of `EndReader`: the time of a tick stands in place of an offset."""
+    value = F.col("number") if field.name == "offset" else F.lit(None)
     return value.cast(field.dataType).alias(field.name)
 
 

@@ -13,15 +13,16 @@ Spark's process for sources runs this, so it imports little.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from spark_pace.errors import StateError, counted
 from spark_pace.io.delta_log import Commit, DeltaLog, TableFile
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.contract import Listing, Stat
-from spark_pace.io.files.files import RESTORE, digest, read_json, write_json
+from spark_pace.io.files.files import RESTORE, digest
 
 FINISH = ""  # no file has this name
 _TICK = "\0"  # begins the entry of a tick; no name of a file has this character
@@ -108,18 +109,13 @@ class Manifest:
 
 def _entry(path: AnyPath, number: int, line: bytes, before: str) -> tuple[str, str]:
     """The name in a line, and the checksum of all names up to it; `before` is that of the names before."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        entry = None
-    name, kept = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
-    if not isinstance(name, str):
-        must, got = "must be the name of a file, in quotes, with a checksum", repr(line[:40])
-        raise StateError(f"{path}:{number} — {must}; got {got}. {RESTORE}")
-    checksum = digest(_bytes(name), before)
+    name, kept, checksum = "", None, ""
+    with suppress(ValueError, TypeError):  # else it is no pair
+        name, kept = json.loads(line)
+        checksum = digest(_bytes(name), before)
     if kept != checksum:
-        must = "must have the checksum of the names up to it"
-        raise StateError(f"{path}:{number} — {must}; got other names. {RESTORE}")
+        must, got = "must be the name of a file with the checksum of the names up to it", repr(line[:40])
+        raise StateError(f"{path}:{number} — {must}; got {got}. {RESTORE}")
     return name, checksum
 
 
@@ -127,27 +123,10 @@ def _bytes(name: str) -> bytes:
     return f"{name}\n".encode("utf-8", "surrogatepass")
 
 
-def require_readable(path: AnyPath, source: AnyPath, read: int = 0, checkpoint_id: str = "") -> None:
-    """Refuse a manifest that has lost entries, or is ended although there are new files. Writes nothing.
-
-    Files of lost entries would be read again or never; files after the end would be late.
-
-    Args:
-        path: the manifest.
-        source: where the files are.
-        read: the number of entries that the checkpoint's offsets refer to.
-        checkpoint_id: the id of the checkpoint.
-
-    Raises:
-        StateError: the manifest is refused, or a line of it is damaged.
-    """
-    manifest = require_known(path, read, checkpoint_id)
-    if FINISH in manifest.entries:
-        require_ended(manifest, str(source), files.listing(source).look(""))
-
-
 def require_known(path: AnyPath, read: int, checkpoint_id: str) -> Manifest:
-    """Read the manifest at `path` of a checkpoint, which must have at least `read` entries.
+    """Read the manifest at `path` of a checkpoint, which must have at least `read` entries. Write nothing.
+
+    Files of lost entries would be read again or never.
 
     Raises:
         StateError: it has fewer, or a line of it is damaged.
@@ -160,12 +139,12 @@ def require_known(path: AnyPath, read: int, checkpoint_id: str) -> Manifest:
 
 
 def require_ended(manifest: Manifest, place: str, names: Iterable[str]) -> None:
-    """Refuse names that an ended manifest does not have.
+    """Refuse names that a manifest does not have, if it has ended: files after the end would be late.
 
     Raises:
         StateError: there are such names.
     """
-    if new := sorted(set(names) - set(manifest.entries)):
+    if FINISH in manifest.entries and (new := sorted(set(names) - set(manifest.entries))):
         must = "must not go on after its end, which an earlier run with finish: true has marked"
         do = "Start a new checkpoint with a sink of its own, and use finish: false where more may come."
         raise StateError(f"{place} — {must}; got {counted(len(new), 'new file')}, first {new[0]}. {do}")
@@ -186,42 +165,6 @@ def file_of(entry: str) -> TableFile:
     return TableFile(version, path, partition)
 
 
-@dataclass(frozen=True)
-class LogPosition:
-    """How far a log was read: the manifest has all files that the commits before `following` have added.
-
-    The manifest alone does not say that. A crash may have cut off the last entries of a commit, and a commit
-    that adds no file has no entry.
-
-    Attributes:
-        entries: the number of entries of the manifest. A manifest with fewer is older than this position.
-        following: the first commit that was not read.
-        stamp: the stamp of the commit before it.
-    """
-
-    entries: int
-    following: int
-    stamp: Stat | None
-
-
-def read_position(path: AnyPath, checkpoint_id: str) -> LogPosition | None:
-    """Return the position that a checkpoint has stored; None if it has none.
-
-    Raises:
-        StateError: the file is damaged.
-    """
-    stored = read_json(path, checkpoint_id)
-    if stored is None:
-        return None
-    stamp = stored["stamp"]
-    return LogPosition(stored["entries"], stored["following"], None if stamp is None else Stat(*stamp))
-
-
-def write_position(path: AnyPath, position: LogPosition, checkpoint_id: str) -> None:
-    """Store a position. The manifest must have its entries before that."""
-    write_json(path, vars(position), checkpoint_id)
-
-
 class TableCommits:
     """Follows the log of a table.
 
@@ -235,7 +178,7 @@ class TableCommits:
         table_id: str,
         from_version: int | None,
         entries: Sequence[str],
-        position: LogPosition | None = None,
+        position: Mapping[str, Any] | None = None,
     ) -> None:
         """Go on behind what is known.
 
@@ -244,20 +187,33 @@ class TableCommits:
             table_id: its id.
             from_version: the first commit; None: all rows that the table has at the first look.
             entries: of the manifest; the last batch that was planned has read some of them.
-            position: how far the log was read for these entries; None if that is not known.
+            position: what `position` told for these entries; None if that is not known.
         """
         self._log = DeltaLog(folder)
         self._table_id = table_id
         self._from = from_version
         self._next: int | None = _behind(entries)
         self._last: Stat | None = None  # of the commit that was read last
-        if position and position.entries <= len(entries) and position.following >= (self._next or 0):
-            self._next, self._last = position.following, position.stamp
+        if position and position["entries"] <= len(entries) and position["following"] >= (self._next or 0):
+            self._next, stamp = position["following"], position["stamp"]
+            self._last = stamp and Stat(*stamp)
         self._looked_ns = -1
 
-    def position(self, entries: int) -> LogPosition | None:
-        """Return how far the log was read, for a manifest with so many entries; None before any look."""
-        return None if self._next is None else LogPosition(entries, self._next, self._last)
+    def position(self, entries: int) -> dict[str, Any] | None:
+        """How far the log was read, as JSON has it; None before any look.
+
+        The manifest alone does not say that. A crash may have cut off the last entries of a commit, and a
+        commit that adds no file has no entry.
+
+        Args:
+            entries: the number of entries of the manifest. A manifest with fewer is older than the position.
+
+        Returns:
+            `entries`; the first commit that was not read, as `following`; the `stamp` of the one before it.
+        """
+        if self._next is None:
+            return None
+        return {"entries": entries, "following": self._next, "stamp": self._last and [*self._last]}
 
     def new(self) -> list[str]:
         """The entries that were not known at the last look.

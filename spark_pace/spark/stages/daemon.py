@@ -24,7 +24,6 @@ LOADED = (
     "pyarrow.compute",
     WORKER,
     "spark_pace.spark.sources.files",
-    "spark_pace.spark.sources.delta",
     "spark_pace.spark.sources.kafka",
     "spark_pace.spark.stages.operators",
     "spark_pace.spark.stages.splitter",

@@ -26,9 +26,9 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Floats, Price, price_of, sums_of_calls, sums_of_lane
 from spark_pace.core.tables import Ints
 from spark_pace.errors import StateError, counted
-from spark_pace.spark.checkpoint.batch_begin import FIRST, Begin
+from spark_pace.spark.checkpoint.batch_begin import Begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.internals import BATCH_ID, batch_of
+from spark_pace.spark.internals import BATCH_ID
 
 _PRICES = "spark_pace.prices"  # a local property: JSON of {rule's index: [selection, event]}
 _KEPT = 0.5  # the weight of earlier measurements is halved with each batch
@@ -75,11 +75,11 @@ class Measured:
 
 @dataclass
 class Prices:
-    """The prices of a plan's rules, learned on the driver."""
+    """The prices of a plan's rules, learned on the driver; those `known`, by the rule's index in the plan."""
 
     plan: Plan
+    known: dict[int, Price] = field(default_factory=dict)
     _sums: dict[int, Floats] = field(default_factory=dict)
-    _known: dict[int, Price] = field(default_factory=dict)
 
     def learn(self, work: Iterable[Mapping[str, Any]]) -> None:
         """Update the prices by the rows `WORK` of a batch."""
@@ -91,15 +91,11 @@ class Prices:
             self._sums[rule] = self._sums.get(rule, 0.0) * _KEPT + sums
             price = price_of(self._sums[rule], by_call=self.plan.rules[rule].rule.operator is not None)
             if price is not None:
-                self._known[rule] = price
-
-    def known(self) -> dict[int, Price]:
-        """The known prices, by the rule's index in the plan."""
-        return dict(self._known)
+                self.known[rule] = price
 
     def tell(self, spark: SparkSession) -> None:
         """Tell the tasks of later batches the prices. Call it inside the query's `foreachBatch`."""
-        tell(spark, _PRICES, {rule: [price.selection, price.event] for rule, price in self._known.items()})
+        tell(spark, _PRICES, {rule: [price.selection, price.event] for rule, price in self.known.items()})
 
 
 def prices_of_batch() -> dict[int, Price]:
@@ -172,19 +168,15 @@ def earlier_than_batch() -> Earlier:
     """In a task: what is known of the batches before its own.
 
     Raises:
-        StateError: the task was not told, or Spark does not say which batch the task belongs to.
+        StateError: the task was not told.
     """
     task = TaskContext.get()
     assert task is not None
-    number = batch_of(task)
-    if number is None:
-        do = "Use a version of Spark that the README names."
-        raise StateError(f"{BATCH_ID} — must tell each task of Spark its batch; got nothing. {do}")
+    number = task.getLocalProperty(BATCH_ID)
+    assert number is not None  # a start has looked at the property
     found = told(_EARLIER).get(number)
     if found is not None:
         return Earlier(int(number), Past(**found[0]), found[1])
-    if int(number) == 0:
-        return Earlier(0, FIRST.past, FIRST.states)
     file = Checkpoint(Path()).sequence(int(number))  # without the folder, which a task does not know
     must = f"must hold the frontier that batch {number} begins with"
     raise StateError(f"{file} — {must}; got none. Restore the whole checkpoint.")

@@ -40,7 +40,7 @@ Read = Callable[[pa.RecordBatch], Iterator[Found | Tick | None]]
 
 
 def intake_rows(
-    records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read, side_tables: AnyPath
+    records: DataFrame, plan: Plan, on_bad_record: OnBad, read: Read, side_tables: AnyPath | None
 ) -> DataFrame:
     """The streaming rows of the intake (`SLOT_ROWS`).
 
@@ -51,12 +51,14 @@ def intake_rows(
         read: called in a task with some of `records`; yields what it read, for each file separately if
             earlier files decide which events are late, ticks of the clock, and None at the end of the input.
             It must be picklable.
-        side_tables: the folder of the checkpoint with copies of side tables.
+        side_tables: the folder of the checkpoint with copies of side tables. None: the query is a user's,
+            whose tasks are told neither of tables nor of the frontier: only splitters decide what is late.
     """
 
     def rows(batches: Batches) -> Iterator[Row]:
         before = contract.REQUESTS.so_far
-        past = Past() if plan.order.before == "files" else earlier_than_batch().past
+        is_told = side_tables is not None and plan.order.before != "files"
+        past = earlier_than_batch().past if is_told else Past()
         intake = TaskIntake(plan, past, on_bad_record, side_tables_of_batch(side_tables, plan.schema))
         finish = False
         for batch in batches:
@@ -120,10 +122,9 @@ class TaskIntake:
                 "heartbeats": sifted.heartbeats,
                 "events": sifted.events.num_rows,
                 "late": sifted.late.num_rows,
+                IGNORED: read.ignored_rows,
             }
         )
-        if read.ignored_rows:
-            self._counts[IGNORED] += read.ignored_rows
         if read.bad_rows:
             yield self._bad_row(read.bad)
         if sifted.late.num_rows:
@@ -158,12 +159,13 @@ class TaskIntake:
         yield from self._frames()
         progress = asdict(replace(together(self._progress), finish=finish))
         told = {
+            "progress": progress,
             "counts": self._counts,
             "lacking": self._lacking,
             "absent": self._absent,
             "store_requests": asked,
         }
-        body = json.dumps({"progress": progress, **told}).encode()
+        body = json.dumps(told).encode()
         yield from ((slot, PROGRESS, body) for slot in range(self.plan.slots))
 
     def _frames(self) -> Iterator[Row]:
@@ -179,12 +181,8 @@ class TaskIntake:
 
     def _bad_row(self, bad: pa.Table) -> Row:
         if self.on_bad_record == "fail":
-            first = bad.slice(0, 1).to_pylist()[0]
-            source, reason = first["source"], first["reason"]
-            if reason.startswith(WHOLE_FILE):
-                wrong = reason.removeprefix(WHOLE_FILE).rstrip(".")
-                do = "Put a good file of that name in its place, or set on_bad_record to quarantine."
-                raise EventError(f"{source} — {wrong}. {do}")
-            do = "Correct the record, or set on_bad_record to quarantine."
-            raise EventError(f"{source} row {first['offset']}: {reason}. {do}")
+            source, offset, reason = (bad[name][0].as_py() for name in ("source", "offset", "reason"))
+            where = f"{source} — " if reason.startswith(WHOLE_FILE) else f"{source} row {offset}: "
+            do = "Correct it, or set on_bad_record to quarantine."
+            raise EventError(f"{where}{reason.removeprefix(WHOLE_FILE).rstrip('.')}. {do}")
         return 0, BAD, encode(bad)

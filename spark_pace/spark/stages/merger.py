@@ -21,7 +21,6 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_pace.core.frames import decode
@@ -32,6 +31,7 @@ from spark_pace.core.merger import Merged, merge
 from spark_pace.core.operate.match_table import decode_result
 from spark_pace.core.order import LateFile
 from spark_pace.core.plan.plan import Plan
+from spark_pace.core.split.slot_splitter import told_of_waiting
 from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from spark_pace.errors import StateError
 from spark_pace.io.bad_records import BAD_SCHEMA
@@ -39,14 +39,14 @@ from spark_pace.io.delta_tables import CHANGES_SCHEMA, QUARANTINE_SCHEMA, DeltaT
 from spark_pace.io.files.contract import REQUESTS
 from spark_pace.io.metrics import ALIKE, IGNORED, LANES, SLOTS, TASKS, BatchReport, counters_of, metrics_row
 from spark_pace.io.query import CHANGES, TABLES
-from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, LevelStates
+from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, begin_levels, write_levels
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, began_at
 from spark_pace.spark.checkpoint.layout import LaidRule
 from spark_pace.spark.checkpoint.lock import require_states
 from spark_pace.spark.stages.earlier_batches import Prices, longest_lanes, over_bound, tell_earlier
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.operators import BatchRows
-from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK, give_back
+from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, WORK, bodies, give_back
 from spark_pace.spark.stages.side_table_copies import SideTables
 
 ADDED, REMOVED, RESET = "added", "removed", "reset"
@@ -75,24 +75,28 @@ class RuleHistory:
         known = tables.rows(CHANGES, ["batch_id", "rule", "change"])
         rows = self._changes(last_changes(known), batch_id)
         if rows:
-            stamped = [{"changed_at": now, **row} for row in rows]
+            names = CHANGES_SCHEMA.names
+            stamped = [dict(zip(names, (at, now, *row), strict=True)) for at, *row in rows]
             # a batch that is done again with other rules has further rows, so its number alone does not do
             version = batch_id * _MOST_ROWS + min(known.num_rows, _MOST_ROWS - 1)
             tables.append(CHANGES, pa.Table.from_pylist(stamped, CHANGES_SCHEMA), version)
         self._is_written = True
 
-    def _changes(self, last: Mapping[str, tuple[int, str]], batch_id: int) -> list[dict[str, Any]]:
-        rows = []
+    def _changes(
+        self, last: Mapping[str, tuple[int, str]], batch_id: int
+    ) -> list[tuple[int, str, str, str | None]]:
+        """What has changed of each rule: since which batch, the rule, the change, and what it means then."""
+        rows: list[tuple[int, str, str, str | None]] = []
         for name, rule in self.rules.items():
             since, before = last.get(name, (-1, ""))
             if rule.hands_on or (since == rule.place.since and before not in _BEGIN_AFTER):
                 continue
             change = _BEGIN_AFTER.get(before, RESET if before else ADDED)
             meaning = json.dumps(rule.parts, ensure_ascii=False)
-            rows.append(_row(rule.place.since, name, change, meaning))
+            rows.append((rule.place.since, name, change, meaning))
         for name, (_, before) in last.items():
             if name not in self.rules and before not in _BEGIN_AFTER:
-                rows.append(_row(batch_id, name, PAUSED if name in self.paused else REMOVED, None))
+                rows.append((batch_id, name, PAUSED if name in self.paused else REMOVED, None))
         return rows
 
 
@@ -105,10 +109,6 @@ def last_changes(rows: pa.Table) -> dict[str, tuple[int, str]]:
     changes = [(row["batch_id"], row["change"] in _BEGIN_AFTER, row) for row in rows.to_pylist()]
     ordered = sorted(changes, key=lambda change: change[:2])
     return {row["rule"]: (batch_id, row["change"]) for batch_id, _, row in ordered}
-
-
-def _row(batch_id: int, rule: str, change: str, meaning: str | None) -> dict[str, Any]:
-    return {"batch_id": batch_id, "rule": rule, "change": change, "meaning": meaning}
 
 
 _KEPT_SEQUENCES = 20
@@ -125,19 +125,20 @@ class MergerHost:
         checkpoint: the job's checkpoint.
         listeners: called with the report of each batch after it is written, in their order.
         late_in: reads the late events (`LATE_SCHEMA`) in files of the input.
-        look: called after a batch is read and before any of it is written, as
-            `spark_pace.spark.sources.input.Look`; raises if the input is no longer the same.
-        require_held: called before what the next batch begins with is written; raises if another job has
-            taken the checkpoint over.
-        side_tables: the side tables to join to events; None: those of the plan's schema.
+        look: called after a batch is read, since only then the answer holds for what was read, and before any
+            of it is written, as `spark_pace.spark.sources.input.Look`; raises if the input is not the same.
+        require_held: called before a batch is claimed, and before what the next one begins with is written;
+            raises if another job has taken the checkpoint over.
         claim_batch: called before any task of a batch runs; gives Spark's note of what the batch reads, and
-            raises if another job runs it. None: the note is read.
-        history: writes which rules have begun and ended; None: nobody does.
+            raises if another job runs it.
+        side_tables: the side tables to join to events.
+        history: writes which rules have begun and ended.
         layout: the number of the checkpoint's layout.
         failure: the error that stopped a batch; Spark hands on only its text.
         failed_at: the path of the table that was being written then; None if none was.
         began: when the last batch was handed over, by `time.monotonic`.
         note: Spark's note of what the last batch reads.
+        offsets: those of all sources before the last batch, and after it.
     """
 
     plan: Plan
@@ -145,16 +146,17 @@ class MergerHost:
     checkpoint: Checkpoint
     listeners: list[Callable[[BatchReport], None]]
     late_in: Callable[[SparkSession, Plan, Sequence[LateFile]], pa.Table]
-    look: Callable[[int, bytes, int], tuple[int, dict[str, str]]] = lambda *_: (0, {})
-    require_held: Callable[[], None] = lambda: None
-    side_tables: SideTables | None = None
-    history: RuleHistory | None = None
+    look: Callable[[int, list[Any], list[Any], int], tuple[int, dict[str, str]]]
+    require_held: Callable[[], None]
+    claim_batch: Callable[[int], bytes]
+    side_tables: SideTables
+    history: RuleHistory
     layout: int = 0
-    claim_batch: Callable[[int], bytes] | None = None
     failure: Exception | None = None
     failed_at: str | None = None
     began: float = 0.0
     note: bytes = b""
+    offsets: tuple[list[Any], list[Any]] = ([], [])
     _since: float = field(default_factory=time.monotonic)
     _asked: int = field(
         default_factory=lambda: REQUESTS.so_far
@@ -167,9 +169,7 @@ class MergerHost:
         self._rows = BatchRows(self.plan)
         self._found_at = self.began
         self._prices = Prices(self.plan)
-        self._sides = self.side_tables or SideTables(self.plan.schema, self.checkpoint)
         self._begins = Begins(self.checkpoint)
-        self._levels = LevelStates(self.plan, self.checkpoint)
         self._folds = OperatorProcess()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -180,9 +180,14 @@ class MergerHost:
                 raise StateError(f"the job — must run while a batch is written; got its end. {do}")
             self.began = time.monotonic()
             try:
-                self.note = (self.claim_batch or self.checkpoint.note_of)(batch_id)
-                self._sides.tell(rows.sparkSession, batch_id)
-                report = self._write(rows.sparkSession, self._read(rows), batch_id)
+                self.require_held()
+                self.note = self.claim_batch(batch_id)
+                before = self.offsets[1] or self.checkpoint.offsets_before(batch_id)
+                self.offsets = before, self.checkpoint.offsets_after(batch_id, self.note)
+                self.side_tables.tell(rows.sparkSession, batch_id)
+                collected = self._rows.collect(rows)
+                self._found_at = time.monotonic()
+                report = self._write(rows.sparkSession, collected, batch_id)
                 for listener in self.listeners:
                     listener(report)
                 give_back()
@@ -196,27 +201,22 @@ class MergerHost:
             self._closed = True
             self._folds.stop()
 
-    def _read(self, rows: DataFrame) -> pa.Table:
-        collected = self._rows.collect(rows)
-        self._found_at = time.monotonic()
-        return collected
-
     def _write(self, session: SparkSession, rows: pa.Table, batch_id: int) -> BatchReport:
-        stats = [json.loads(body) for body in _bodies(rows, STATS)]
-        # only now, when all is read, does the answer hold for what was read
-        skipped, told = self.look(batch_id, self.note, _rows_read(stats))
+        stats = [json.loads(body) for body in bodies(rows, STATS)]
+        first = _of_first_slot(stats)
+        skipped, told = self.look(batch_id, *self.offsets, _rows_read(first))
         self.tables.claim()
         begin = self._begins.of(batch_id)
-        work = [json.loads(body) for body in _bodies(rows, WORK)]
+        work = [json.loads(body) for body in bodies(rows, WORK)]
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
-        levels = self._levels.begin(batch_id, begin.levels)
+        levels = begin_levels(self.plan, self.checkpoint, batch_id, begin.levels)
         merged = self._merged(rows, stats, begin, frontier_us, levels)
         earlier = self._begins.kept(batch_id)  # there if the batch runs again
         kept = self._written(batch_id, begin.out_seq, earlier)
-        late = self._late(session, rows, (first := _of_first_slot(stats)).get("late_files", []))
+        late = self._late(session, rows, first.get("late_files", []))
         self.require_held()  # what is written from here on, another job may have written already
-        above = self._levels.write(batch_id + 1, levels) if kept is None else (kept.levels, 0)
-        quarantine = _quarantine(_joined(_bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
+        above = (kept.levels, 0) if kept else write_levels(self.plan, self.checkpoint, batch_id + 1, levels)
+        quarantine = _quarantine(_joined(bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
         # matches last: a selection that fails in one try only is perhaps in two tables, but never in none
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
         tables = {name: of_batch(table, batch_id) for name, table in tables.items() if table.num_rows}
@@ -228,7 +228,7 @@ class MergerHost:
         states = batch_id if stats else begin.states
         left = (first.get("reached", begin.reached), states, above[0], self.layout)
         following = Begin(numbers, frontier_us, last_appended, read, chunks, *left)
-        self.checkpoint.chunks().remove(self._begins.write(batch_id + 1, following))
+        self.checkpoint.chunks.remove(self._begins.write(batch_id + 1, following))
         require_states(self.checkpoint, batch_id, len(stats))
         tell_earlier(session, {batch_id + 1: following})
         self.checkpoint.forget_begin(batch_id - _KEPT_SEQUENCES)
@@ -248,8 +248,7 @@ class MergerHost:
         The row of `metrics` comes last, and says how long all the others took too.
         """
         merged_at = time.monotonic()
-        if self.history is not None:
-            self.history.append(self.tables, report.batch_id, datetime.now(timezone.utc))
+        self.history.append(self.tables, report.batch_id, datetime.now(timezone.utc))
         for name, table in tables.items():
             self.tables.append(name, table, report.batch_id)
         if is_redone:  # an earlier try may have written what rules that have gone since then failed on
@@ -278,14 +277,16 @@ class MergerHost:
         self, rows: pa.Table, stats: list[dict[str, Any]], begin: Begin, frontier_us: int, levels: Levels
     ) -> Merged:
         """The matches of all rules; the state of those that read matches moves on."""
-        results, told = map(decode_result, _bodies(rows, RESULT)), _told_of_waiting(stats)
+        results = map(decode_result, bodies(rows, RESULT))
+        waiting = (slot.get("matches_waiting", []) for slot in stats)
+        told = told_of_waiting({index: Waiting.of(one) for index, one in of_slot} for of_slot in waiting)
         of_events = merge(self.plan, results, begin.out_seq, told)
         fold = partial(self._folds.fold, timeout_us=self.plan.operator_timeout_us)
         return levels.advance(of_events, begin.frontier_us, frontier_us, fold)
 
     def _late(self, session: SparkSession, rows: pa.Table, files: list[dict[str, Any]]) -> pa.Table:
         """All late events of the batch: those that tasks have found, and those read from `files`."""
-        found = [_joined(_bodies(rows, LATE), LATE_SCHEMA)]
+        found = [_joined(bodies(rows, LATE), LATE_SCHEMA)]
         if files:
             found.append(self.late_in(session, self.plan, [LateFile(**file) for file in files]))
         return pa.concat_tables(found)
@@ -293,7 +294,7 @@ class MergerHost:
     def _counted(self, session: SparkSession, work: list[dict[str, Any]]) -> dict[str, Any]:
         """The counters of a batch's lanes; also learns prices from them, and tells these to later tasks."""
         counted = {name: sum(lane[name] for lane in work) for name in counters_of(LANES)}
-        counted |= {**longest_lanes(work), "over_bound": None, "lookups": self._sides.joined}
+        counted |= {**longest_lanes(work), "over_bound": None, "lookups": self.side_tables.joined}
         if self.plan.latency_bound_us is not None:
             counted["over_bound"] = over_bound(self.plan, work, session.sparkContext.defaultParallelism)
         self._prices.learn(work)
@@ -372,23 +373,10 @@ def _of_first_slot(stats: list[dict[str, Any]]) -> dict[str, Any]:
     return next((slot for slot in stats if slot["slot"] == 0), {})
 
 
-def _rows_read(stats: list[dict[str, Any]]) -> int:
-    """The rows that tasks have read, records or not."""
-    counts = _of_first_slot(stats).get("counts", {})
+def _rows_read(first: dict[str, Any]) -> int:
+    """The rows that tasks have read, records or not, by the counts of the first slot."""
+    counts = first.get("counts", {})
     return int(counts.get("records", 0) + counts.get(IGNORED, 0))
-
-
-def _told_of_waiting(stats: list[dict[str, Any]]) -> dict[int, list[Waiting]]:
-    """What all slots tell of the matches that wait, by the rule's place in the plan."""
-    told: dict[int, list[Waiting]] = {}
-    for slot in stats:
-        for index, stored in slot.get("matches_waiting", []):
-            told.setdefault(index, []).append(Waiting.of(stored))
-    return told
-
-
-def _bodies(rows: pa.Table, kind: str) -> list[bytes]:
-    return rows.filter(pc.equal(rows.column("kind"), kind)).column("body").to_pylist()  # type: ignore[no-any-return]
 
 
 def _joined(frames: list[bytes], schema: pa.Schema) -> pa.Table:
@@ -399,9 +387,9 @@ def _quarantine(records: pa.Table, selections: pa.Table, batch_id: int) -> pa.Ta
     """The rows for the table `quarantine`: bad records, and selections that an operator failed on."""
     parts = [QUARANTINE_SCHEMA.empty_table()]
     for kind, table in (("record", records), ("selection", selections)):
-        columns = {name: table.column(name) for name in table.column_names}
-        columns["kind"] = pa.array([kind] * table.num_rows)
-        columns["batch_id"] = pa.array([batch_id] * table.num_rows)
-        known = [columns.get(name, pa.nulls(table.num_rows)) for name in QUARANTINE_SCHEMA.names]
+        rows = table.num_rows
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        columns |= {"kind": pa.repeat(kind, rows), "batch_id": pa.repeat(batch_id, rows)}
+        known = [columns.get(name, pa.nulls(rows)) for name in QUARANTINE_SCHEMA.names]
         parts.append(pa.table(known, QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA))
     return pa.concat_tables(parts)

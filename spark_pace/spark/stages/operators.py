@@ -10,56 +10,60 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from spark_pace import ways
-from spark_pace.core.match.contexts import context_of
 from spark_pace.core.operate.lane_matches import work_off
-from spark_pace.core.operate.python_operator import Answers, CallOperator, Spans, call_here
+from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
-from spark_pace.core.plan.rule import Rule
-from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.task import Lane, decode_lane
 from spark_pace.spark.stages.earlier_batches import Measured
 from spark_pace.spark.stages.operator_process import OperatorProcess
-from spark_pace.spark.stages.rows import LANE, PART_ROWS, RESULT, STATS, WORK, Row, giving_back, to_batches
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from spark_pace.spark.stages.rows import (
+    LANE,
+    PART_ROWS,
+    RESULT,
+    STATS,
+    WORK,
+    Row,
+    bodies,
+    giving_back,
+    to_batches,
+)
 
 Batches = Iterator[pa.RecordBatch]
 
 _LANE_SECONDS = 0.002  # predicted for any lane, until times were measured
-_PLAIN_EVENT_SECONDS = 0.25e-6  # predicted for each event of a plain pattern, likewise
-_EVENT_SECONDS = 10e-6  # predicted for each event of other rules; far too much for most
+_EVENT_SECONDS = 10e-6  # predicted for each of its events, likewise; far too much for most rules
 _process = OperatorProcess()  # one for each Python worker of Spark
 
 
-@dataclass(frozen=True)
-class OperatorHost:
-    """Runs an operator instance. It has no state, so any task may run it, also more than once."""
+def operated(rows: DataFrame, plan: Plan) -> DataFrame:
+    """The splitters' rows (`PART_ROWS`) with lanes replaced by their results; their part is a rule's index.
 
-    plan: Plan
+    Nothing is kept from row to row, so any task may work off a lane, also more than once.
+    """
+    return rows.mapInArrow(partial(_operated, plan), PART_ROWS)
 
-    def stage(self) -> Callable[[Batches], Batches]:
-        """The function for `mapInArrow`: `PART_ROWS` to `PART_ROWS`; a result's part is its rule's index."""
-        return lambda batches: giving_back(to_batches(self._rows(batches), "part"))
 
-    def _rows(self, batches: Batches) -> Iterator[Row]:
-        if any(planned.rule.operator is not None for planned in self.plan.rules):
-            _process.start()
-        for batch in batches:
-            for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-                yield from worked_off(self.plan, row[2], self._call) if row[1] == LANE else [row]
+def _operated(plan: Plan, batches: Batches) -> Batches:
+    """In a task: the rows with lanes replaced."""
+    return giving_back(to_batches(_results(plan, batches), "part"))
 
-    def _call(self, spans: Spans) -> Iterator[Answers]:
-        return _process.call(spans, self.plan.operator_timeout_us)
+
+def _results(plan: Plan, batches: Batches) -> Iterator[Row]:
+    if any(planned.rule.operator is not None for planned in plan.rules):
+        _process.start()
+    call = partial(_process.call, timeout_us=plan.operator_timeout_us)
+    for batch in batches:
+        for row in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+            yield from worked_off(plan, row[2], call) if row[1] == LANE else [row]
 
 
 def worked_off(plan: Plan, lane: Lane | bytes, call: CallOperator) -> list[Row]:
@@ -115,31 +119,14 @@ class Handover:
 
     def _predicted(self, lane: Lane) -> float:
         """The predicted time of a lane in seconds; infinite for Python operators, which may take minutes."""
-        header, rule = lane.header, self.plan.rules[lane.header.rule_index].rule
-        if rule.operator is not None:
+        header = lane.header
+        if self.plan.rules[header.rule_index].rule.operator is not None:
             return math.inf
         if header.predicted_seconds is not None:
             return header.predicted_seconds
         if (price := self.prices.get(header.rule_index)) is not None:
             return price.event * header.weight
-        of_event = _PLAIN_EVENT_SECONDS if _is_plain(rule) else _EVENT_SECONDS
-        return _LANE_SECONDS + of_event * float(lane.events.num_rows)
-
-
-def _is_plain(rule: Rule) -> bool:
-    """True if each event takes little time: for plain patterns, and where the splitter has found matches."""
-    pattern = rule.pattern
-    if rule.fold is not None or rule.rows is not None:
-        return True
-    if pattern is None or rule.span is not None or pattern.where:
-        return False
-    in_order = pattern.order not in ("conjunction", "disjunction")
-    return in_order and not context_of(pattern).gathers and shape_of(pattern).simple
-
-
-def operated(rows: DataFrame, plan: Plan) -> DataFrame:
-    """The splitters' rows (`PART_ROWS`) with lanes replaced by their results."""
-    return rows.mapInArrow(OperatorHost(plan).stage(), PART_ROWS)
+        return _LANE_SECONDS + _EVENT_SECONDS * float(lane.events.num_rows)
 
 
 @dataclass
@@ -156,7 +143,7 @@ class BatchRows:
         """The rows of a batch (`PART_ROWS`) without lanes.
 
         Args:
-            rows: the result of `spark_pace.spark.pipeline.split_rows`.
+            rows: the result of `spark_pace.spark.stages.splitter.split_rows`.
         """
         if self._had_lanes:
             found = operated(rows, self.plan).toArrow()
@@ -172,5 +159,4 @@ class BatchRows:
 
 def _lanes_left(rows: pa.Table) -> bool:
     """True if a splitter has left lanes for the operators, according to its counts."""
-    stats = rows.filter(pc.equal(rows.column("kind"), STATS)).column("body").to_pylist()
-    return any(json.loads(body).get("lanes_left") for body in stats)
+    return any(json.loads(body).get("lanes_left") for body in bodies(rows, STATS))

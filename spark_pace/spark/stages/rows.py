@@ -24,6 +24,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 FRAME = "frame"  # events of one slot
 PROGRESS = "progress"  # JSON: what one intake task has read, sent to every slot
@@ -55,11 +56,15 @@ def to_batches(rows: Iterable[Row], number: str) -> Iterator[pa.RecordBatch]:
         yield _batch(taken, number)
 
 
+def bodies(rows: pa.Table | pa.RecordBatch, kind: str) -> list[bytes]:
+    """The bodies of the rows of a kind."""
+    return rows.filter(pc.equal(rows.column("kind"), kind)).column("body").to_pylist()  # type: ignore[no-any-return]
+
+
 def _batch(rows: list[Row], number: str) -> pa.RecordBatch:
-    numbers, kinds, bodies = zip(*rows, strict=True)
     schema = pa.schema([(number, pa.int32()), ("kind", pa.string()), ("body", pa.binary())])
-    columns = [pa.array(numbers, pa.int32()), pa.array(kinds), pa.array(bodies, pa.binary())]
-    return pa.record_batch(columns, schema=schema)
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.record_batch([pa.array(column, kind) for column, kind in columns], schema=schema)
 
 
 T = TypeVar("T")

@@ -32,12 +32,16 @@ _TOLD = "spark_pace.side_tables"  # a local property: JSON of {side table: the n
 
 @dataclass
 class _Version:
-    """A version of a table: the time of the last check, its stamp, and its copy's name and content."""
+    """A version of a table: the time of the last check, its stamp, and its copy's name and content.
+
+    The copy of an earlier run need not be as it was, so each run writes its own.
+    """
 
     looked: float
     stamp: tuple[object, ...]
     copy: str
     content: bytes
+    is_written: bool = False
 
 
 @dataclass
@@ -54,7 +58,6 @@ class SideTables:
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     joined: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, _Version] = field(default_factory=dict)
-    _written: set[str] = field(default_factory=set)  # the copies that this run has made
 
     def read(self) -> None:
         """Read all tables.
@@ -80,14 +83,12 @@ class SideTables:
             write_json(noted, kept)
             self._remove_others(batch_id, kept)
         else:
-            self._require_copies(noted, kept)
+            self._require_copies(kept)
         tell(spark, _TOLD, kept)
-        self.joined = {name: _version_in(copy) for name, copy in kept.items()}
+        self.joined = {name: copy.rpartition("-")[2].removesuffix(".arrow") for name, copy in kept.items()}
 
-    def _require_copies(self, noted: AnyPath, kept: Mapping[str, str]) -> None:
-        """Refuse a note about other tables, and copies that are missing or have changed."""
-        if set(kept) != {side.name for side in self.schema.side_tables}:
-            raise damaged(noted, f"other tables, {', '.join(kept)}")
+    def _require_copies(self, kept: Mapping[str, str]) -> None:
+        """Refuse copies that are missing or have changed."""
         for name, copy in kept.items():
             path = self.checkpoint.side_tables / copy
             content = files.read(path)
@@ -101,11 +102,9 @@ class SideTables:
         for side in self.schema.side_tables:
             self._refresh(side)
         for version in self._versions.values():
-            path = self.checkpoint.side_tables / version.copy
-            # one that an earlier run has made need not be as it was
-            if version.copy not in self._written or files.stat(path) is None:
-                files.write(path, version.content)
-                self._written.add(version.copy)
+            if not version.is_written:
+                files.write(self.checkpoint.side_tables / version.copy, version.content)
+                version.is_written = True
         return {name: version.copy for name, version in self._versions.items()}
 
     def _refresh(self, side: SideTable) -> None:
@@ -146,18 +145,15 @@ def _name_of(name: str, content: bytes) -> str:
     return f"{name}-{hashlib.sha256(content).hexdigest()[:32]}.arrow"
 
 
-def _version_in(copy: str) -> str:
-    """The version of a table, in the name of its copy."""
-    return copy.rpartition("-")[2].removesuffix(".arrow")
-
-
-def side_tables_of_batch(folder: AnyPath, schema: EventSchema) -> dict[str, pa.Table]:
-    """In a task: the side tables of its batch, by name; `folder` is the checkpoint's folder of copies.
+def side_tables_of_batch(folder: AnyPath | None, schema: EventSchema) -> dict[str, pa.Table]:
+    """In a task: the side tables of its batch, by name; `folder` has their copies, if it has a checkpoint.
 
     Raises:
         StateError: a copy is missing or damaged.
     """
-    return {name: _copied(folder / copy) for name, copy in told(_TOLD).items()} if schema.side_tables else {}
+    if folder is None or not schema.side_tables:
+        return {}
+    return {name: _copied(folder / copy) for name, copy in told(_TOLD).items()}
 
 
 @lru_cache(maxsize=32)

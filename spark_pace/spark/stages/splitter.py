@@ -1,4 +1,9 @@
-"""The host of the splitter (`applyInPandasWithState`): one call and one value of state for each slot."""
+"""The host of the splitter (`applyInPandasWithState`): one call and one value of state for each slot.
+
+The streaming query goes on from the intake (`spark_pace.spark.stages.intake`) by `split_rows`. In a job the
+merger starts the operators, and only if the splitter has left lanes to work off
+(`spark_pace.spark.stages.operators`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,11 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from spark_pace import ways
 from spark_pace.core.frames import TableStore, decode, encode
 from spark_pace.core.order import Progress, together
 from spark_pace.core.plan.plan import Plan
@@ -18,14 +28,14 @@ from spark_pace.errors import StateError
 from spark_pace.io.files.contract import REQUESTS
 from spark_pace.io.files.files import RESTORE
 from spark_pace.io.metrics import null_in_all
+from spark_pace.spark.checkpoint.layout import slot_keys
 from spark_pace.spark.stages.earlier_batches import earlier_than_batch, prices_of_batch
 from spark_pace.spark.stages.operator_process import OperatorProcess
 from spark_pace.spark.stages.operators import Handover
-from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PROGRESS, STATS, giving_back
+from spark_pace.spark.stages.rows import BAD, FRAME, LANE, LATE, PART_ROWS, PROGRESS, STATS, giving_back
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql.streaming.state import GroupState
 
 STATE_SCHEMA = "snapshot binary"
 _NONE = b"none"  # the label of a state that is not there
@@ -33,6 +43,49 @@ _NONE = b"none"  # the label of a state that is not there
 Frames = Iterator["pd.DataFrame"]
 
 _process = OperatorProcess()  # one for each Python worker of Spark
+
+
+def split_rows(
+    intake: DataFrame,
+    plan: Plan,
+    keys: tuple[int, ...],
+    parts: int,
+    chunks: TableStore | None = None,
+    checkpoint_id: str = "",
+) -> DataFrame:
+    """The splitters' output for rows of the intake (`SLOT_ROWS`), distributed for operators (`PART_ROWS`).
+
+    The query must have as many shuffle partitions as there are slots.
+
+    Args:
+        intake: the rows of the intake.
+        plan: the plan.
+        keys: the group key of each slot.
+        parts: the number of tasks for operators.
+        chunks: the files for large chunks of the carry; None: all of it is in Spark's state.
+        checkpoint_id: the checkpoint whose states are gone on with; empty: there is no such file of ours.
+    """
+    # A Python stage directly in front of an exchange fails in Spark (ColumnarBatchRow cannot be cast to
+    # UnsafeRow). A projection that cannot be optimised away must stand between them: here the one to the
+    # group key.
+    key = F.element_at(F.array(*map(F.lit, keys)), F.col("slot") + 1)
+    slot_of_key = {key: slot for slot, key in enumerate(keys)}
+    splitter = SplitterHost(plan, slot_of_key, parts, ways.HERE_SECONDS, chunks, checkpoint_id)
+    slots = intake.select(key.alias("key"), "kind", "body").groupBy("key")
+    split = slots.applyInPandasWithState(
+        splitter.stage(), PART_ROWS, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
+    )
+    part = F.expr(f"pmod(part, {parts})").alias("part")
+    return _shared_out(split.select(part, "kind", "body"), parts)
+
+
+def _shared_out(rows: DataFrame, parts: int) -> DataFrame:
+    """The rows, those of each part in a partition of its own."""
+    if hasattr(DataFrame, "repartitionById"):
+        return rows.repartitionById(parts, F.col("part"))
+    # PySpark 4.0 sends rows by the hash of a key
+    keys = F.array(*map(F.lit, slot_keys(rows.sparkSession, parts)))
+    return rows.repartition(parts, F.element_at(keys, F.expr("CAST(part + 1 AS INT)")))
 
 
 @dataclass(frozen=True)
@@ -89,12 +142,13 @@ class SplitterHost:
             "finish": progress.finish,
             "max_time_us": progress.max_time_us,
             "matches_waiting": [[index, waiting.stored()] for index, waiting in output.waiting.items()],
-            "store_requests": REQUESTS.so_far - asked_before + _asked_by_tasks(reports, slot),
+            "store_requests": REQUESTS.so_far - asked_before,
         }
         rows = lanes.rows(slot, self.parts)
         stats["lanes_left"] = sum(kind == LANE for _, kind, _ in rows)
         if slot == 0:  # every slot knows all tasks' progress, so one reports it
             stats |= _of_all_tasks(reports) | output.of_sources
+            stats["store_requests"] += sum(report["store_requests"] for report in reports)
             stats["late_files"] = [asdict(file) for file in output.late_files]
         rows += [(0, kind, body) for kind, body in incoming if kind in (BAD, LATE)]
         rows += [(0, LATE, encode(output.late))] if output.late is not None else []
@@ -119,11 +173,6 @@ class SplitterHost:
 
     def _label(self, slot: int, batch_id: int) -> bytes:
         return f"that of slot {slot} behind batch {batch_id} of checkpoint {self.checkpoint_id}".encode()
-
-
-def _asked_by_tasks(reports: list[dict[str, Any]], slot: int) -> int:
-    """The requests of all tasks to stores, which the first slot counts for all."""
-    return sum(report["store_requests"] for report in reports) if slot == 0 else 0
 
 
 def _of_all_tasks(reports: list[dict[str, Any]]) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from spark_pace.core.plan.rule import Rule
 from spark_pace.io.query import read_table
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka import offsets_noted
+from spark_pace.spark.sources.own_sources import TICK
 from tests.long.chaos.beside import beside
 from tests.long.chaos.job import JOB, RULES
 from tests.long.chaos.processes import RunningJob

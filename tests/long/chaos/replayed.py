@@ -19,8 +19,8 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Rule
 from spark_pace.core.tables import NO_FRONTIER
 from spark_pace.job_file import JobSpec
-from spark_pace.spark.sources.end_source import TICK
 from spark_pace.spark.sources.kafka import offsets_noted
+from spark_pace.spark.sources.own_sources import TICK
 from tests.long.chaos.check import Tables, Wanted, differences_from, keys
 from tests.long.chaos.rule_changes import OVER_RULES, Notes, form_of
 from tests.long.chaos.stream import BAD, Stream

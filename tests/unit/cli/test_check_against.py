@@ -18,7 +18,7 @@ from spark_pace.spark.checkpoint.batch_begin import Begin, write_begin
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
 from spark_pace.spark.checkpoint.lock import checkpoint_lock
-from spark_pace.spark.start import change_of
+from spark_pace.spark.start import compared
 from tests.support.commands import spark_pace
 
 HEAD = 'events: {schema: "t TIMESTAMP, x BIGINT, k STRING", event_time: t}\nrules:\n'
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     checkpoint = checkpoint_of(tmp_path)
     write_json(checkpoint.source_file, {"kind": "files"})
     layout = Layout(2, 2, (0, 1), "app", event_settings(spec))
-    write_layout(checkpoint, change_of(checkpoint, layout, spec.rules, ()).after)
+    write_layout(checkpoint, compared(checkpoint, layout, spec.rules, ()).require_unchanged().after)
     for notes in (checkpoint.offsets, checkpoint.commits):
         notes.mkdir()
         (notes / "0").touch()
@@ -133,7 +133,7 @@ def test_what_a_start_refuses_is_told_in_its_words(folder: Path) -> None:
     layout = read_layout(checkpoint)
     assert layout is not None
     with pytest.raises(StateError) as refused:
-        change_of(checkpoint, layout, spec.rules, ())
+        compared(checkpoint, layout, spec.rules, ()).require_unchanged()
     write_deltalake(folder / "out" / "matches", pa.table({"x": ["text"]}))
     assert list(lines(folder, folder / "job.yaml", "--against", code=1)) == [
         "high: refused; got a changed within: 2 min, was 1 min; --reset-rule high drops its state and begins "

@@ -336,6 +336,7 @@ def test_replay_refuses_a_folder_that_is_not_there_before_it_runs(tmp_path):
 def test_a_rule_to_reset_that_the_job_does_not_have_is_named(tmp_path: Path, command: list[str]):
     job = make_job(tmp_path)
     answer = called(*command, job, "--reset-rule", "keyed", "--reset-rule", "pears")
-    message = "--reset-rule — must name a rule of the job; got pears. Choose from pairs, keyed, sums.\n"
+    must = "must name a rule of the job that is not paused"
+    message = f"--reset-rule — {must}; got pears. Choose from pairs, keyed, sums.\n"
     assert (answer.returncode, answer.stdout, message_of(answer.stderr)) == (2, "", message)
     assert f"Z {job} (checkpoint {tmp_path}/checkpoint): --reset-rule" in answer.stderr

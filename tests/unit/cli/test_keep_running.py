@@ -31,7 +31,7 @@ from spark_pace.job_file import read_job
 from spark_pace.job_file.spec import event_settings
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, write_layout
-from spark_pace.spark.start import change_of
+from spark_pace.spark.start import compared
 from tests.support.commands import environment, message_of, spark_pace
 
 RULES = """
@@ -137,7 +137,7 @@ def test_a_changed_rule_ends_it(job: Path) -> None:
     spec, checkpoint = read_job(job), Checkpoint(job.parent / "out" / "_checkpoint")
     write_json(checkpoint.source_file, {"kind": "files"})
     layout = Layout(1, 1, (0,), "app", event_settings(spec))
-    write_layout(checkpoint, change_of(checkpoint, layout, spec.rules, ()).after)
+    write_layout(checkpoint, compared(checkpoint, layout, spec.rules, ()).require_unchanged().after)
     checkpoint.offsets.mkdir()
     (checkpoint.offsets / "0").touch()
     (job.parent / "rules.yaml").write_text(RULES.replace("1 min", "2 min"))

@@ -17,15 +17,9 @@ from spark_pace.core.expr import TypeName
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog, TableFile
+from spark_pace.io.files.files import read_json, write_json
 from spark_pace.io.table_files import read_table_file, require_columns
-from spark_pace.spark.sources.manifest import (
-    LogPosition,
-    Manifest,
-    TableCommits,
-    file_of,
-    read_position,
-    write_position,
-)
+from spark_pace.spark.sources.manifest import Manifest, TableCommits, file_of
 
 PLAIN = EventSchema((Field("time", "BIGINT"), Field("x", "BIGINT")), "time", "s")
 
@@ -49,7 +43,7 @@ def commits_of(
     table: Path,
     entries: list[str],
     from_version: int | None = None,
-    position: LogPosition | None = None,
+    position: dict[str, Any] | None = None,
 ) -> TableCommits:
     return TableCommits(table, DeltaLog(table).metadata().table_id, from_version, entries, position)
 
@@ -88,7 +82,8 @@ def test_a_log_that_has_lost_only_what_was_read_is_read_on(tmp_path: Path) -> No
     append(tmp_path, 3)
     DeltaTable(tmp_path).optimize.compact()  # a commit that adds nothing has no entry
     found += commits.new()
-    position = commits.position(len(found))
+    write_json(tmp_path / "log.json", commits.position(len(found)) or {}, "one")
+    position = read_json(tmp_path / "log.json", "one")
     forget_commits(tmp_path, 0, 1, 2, 3)
     assert commits_of(tmp_path, found, None, position).new() == []
     append(tmp_path, 5)
@@ -118,15 +113,6 @@ def test_a_table_that_is_made_anew_is_noticed_though_the_commit_that_was_read_la
     for reader in (commits, TableCommits(tmp_path / "a", known, None, found, commits.position(len(found)))):
         with pytest.raises(StateError, match="must be the table that the checkpoint has read"):
             reader.new()
-
-
-def test_how_far_a_log_was_read_is_kept(tmp_path: Path) -> None:
-    assert read_position(tmp_path / "log.json", "one") is None
-    for position in (LogPosition(2, 3, (7, 8)), LogPosition(0, 4, None)):
-        write_position(tmp_path / "log.json", position, "one")
-        assert read_position(tmp_path / "log.json", "one") == position
-    with pytest.raises(StateError, match=r"log\.json — must .* or the file of another batch or job"):
-        read_position(tmp_path / "log.json", "two")
 
 
 def test_a_line_of_a_commit_ends_with_a_line_feed_only(tmp_path: Path) -> None:

@@ -63,6 +63,6 @@ def test_who_asks_about_a_paused_rule_or_resets_one_is_told_that_it_is_paused(tm
         done = spark_pace(*asked, "three", cwd=tmp_path)
         assert done.stderr == "--rule — must name a rule of the file; got three. Choose from one.\n"
     done = spark_pace("run", "job.yaml", "--reset-rule", "two", cwd=tmp_path)
-    do = "A paused rule keeps no state, and begins anew when it is resumed: leave out the option."
-    assert (done.returncode, message_of(done.stderr)) == (2, f"--reset-rule — {must} {do}\n")
+    told = "--reset-rule — must name a rule of the job that is not paused; got two. Choose from one.\n"
+    assert (done.returncode, message_of(done.stderr)) == (2, told)
     assert not (tmp_path / "checkpoint").exists()

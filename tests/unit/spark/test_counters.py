@@ -17,6 +17,7 @@ from spark_pace.core.split.slot_splitter import SlotSplitter
 from spark_pace.io.event_files import table_events
 from spark_pace.io.metrics import (
     ALIKE,
+    IGNORED,
     LANES,
     METRICS_SCHEMA,
     SLOTS,
@@ -118,7 +119,7 @@ def test_every_counter_is_counted_where_its_mark_says(plan: Plan) -> None:
     intake = TaskIntake(plan, Past(), "fail")
     table = pa.table({"time": [datetime(2024, 1, 1)], "x": [1]})
     list(intake.take(table_events(table, plan.schema, "s")))
-    assert set(intake._counts) == set(counters_of(TASKS))
+    assert set(intake._counts) == {*counters_of(TASKS), IGNORED}
     stats = SlotSplitter(plan, 0).step([], Progress()).stats
     assert {*counters_of(SLOTS), *counters_of(ALIKE)} - stats.keys() == IN_SLOTS
     assert stats.keys() >= set(COUNTS)

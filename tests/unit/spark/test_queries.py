@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import gettempdir
 from types import SimpleNamespace
@@ -54,8 +56,18 @@ def wait(
         close=lambda: ended.append("closed"),
     )
     with queries.in_our_words(stop, Checkpoint(FOLDER)):
-        queries.wait(query, merger, stop, lambda _: None)  # type: ignore[arg-type]
+        queries.wait(query, merger, stop, lambda _: None, lambda: False)  # type: ignore[arg-type]
     return ended
+
+
+@pytest.fixture(autouse=True)
+def _py4j_as_it_was() -> Iterator[None]:
+    """Py4J stays silent behind a job that was stopped together with its JVM."""
+    root, py4j = logging.getLogger(), logging.getLogger("py4j")
+    filters, level = list(root.filters), py4j.level
+    yield
+    root.filters[:] = filters
+    py4j.setLevel(level)
 
 
 @pytest.fixture
@@ -77,20 +89,12 @@ def test_what_fails_because_the_signal_has_ended_spark_too_is_no_failure() -> No
         (errno.EROFS, "must be on a file system that can be written to; got a read-only one"),
     ],
 )
-@pytest.mark.parametrize(
-    ("form", "where"),
-    [
-        ("[Errno 1] {}", f"the checkpoint {FOLDER}, or of Spark's own files in {gettempdir()}"),
-        ("OSError: [Errno 1] {}: '/there/a b/.1.tmp'", "/there/a b"),
-        ("java.io.FileNotFoundException: /there/a b/7 ({})", "/there/a b"),
-        ("java.nio.file.FileSystemException: /tmp/blocks/7: {}", "/tmp/blocks"),
-    ],
-)
 def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
-    number: int, message: str, form: str, where: str
+    number: int, message: str
 ) -> None:
+    where = f"the checkpoint {FOLDER}, or of Spark's own files in {gettempdir()}"
     with pytest.raises(SetupError, match=f"^{re.escape(f'the disk of {where} — {message}')}"):
-        wait(Query(), OSError(form.format(os.strerror(number))))
+        wait(Query(), OSError(f"[Errno 1] {os.strerror(number)}"))
 
 
 @pytest.mark.usefixtures("ending_jvm")

@@ -15,7 +15,7 @@ from spark_pace.errors import StateError
 from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
-from spark_pace.spark.start import change_of
+from spark_pace.spark.start import compared
 
 EVENTS = 'events: {schema: "t TIMESTAMP, kind STRING, x BIGINT, k STRING", event_time: t}\n'
 PAIR = """
@@ -106,7 +106,7 @@ class Left:
 
         An unfinished batch is finished on the way, or the process dies before or after that.
         """
-        change = change_of(self.kept, read_layout(self.kept) or EMPTY, rules, reset)
+        change = compared(self.kept, read_layout(self.kept) or EMPTY, rules, reset).require_unchanged()
         for steps, (layout, unfinished) in enumerate(change.layouts({"delay_us": delay_us})):
             layout = write_layout(self.kept, layout)
             if steps == stops_after:
@@ -172,7 +172,9 @@ def test_a_stop_after_the_unfinished_batch_is_done_loses_nothing(checkpoint: Lef
     one, two, three = (pair(name) for name in ("one", "two", "three"))
     checkpoint.start([one, two])
     checkpoint.batch(0, finished=False)
-    change = change_of(checkpoint.kept, read_layout(checkpoint.kept) or EMPTY, [two, three], ())
+    change = compared(
+        checkpoint.kept, read_layout(checkpoint.kept) or EMPTY, [two, three], ()
+    ).require_unchanged()
     write_layout(checkpoint.kept, change.layouts({})[0][0])
     checkpoint.batch(0)
     checkpoint.start([two, three])

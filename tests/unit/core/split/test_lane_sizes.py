@@ -135,9 +135,9 @@ def test_what_cannot_be_kept_is_told_and_why(plan: Plan) -> None:
 
 def test_what_was_measured_before_counts_half_with_each_batch(plan: Plan) -> None:
     prices = Prices(plan)
-    assert prices.known() == {}
+    assert prices.known == {}
     for seconds, expected in ((4.0, 4.0), (1.0, 2.0)):
         sums = sums_of_calls(np.array([10]), np.array([seconds]), seconds)
         prices.learn([{"rule_index": 0, "sums": sums.tolist()}])
-        mean = prices.known()[0].event * 10
+        mean = prices.known[0].event * 10
         assert mean == pytest.approx(expected)

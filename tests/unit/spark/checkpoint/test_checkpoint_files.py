@@ -16,7 +16,12 @@ from spark_pace.spark.java import launch
 ROOT = Path(__file__).parents[4]
 PACKAGE = ROOT / "spark_pace"
 MODULES = [*PACKAGE.rglob("*.py"), *(ROOT / "spark_pace_bench").rglob("*.py")]
-NAMES = {path.name for name, path in vars(Checkpoint(Path())).items() if name != "path"}
+OTHER_NAMES = ("path", "first_offset")  # the second is a number, as others are
+NAMES = {
+    getattr(file, "folder", file).name
+    for name, file in vars(Checkpoint(Path())).items()
+    if name not in OTHER_NAMES
+}
 # the engine and rule files know no checkpoint: there, `sequence` is a key of a pattern
 OTHERS = [
     path

@@ -69,7 +69,7 @@ def test_the_batch_before_the_last_must_be_there(tmp_path: Path, log: str, first
             {name: batch for name, batch in written(20).items() if name != "late"},
             r"must have all its tables; got none named late\. Restore",
         ),
-        (written(19), r"got batch 21 here, batch 19 as the last of metrics there\. Restore"),
+        (written(19), r"got batch 20 as the last of metrics here, batch 19 there\. Restore"),
     ],
 )
 def test_each_table_must_have_the_batches_that_the_checkpoint_says(

@@ -7,12 +7,14 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters
 from pyspark import SparkContext
 
-from spark_pace.spark.java.launch import survived_in_words
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.queries import Stop, in_our_words
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -47,7 +49,10 @@ def test_py4j_tells_of_the_end_of_a_jvm_unless_the_job_was_stopped(
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
     before = list(root.filters), py4j.level
     try:
-        with survived_in_words(lambda: stopped):
+        stop = Stop()
+        if stopped:
+            stop.event.set()
+        with in_our_words(stop, Checkpoint(Path("checkpoint"))):
             pass
         assert (py4j.level == before[1]) is not stopped
         ending_jvm.send_command("x\n", retry=False)

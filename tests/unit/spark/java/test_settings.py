@@ -57,6 +57,5 @@ def test_a_checkpoint_in_s3_takes_the_jars_for_it_whatever_writes_spark_s_files(
     here.setenv("SPARK_PACE_JARS", str(tmp_path))
     place = StorePath.of("s3a://bucket/ck", StoreSettings())
     for checkpoint, jars in ((place, ["delta.jar", "hadoop-aws.jar"]), (tmp_path, ["delta.jar"])):
-        plain, _ = store_settings(checkpoint, manager)
-        found = settings_here({**plain, **manager}, {}, quick=True)["spark.driver.extraClassPath"]
+        found = settings_here(manager, store_settings(checkpoint), quick=True)["spark.driver.extraClassPath"]
         assert [Path(jar).name for jar in found.split(os.pathsep)] == jars

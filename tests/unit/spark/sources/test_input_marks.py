@@ -64,7 +64,7 @@ def test_a_topic_without_an_id_now_or_before_may_be_any() -> None:
 
 
 def test_the_topics_ids_do_not_keep_a_job_from_its_checkpoint(tmp_path: Path) -> None:
-    tie(kafka(tmp_path, "a"), {"servers": "0", "ids": {"a": "1"}})
+    tie(kafka(tmp_path, "a"), {"topics": ("a",), "servers": "0", "ids": {"a": "1"}})
     require_same_source(kafka(tmp_path, "a", "b"))
     assert read_json(Checkpoint(tmp_path).source_file) == {
         "kind": "kafka",

@@ -8,8 +8,8 @@ import pytest
 from py4j.protocol import Py4JError
 
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources.end_source import Ticks
 from spark_pace.spark.sources.kafka import KafkaClock, Offsets
+from spark_pace.spark.sources.own_sources import Ticks
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from spark_pace.job_file import FilesSource
 from spark_pace.job_file import source as reader
 from spark_pace.spark import start
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources import file_names
+from spark_pace.spark.sources import own_sources
 from spark_pace.spark.sources.files import FilesInput
 
 
@@ -25,7 +25,7 @@ def test_every_kind_that_a_job_file_may_name_has_its_input() -> None:
 
 
 def test_files_weigh_more_if_they_are_packed_in_a_way_that_is_read() -> None:
-    weighed = file_names._PACKED
+    weighed = own_sources._PACKED
     assert weighed == (*ARCHIVES, ".parquet")
 
 
@@ -47,8 +47,7 @@ def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
     manifest.write_text(text)
     source = FilesInput(FilesSource("json", str(tmp_path), None), Checkpoint(tmp_path), False, "quarantine")
     start.require_same_source(source)
-    source.require_readable(cast(Any, None))
-    assert source.expected_sources(cast(Any, None)) == ()
+    assert source.require_readable(cast(Any, None)) == ({}, ())
     assert list(tmp_path.iterdir()) == [manifest]
     assert manifest.read_text() == text
 
@@ -56,10 +55,8 @@ def test_looking_at_files_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("file_names", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
-        ("end_source", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
+        ("own_sources", ("numpy", "pyarrow", "yaml", "sqlglot", "spark_pace.core")),
         ("files", ("yaml", "sqlglot", "deltalake")),
-        ("delta", ("yaml", "sqlglot", "deltalake")),
         ("kafka", ("yaml", "sqlglot", "deltalake")),
     ],
 )

@@ -5,24 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql.datasource import DataSourceStreamReader
 
 from spark_pace.io.files.files import write_json
-from spark_pace.spark.sources import read_limits
-from spark_pace.spark.sources.end_source import ROWS, TICK, EndReader
-from spark_pace.spark.sources.file_names import FileNamesReader, FilesToRead
-from spark_pace.spark.sources.read_limits import reader_of, reader_option
+from spark_pace.spark.sources import own_sources
+from spark_pace.spark.sources.own_sources import (
+    ROWS,
+    TICK,
+    EndReader,
+    FileNamesReader,
+    FilesToRead,
+    OwnSource,
+    reader_option,
+)
 
 Reader = Callable[..., Any]
+
+
+def reader_of(options: dict[str, str]) -> Any:
+    return OwnSource(options).streamReader(cast(Any, None))
 
 
 @pytest.fixture
 def files_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reader:
     """Makes a reader of the folder `in`, as a run on a Spark before 4.2 does."""
-    monkeypatch.setattr(read_limits, "TELLS_LIMITS", False)
+    monkeypatch.setattr(own_sources, "TELLS_LIMITS", False)
     root = tmp_path / "in"
     root.mkdir()
 
@@ -63,7 +73,7 @@ def test_a_run_takes_all_that_is_there_when_it_is_asked_and_its_end(
 
 
 def test_the_end_and_ticks_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(read_limits, "TELLS_LIMITS", False)
+    monkeypatch.setattr(own_sources, "TELLS_LIMITS", False)
     clock = tmp_path / "clock.json"
 
     def reader(end: bool, noted: dict[str, int] | None) -> Any:
@@ -73,7 +83,7 @@ def test_the_end_and_ticks_come_once(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert first.latestOffset() == {ROWS: 0}
     write_json(clock, {TICK: 5})
     assert first.latestOffset() == first.latestOffset() == {ROWS: 0, TICK: 5}
-    assert [part.tick_us for part in first.partitions({ROWS: 0}, {ROWS: 0, TICK: 5})] == [5]
+    assert [part.value for part in first.partitions({ROWS: 0}, {ROWS: 0, TICK: 5})] == [5]
     ended = reader(True, {ROWS: 0, TICK: 5}).latestOffset()
     assert ended == {ROWS: 1, TICK: 5}
     assert reader(False, ended).latestOffset() == ended

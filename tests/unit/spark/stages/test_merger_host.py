@@ -26,8 +26,9 @@ from spark_pace.io.bad_records import BAD_SCHEMA
 from spark_pace.io.delta_tables import DeltaTables, table_schemas
 from spark_pace.io.metrics import BatchReport
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.stages.merger import MergerHost
+from spark_pace.spark.stages.merger import MergerHost, RuleHistory
 from spark_pace.spark.stages.rows import BAD, LATE, RESULT, STATS, to_batches
+from spark_pace.spark.stages.side_table_copies import SideTables
 from tests.support.drive import operate
 
 RULES = """
@@ -47,8 +48,20 @@ def host(plan: Plan, tmp_path: Path) -> MergerHost:
     tables.prepare(table_schemas([planned.rule for planned in plan.rules]))
     (tmp_path / "offsets").mkdir()
     for number in range(2):
-        (tmp_path / "offsets" / str(number)).write_text("v1")
-    return MergerHost(plan, tables, Checkpoint(tmp_path), [], no_late_files)
+        (tmp_path / "offsets" / str(number)).write_text('v1\n{}\n{"entries":1}')
+    checkpoint = Checkpoint(tmp_path)
+    return MergerHost(
+        plan,
+        tables,
+        checkpoint,
+        [],
+        no_late_files,
+        look=lambda *_: (0, {}),
+        require_held=lambda: None,
+        claim_batch=checkpoint.note_of,
+        side_tables=SideTables(plan.schema, checkpoint),
+        history=RuleHistory({}, ()),
+    )
 
 
 def no_late_files(*_: object) -> pa.Table:

@@ -19,7 +19,7 @@ from spark_pace.rules import load_rules
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import Layout, read_layout, write_layout
 from spark_pace.spark.stages.merger import RuleHistory
-from spark_pace.spark.start import change_of, without_reset
+from spark_pace.spark.start import compared, without_reset
 
 BEGIN = ("added", "came back", "resumed", "reset")
 ENDS = ("removed", "paused")
@@ -64,7 +64,7 @@ class Job:
 
     def start(self, rules: tuple[Rule, ...], reset: list[str], paused: list[str], batches: int) -> None:
         layout = read_layout(self.checkpoint) or Layout(1, 1, (0,), "app", {})
-        change = change_of(self.checkpoint, layout, rules, reset)
+        change = compared(self.checkpoint, layout, rules, reset).require_unchanged()
         if reset:
             write_layout(self.checkpoint, without_reset(layout, rules, reset))
         self.maybe_killed()
