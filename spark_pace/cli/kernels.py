@@ -107,7 +107,7 @@ def all_codes(targets: Sequence[Target]) -> dict[str, bytes]:
         Exception: whatever numba raises, or that it is not there.
     """
     use_all()
-    asked = [(number, one) for number, kernel in enumerate(KERNELS) for one in kernel.layouts]
+    asked = [(number, one) for number, kernel in enumerate(KERNELS) for one in kernel.runs]
     names = [KERNELS[number].name(one, target) for number, one in asked for target in targets]
     if all(map(kept_code, names)):
         return _codes(asked, targets)

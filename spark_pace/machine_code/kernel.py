@@ -10,8 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from spark_pace import ways
-from spark_pace.machine_code.code_files import digest, keep, kept_code
-from spark_pace.machine_code.compiler import dependencies, machine_code, mark
+from spark_pace.machine_code.code_files import dependencies, digest, keep, kept_code, mark
 from spark_pace.machine_code.memory import Layout, Run, Target, here, loaded, numbers_in, read
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -51,18 +50,8 @@ class Kernel:
         """Load nothing yet."""
         self.function = part(function)
         self.failure: Exception | None = None  # why its machine code was not loaded or made, if it was not
-        self._runs: dict[Layouts, Run | None] = {}  # None: there is no machine code
+        self.runs: dict[Layouts, Run | None] = {}  # by what it was given; None: there is no machine code
         self._may_make = True
-
-    @property
-    def is_machine_code(self) -> bool:
-        """True if there is machine code for some arguments that it has been given, so that it ran as such."""
-        return any(run is not None for run in self._runs.values())
-
-    @property
-    def layouts(self) -> list[Layouts]:
-        """The layouts of the arguments that it has been given, each those of a call."""
-        return list(self._runs)
 
     def __call__(self, *arguments: Any, steps: Callable[[], float] = lambda: 0) -> None:
         """Run the function; `steps` tells how many it may take, if these may be more than its numbers."""
@@ -101,15 +90,17 @@ class Kernel:
         found = {name: code for name in names if (code := kept_code(name)) is not None}
         if len(found) == len(names):
             return found
+        from spark_pace.machine_code.compiler import machine_code  # loads numba
+
         return dict(zip(names, machine_code(self.function, layouts, targets), strict=True))
 
     def _run(self, layouts: Layouts, is_made_now: Callable[[], bool]) -> Run | None:
-        if layouts not in self._runs:
-            self._runs[layouts] = self._loaded(layouts)
-        run = self._runs[layouts]
+        if layouts not in self.runs:
+            self.runs[layouts] = self._loaded(layouts)
+        run = self.runs[layouts]
         if run is None and self._may_make and is_made_now():
             run = self._made(layouts)
-            self._runs[layouts], self._may_make = run, run is not None
+            self.runs[layouts], self._may_make = run, run is not None
         return run
 
     def _loaded(self, layouts: Layouts) -> Run | None:
@@ -126,6 +117,8 @@ class Kernel:
         try:
             name = self.name(layouts, here())
             if (code := kept_code(name)) is None:
+                from spark_pace.machine_code.compiler import machine_code  # loads numba
+
                 _say(_MAKING.format(here().name))
                 (code,) = machine_code(self.function, layouts, [here()])
                 if not keep(name, code):

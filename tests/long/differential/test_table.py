@@ -44,8 +44,8 @@ def assert_right(tally: Tally) -> None:
     assert not tally.differing, tally.differing[0]
     assert tally.matched > tally.pairs / 2
     assert not taken_though_impossible(tally.taken)
-    assert [len(one.layouts) for one in KERNELS] == [1] * len(KERNELS)
-    assert all(one.is_machine_code for one in KERNELS)
+    assert [len(one.runs) for one in KERNELS] == [1] * len(KERNELS)
+    assert all(any(one.runs.values()) for one in KERNELS)
 
 
 def test_no_cell_that_is_called_impossible_is_of_an_unknown_way_or_form() -> None:

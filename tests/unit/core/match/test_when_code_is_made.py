@@ -25,7 +25,7 @@ def test_few_events_with_many_candidates_are_worth_machine_code(monkeypatch: pyt
     monkeypatch.setattr(ways, "is_made_now", is_made_now)
     monkeypatch.setattr(kernel, "kept_code", lambda name: None)
     for one in KERNELS:
-        monkeypatch.setattr(one, "_runs", {})
+        monkeypatch.setattr(one, "runs", {})
     pattern = "pattern: {sequence: [{a: type = 'a'}, {b: type = 'b'}, {c: type = 'c'}]}"
     rules = load_rules(
         'events: {schema: "time TIMESTAMP, type STRING, x DOUBLE", event_time: time}\n'

@@ -66,7 +66,7 @@ def test_a_processor_that_llvm_does_not_know_is_no_failure(monkeypatch: pytest.M
 
     monkeypatch.setattr(llvm, "get_host_cpu_features", unknown)
     monkeypatch.setattr(ways, "WORTH_LOADING_BYTES", 0)
-    monkeypatch.setattr(scan, "_runs", {})
+    monkeypatch.setattr(scan, "runs", {})
     monkeypatch.setattr(scan, "failure", None)
     reader = CompiledReader()
     assert [reader.is_ready_for(1), reader.is_ready_for(1)] == [False, False]
