@@ -37,7 +37,6 @@ _MOST = 922_337_203_685_477_579  # with any digit behind it, it is still an int6
 _MOST_LETTERS = 64  # of a number
 _DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
 _FIRST_YEAR, _LAST_YEAR = 1900, 2199
-_NANO_YEAR = 1971  # from here on a time is after the beginning of 1970 in every zone
 _DAYS_TO_1970 = 134_774  # since 1601
 _DAY_US, _HOUR_US, _MINUTE_US, _SECOND_US = 86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000
 _NONE = -1_000_000  # in place of a number that two characters do not write
@@ -169,11 +168,10 @@ def _days_at(text: Bytes, at: int) -> tuple[int, int]:
 
 
 @inlined
-def _fraction(text: Bytes, at: int, year: int) -> tuple[int, int]:
+def _fraction(text: Bytes, at: int) -> tuple[int, int]:
     """The place behind the fraction of a second, and its microseconds; without a point `at` and 0.
 
-    `_NOWHERE` if no digit follows the point, or more than nine (more than six in old years). What is behind
-    the sixth is cut off.
+    `_NOWHERE` if no digit follows the point, or more than nine. What is behind the sixth is cut off.
     """
     if text[at] != _POINT:
         return at, 0
@@ -183,8 +181,7 @@ def _fraction(text: Bytes, at: int, year: int) -> tuple[int, int]:
         unit //= 10
         micros += (text[at] - _ZERO) * unit
         at += 1
-    most = 9 if year >= _NANO_YEAR else 6
-    return (at, micros) if 1 <= at - begin <= most else (_NOWHERE, 0)
+    return (at, micros) if 1 <= at - begin <= 9 else (_NOWHERE, 0)
 
 
 @inlined
@@ -220,7 +217,7 @@ def _time_at(text: Bytes, at: int, last: int) -> tuple[int, int]:
     marks = text[at + 13] == _COLON and text[at + 16] == _COLON
     if not (year and inside and marks and (text[at + 10] == _TIME_MARK or text[at + 10] == _SPACE)):
         return _NOWHERE, 0
-    at, micros = _fraction(text, at + 19, year)
+    at, micros = _fraction(text, at + 19)
     if at < 0:
         return _NOWHERE, 0
     at, before = _zone(text, at, last)
@@ -296,19 +293,6 @@ def _copied(record: Record, begin: int, end: int, columns: Columns, cell: tuple[
 
 
 @inlined
-def _copied_text(record: Record, at: int, columns: Columns, texts: int, row: int) -> int:
-    """Append the text that begins at `at` to row `texts` of `Columns.texts`; returns the place behind it."""
-    to = columns.ends[texts, row]
-    while at < record.last and record.text[at] != _QUOTE:
-        if record.text[at] < _SPACE or record.text[at] == _BACKSLASH:
-            return _NOWHERE
-        columns.texts[texts, to] = record.text[at]
-        at, to = at + 1, to + 1
-    columns.ends[texts, row + 1] = to
-    return at + 1 if at < record.last else _NOWHERE
-
-
-@inlined
 def _read_number(record: Record, begin: int, wanted: Wanted, columns: Columns, cell: tuple[int, int]) -> int:
     """Read a BIGINT or a DOUBLE; returns the place behind it."""
     column, row = cell
@@ -336,7 +320,10 @@ def _read_quoted(record: Record, at: int, wanted: Wanted, columns: Columns, cell
     column, row = cell
     columns.states[column, row] = NUMBER
     if wanted.kinds[column] == TEXT:
-        return _copied_text(record, at, columns, wanted.places[column], row)
+        end = _text_end(record, at)
+        if end >= 0:
+            _copied(record, at, end - 1, columns, (wanted.places[column], row))
+        return end
     if wanted.kinds[column] == TIME:
         at, columns.numbers[column, row] = _time_at(record.text, at, record.last)
     elif wanted.kinds[column] == DATE and at + 10 <= record.last:
