@@ -6,6 +6,7 @@ All pages for a browser share a template with places, data for its scripts, and 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -23,12 +24,8 @@ from spark_pace.errors import ConfigError, one_line
 
 def filled(template: Path, parts: Mapping[str, str]) -> str:
     """The text of a template, with a part in each place ``{{ name }}``."""
-    head, *rest = template.read_text(encoding="utf-8").split("{{ ")
-    texts = [head]
-    for piece in rest:
-        name, _, after = piece.partition(" }}")
-        texts += [parts[name], after]
-    return "".join(texts)
+    text = template.read_text(encoding="utf-8")
+    return re.sub(r"\{\{ (\w+) \}\}", lambda place: parts[place[1]], text)
 
 
 def json_in_script(told: Any) -> str:
@@ -72,7 +69,6 @@ def write_page(page: str, path: Path, where: str) -> None:
 MOST_EVENTS = 200_000  # how many events of matches one page draws
 _MOST_CHARACTERS = 300  # of the text about a match
 _HEIGHT = 800  # of the frame in a notebook, in pixels
-_ROWS_AT_ONCE = 1_000
 _PAGE = Path(__file__).with_suffix(".html")
 
 
@@ -191,10 +187,9 @@ def _about(matches: pa.Table, newest_us: int | None) -> list[str]:
     """
     fields = [name for name in matches.column_names if name not in TAKEN_COLUMNS]
     texts = list[str]()
-    for batch in matches.select([*fields, "out_seq", "matched_at"]).to_batches(max_chunksize=_ROWS_AT_ONCE):
-        for row in batch.to_pylist():
-            by_end = newest_us is not None and us_of(row["matched_at"]) > newest_us
-            said = ["because the input ends"] if by_end else []
-            said += [f"{name} = {row[name]}" for name in fields if row[name] is not None]
-            texts.append(one_line(", ".join([f"match {row['out_seq']}", *said]))[:_MOST_CHARACTERS])
+    for row in matches.select([*fields, "out_seq", "matched_at"]).to_pylist():
+        by_end = newest_us is not None and us_of(row["matched_at"]) > newest_us
+        said = ["because the input ends"] if by_end else []
+        said += [f"{name} = {row[name]}" for name in fields if row[name] is not None]
+        texts.append(one_line(", ".join([f"match {row['out_seq']}", *said]))[:_MOST_CHARACTERS])
     return texts
