@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_pace.core.expr import ARROW_TYPES, decimal_digits
+from spark_pace.core.expr import STRUCT, decimal_digits
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, one_line
 from spark_pace.io.event_files import EventsRead, columns_of
-from spark_pace.io.text.column_types import fitted_column, how_to_build, inner, is_text, typed
-from spark_pace.io.text.lines import in_quarters, must_be
+from spark_pace.io.text.column_types import fitted_column, inner, is_text, marked, typed
+from spark_pace.io.text.lines import must_be
 from spark_pace.io.text.parsers import meant_column
 
 SOURCE = "table"  # the source of their events
@@ -62,7 +62,7 @@ def table_of(events: object, schema: EventSchema) -> pa.Table:
     return table
 
 
-def require_times(read: EventsRead, schema: EventSchema) -> None:
+def require_times(read: EventsRead) -> None:
     """Refuse a table of which a row is no event, because its time is missing or impossible.
 
     Raises:
@@ -71,13 +71,7 @@ def require_times(read: EventsRead, schema: EventSchema) -> None:
     if not read.bad.num_rows:
         return
     first, reason = read.bad["offset"][0], read.bad["reason"][0].as_py()
-    name = schema.event_time
-    do = (
-        f' Leave the row out; in pandas, by frame.dropna(subset=["{name}"]).'
-        if reason.endswith("nothing")
-        else ""
-    )
-    raise EventError(f"{SOURCE}, row {first}: {reason}{'.' if do else ''}{do}")
+    raise EventError(f"{SOURCE}, row {first}: {reason}. Correct it, or leave the row out.")
 
 
 def _or_else(wrong: list[str], otherwise: Any, make: Callable[..., Any], *given: Any) -> Any:
@@ -169,9 +163,6 @@ def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
     if is_decimal or any(isinstance(value, Decimal) for value in values):
         with suppress(*_OF_ARROW):
             return pa.array([_as_decimal(value) for value in values], from_pandas=True)
-    for row, value in enumerate(values):
-        if (field := _misfit_of(name, value, schema)) is not None:
-            raise _wrong(row, field.name, field.type, _shown(value))
 
     def fails(count: int) -> bool:
         try:
@@ -181,33 +172,15 @@ def _column(name: str, values: Any, schema: EventSchema) -> pa.Array:
         return False
 
     row = bisect_left(range(1, len(values)), True, key=fails)
-    before = next(value for value in values[:row] if value is not None)
-    raise _wrong(row, name, f"of one type in all rows, {type(before).__name__}", _shown(values[row]))
+    kinds = {field.name: field.type for field in schema.fields}
+    must = f"{kinds.get(name, STRUCT)}, and of one type in all rows"
+    raise _wrong(row, name, must, f"{values[row]!r}, of the type {type(values[row]).__name__}")
 
 
 def _as_decimal(value: Any) -> Any:
     """Return an integer as a Decimal, and what else it is as it is."""
     is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
     return Decimal(value.__index__()) if is_integer else value
-
-
-def _misfit_of(name: str, value: object, schema: EventSchema) -> Field | None:
-    """Return the first attribute of a column that its value does not fit; None if it fits all."""
-    fields = [field for field in schema.fields if schema.path_of(field.name)[0] == name]
-    try:
-        alone = pa.table({name: pa.array([value], from_pandas=True)})
-    except _OF_ARROW:
-        return fields[0]
-    for field in fields:
-        try:
-            _fitted(alone, field, schema)
-        except EventError:
-            return field
-    return None
-
-
-def _shown(value: object) -> str:
-    return f"{value!r}, of the type {type(value).__name__}"
 
 
 def _fitted(table: pa.Table, field: Field, schema: EventSchema) -> pa.Table:
@@ -218,18 +191,20 @@ def _fitted(table: pa.Table, field: Field, schema: EventSchema) -> pa.Table:
     """
     place = table.schema.get_field_index(field.name)
     if field.type in _TIMES and place >= 0 and is_text(table.schema.field(place).type):
-        texts, parts, row = table.column(place).cast(pa.string()), list[pa.Array](), 0
-        for some, read in in_quarters(texts, partial(typed, kind=field.type, form=schema.form)):
-            if isinstance(read, pa.ArrowException):
-                raise _wrong(row, field.name, field.type, repr(some[0].as_py()))
-            parts, row = parts + read.chunks, row + len(some)
-        return table.set_column(place, field.name, pa.chunked_array(parts, ARROW_TYPES[field.type]))
+        texts = table.column(place).cast(pa.string())
+        column, wrong = marked(texts, field, partial(typed, kind=field.type, form=schema.form))
+        if wrong:
+            row = min(wrong)
+            raise _wrong(row, field.name, field.type, repr(texts[row].as_py()))
+        return table.set_column(place, field.name, column)
     try:
         column = inner(table, schema.path_of(field.name))
         _, unfit = fitted_column(column, field)
     except pa.ArrowInvalid as error:
-        must, do = must_be(field), how_to_build(table, field, schema)
-        raise EventError(f"{SOURCE}: {must}; got: {error}. {do}") from error
+        do = "Build one column of that type."
+        if field.name == schema.event_time and field.type == "TIMESTAMP":
+            do += " Or, if it has integers, declare it BIGINT, with time_unit: s in events."
+        raise EventError(f"{SOURCE}: {must_be(field)}; got: {error}. {do}") from error
     if unfit.any():
         row = int(unfit.argmax())
         raise _wrong(row, field.name, field.type, repr(column[row].as_py()))

@@ -305,7 +305,7 @@ def replay_table(
     schema = input_schema(rules)
     table = table_of(events, schema.own)
     read = table_events(table, schema.own, "table")
-    require_times(read, schema.own)
+    require_times(read)
     order = (order or OrderSpec()).in_any_order
     plan = build_plan(tuple(rules), order=order, tie_break="columns", **of_job)
     result = run(plan, [with_side_tables(read, schema, read_side_tables(schema, spark)).events])
