@@ -32,7 +32,7 @@ from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import SparkPaceError, counted
 from spark_pace.io.query import read_table
-from spark_pace.io.records import Records, read_records
+from spark_pace.io.records import read_records
 from spark_pace.job_file import JobSpec, KafkaSource, read_job
 from spark_pace.spark.session import build_session
 
@@ -118,7 +118,13 @@ def _replayed(spec: JobSpec, topic: str) -> pa.Table:
     names = pa.array([f"{topic}/{number}" for number in range(PARTITIONS)])
     sources = pa.DictionaryArray.from_arrays(pa.array(sent.partitions.astype(np.int32)), names)
     read = read_records(
-        Records(pa.array(sent.values, pa.binary()), sources, pa.array(sent.offsets), {}),
+        pa.table(
+            {
+                "@value": pa.array(sent.values, pa.binary()),
+                "@source": sources,
+                "@offset": pa.array(sent.offsets),
+            }
+        ),
         "json",
         spec.events.schema,
     )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cached_property
-from typing import Protocol
+from heapq import merge
+from itertools import count, repeat
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -30,38 +31,8 @@ WHOLE_FILE = "the file — "  # begins the reason if a whole file is one bad rec
 MOST_BAD_BYTES = 64 << 20  # the size of a file's bad records that get a row each
 
 Bad = tuple[int, str, bytes]  # offset, reason, raw
+Raw = Callable[[int], bytes]  # gives the bytes of a record by its number
 _Tell = Callable[[int], tuple[str, bytes]]  # gives the reason and the bytes of a record by its index
-_NEWLINE = ord("\n")
-
-
-class Raws(Protocol):
-    """The bytes of records, by their numbers."""
-
-    def __getitem__(self, row: int) -> bytes:
-        """The bytes of record `row`."""
-
-
-class Lines:
-    """The lines of a chunk, by their numbers."""
-
-    def __init__(self, chunk: bytes) -> None:
-        """Keep the chunk; lines are sought when the first one is asked for."""
-        self.chunk = chunk
-
-    @property
-    def count(self) -> int:
-        """The number of lines."""
-        # five times as fast as `bytes.count`
-        return int(np.count_nonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)) + 1
-
-    @cached_property
-    def _ends(self) -> Ints:
-        ends = np.flatnonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)
-        return np.concatenate([[-1], ends, [len(self.chunk)]])
-
-    def __getitem__(self, row: int) -> bytes:
-        """The bytes of line `row`."""
-        return self.chunk[self._ends[row] + 1 : self._ends[row + 1]]
 
 
 class BadRecords:
@@ -82,36 +53,33 @@ class BadRecords:
         self._last = 0  # the offset of the last one
         self._found: list[tuple[Ints, _Tell]] = []
 
-    def add(self, first: int, rows: Ints, reason: Callable[[int], str], raws: Raws) -> None:
+    def add(self, first: int, rows: Ints, reason: Callable[[int], str], raw: Raw) -> None:
         """Add bad records of the part of the file that is being read.
 
         Args:
             first: the offset of the part's record 0 in the file.
-            rows: int64[n], the numbers of the bad records in the part.
+            rows: int64[n], the numbers of the bad records in the part, ascending.
             reason: gives the reason for a record by its index among the n.
-            raws: the records of the part.
+            raw: gives the bytes of a record of the part.
         """
         if len(rows):
-            self._found.append((first + rows, lambda index: (reason(index), raws[int(rows[index])])))
+            self._found.append((first + rows, lambda index: (reason(index), raw(int(rows[index])))))
 
     def add_one(self, offset: int, reason: str, raw: bytes) -> None:
         """Add one bad record."""
-        self.add(offset, np.zeros(1, np.int64), lambda _: reason, (raw,))
+        self.add(offset, np.zeros(1, np.int64), lambda _: reason, lambda _: raw)
 
     def settle(self) -> None:
         """Put the bad records added so far in order; later ones must come from later parts of the file."""
         if not self._found:
             return
-        offsets = np.concatenate([some for some, _ in self._found])
-        owners = np.repeat(np.arange(len(self._found)), [len(some) for some, _ in self._found])
-        places = np.concatenate([np.arange(len(some)) for some, _ in self._found])
-        order = np.argsort(offsets, kind="stable")
-        self.count += len(order)
-        self._last = int(offsets[order[-1]])
-        for row in order:
+        self.count += sum(len(offsets) for offsets, _ in self._found)
+        self._last = max(int(offsets[-1]) for offsets, _ in self._found)
+        parts = (zip(offsets.tolist(), count(), repeat(tell)) for offsets, tell in self._found)
+        for offset, index, tell in merge(*parts, key=itemgetter(0)):
             if self._other is not None:
                 break
-            self._tell(int(offsets[row]), *self._found[owners[row]][1](int(places[row])))
+            self._tell(offset, *tell(index))
         self._found = []
 
     def _tell(self, offset: int, reason: str, raw: bytes) -> None:
@@ -122,23 +90,14 @@ class BadRecords:
         else:
             self._told.append(bad)
 
-    def add_to_first(self, note: str) -> None:
-        """Append a note to the reason of the first bad record, which must have a row of its own."""
-        offset, reason, raw = self._told[0]
-        self._told[0] = offset, one_line(f"{reason}; {note}"), raw
-
-    def rows(self) -> list[Bad]:
-        """The rows for the bad records, by offset."""
-        self.settle()
-        if self._other is None:
-            return self._told
-        (offset, reason, raw), others = self._other, self.count - len(self._told)
-        which = f"{others} bad records of rows {offset} to {self._last}, of which this is the first: "
-        return [*self._told, (offset, which + reason if others > 1 else reason, raw)]
-
     def table(self, source: str) -> pa.Table:
-        """The rows for the bad records as a table of `BAD_SCHEMA`, with this source."""
-        rows = self.rows()
+        """The rows for the bad records by offset, as a table of `BAD_SCHEMA` with this source."""
+        self.settle()
+        rows = [*self._told]
+        if self._other is not None:
+            (offset, reason, raw), others = self._other, self.count - len(rows)
+            which = f"{others} bad records of rows {offset} to {self._last}, of which this is the first: "
+            rows.append((offset, which + reason if others > 1 else reason, raw))
         offsets, reasons, raws = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([[source] * len(rows), offsets, reasons, raws], schema=BAD_SCHEMA)
 
@@ -151,7 +110,7 @@ _MOST_CHARACTERS = 200  # the length of a value in a reason
 
 
 def timely(
-    table: pa.Table, schema: EventSchema, rows: Ints, first: int, raws: Raws, bad: BadRecords
+    table: pa.Table, schema: EventSchema, rows: Ints, first: int, raw: Raw, bad: BadRecords
 ) -> pa.Table:
     """Keep the rows of a parsed chunk whose times are possible; add the columns of `with_places`.
 
@@ -160,7 +119,7 @@ def timely(
         schema: the attributes.
         rows: int64[n], the number of each row's record in the chunk.
         first: the offset of the chunk's first record.
-        raws: the bytes of the chunk's records.
+        raw: gives the bytes of one of the chunk's records.
         bad: gets the records with an impossible time.
     """
     unit = UNIT_US[schema.time_unit]
@@ -181,7 +140,7 @@ def timely(
         name = next(name for name, outside in wrong.items() if outside[row])
         return _impossible(schema, name, table.column(name).slice(row, 1))
 
-    bad.add(first, rows[places], reason, raws)
+    bad.add(first, rows[places], reason, raw)
     good = pa.array(~refused)
     return with_places(table.filter(good), counts.filter(good).to_numpy() * unit, first + rows[~refused])
 

@@ -1,5 +1,7 @@
 """Reads files of events into typed columns: JSON lines, CSV with a header, lines of text, Parquet.
 
+A file of a Delta table is read likewise, with the table's partition columns.
+
 Text is parsed in chunks of whole lines. A chunk that fails is cut up until the bad lines stand alone, so a
 bad record spoils no other one, and becomes one row of `EventsRead.bad`.
 """
@@ -15,26 +17,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from spark_pace.core.expr import ARROW_TYPES
+from spark_pace.core.expr import ARROW_TYPES, decimal_digits
 from spark_pace.core.expr.time_functions import time_of
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import json_rows, nested, shown_values
 from spark_pace.core.tables import Bools
-from spark_pace.errors import EventError, one_line
-from spark_pace.io.bad_records import END_US, WHOLE_FILE, BadRecords, Lines, timely, with_places
+from spark_pace.errors import ConfigError, EventError, one_line
+from spark_pace.io.bad_records import END_US, WHOLE_FILE, BadRecords, timely, with_places
+from spark_pace.io.delta_log import Metadata, TableFile
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import AnyFile
 from spark_pace.io.files.local import Objection
 from spark_pace.io.text.column_types import fitted_column, inner, not_utf8
-from spark_pace.io.text.lines import KEPT_BYTES, LineParser, TooLong, chunks, must_be, parts_of, too_long
+from spark_pace.io.text.lines import (
+    KEPT_BYTES,
+    LineParser,
+    Lines,
+    TooLong,
+    chunks,
+    must_be,
+    parts_of,
+    too_long,
+)
 from spark_pace.io.text.parsers import (
     CsvParser,
     JsonParser,
     header_names,
     lacking_in,
-    look_at_header,
     no_event_time,
     text_parser,
 )
@@ -118,14 +129,14 @@ def _line(place: AnyPath, name: str, number: int) -> bytes | None:
         file = files.open_in(place, name)
     except Objection:
         return None
-    with pa.input_stream(file.content, compression=codec) as stream:
+    with pa.input_stream(file, compression=codec) as stream:
         for chunk in chunks(stream):
             if isinstance(chunk, TooLong):
                 number -= 1
                 continue
             lines = Lines(chunk)
             if 0 <= number < lines.count:
-                return lines[number]
+                return lines.line(number)
             number -= lines.count
     return None
 
@@ -200,7 +211,7 @@ def read_source_file(
         EventError: the file is not there, or the system cannot read it.
         SetupError: the store in which it is does not answer.
     """
-    source = source_name(name)
+    source = name.encode("utf-8", "backslashreplace").decode()
     if source != name:
         return one_bad_record("must have a name in UTF-8; got other bytes", schema, source)
     return _read_file(place, name, source, format, schema, most_bad)
@@ -220,15 +231,15 @@ def _read_file(
         if packed and not file.size:
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         if format == "parquet":
-            parts = list(_read_parquet(file, schema, bad))
+            parts = list(_stored_events(parquet_rows(file, columns_of(schema)), schema, bad))
         else:
             codec = CODECS.get(Path(name).suffix)
-            with pa.input_stream(file.content, compression=codec) as stream:
+            with pa.input_stream(file, compression=codec) as stream:
                 parts = list(_read_text(stream, format, schema, bad, header))
-        if format == "csv" and not any(part.num_rows for part in parts):
-            look_at_header(header, schema, bad)
     except Objection as wrong:
         return one_bad_record(str(wrong), schema, source)
+    except pa.ArrowInvalid as error:
+        return one_bad_record(f"must be Parquet; got: {error}", schema, source)
     except OSError as error:
         if error.errno is None:  # an error of the decoder: what was read before it must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
@@ -243,11 +254,6 @@ def _unreadable(shown: str, format: str, error: OSError) -> EventError:
     empty = f"an empty {format} file of that name{packed} in its place"
     do = f"Put it back; if it is gone for good, {empty} lets the job go on."
     return EventError(f"{shown} — must be a readable {format} file; got: {error}. {do}")
-
-
-def source_name(name: str) -> str:
-    """The source of events in a file: its name, with escapes for bytes that are no UTF-8."""
-    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def table_events(
@@ -311,30 +317,10 @@ def _read_text(
             texts = Lines(part)
             parsed = parser.read(part)
             bad.ignored += parsed.ignored
-            bad.add(first, parsed.refused, parsed.reason, texts)
-            yield timely(parsed.table, schema, parsed.rows, first, texts, bad)
+            bad.add(first, parsed.refused, parsed.reason, texts.line)
+            yield timely(parsed.table, schema, parsed.rows, first, texts.line, bad)
             bad.settle()
             first += texts.count
-
-
-class _Rows:
-    """The rows of a table as JSON, for bad records that were not text."""
-
-    def __init__(self, table: pa.Table, schema: EventSchema) -> None:
-        self.table, self.schema = table, schema
-
-    def __getitem__(self, row: int) -> bytes:
-        return json_rows(nested(self.table.slice(row, 1), self.schema))[0].encode()
-
-
-def _read_parquet(file: AnyFile, schema: EventSchema, bad: BadRecords) -> Iterator[pa.Table]:
-    """Read the events of a Parquet file. A column of a wrong type makes the whole file one bad record."""
-    try:
-        stored = parquet_rows(file, columns_of(schema))
-    except pa.ArrowInvalid as error:
-        bad.add_one(0, f"{WHOLE_FILE}must be Parquet; got: {error}", b"")
-        return
-    yield from _stored_events(stored, schema, bad)
 
 
 def parquet_rows(file: AnyFile, columns: list[str]) -> pa.Table:
@@ -344,8 +330,7 @@ def parquet_rows(file: AnyFile, columns: list[str]) -> pa.Table:
         pa.ArrowInvalid: it is no Parquet.
         OSError: it cannot be read or, without a number, decoded.
     """
-    far = not isinstance(file.content, str)  # then what is read of it is put together first
-    with pa.parquet.ParquetFile(file.content, pre_buffer=far) as parquet:
+    with pa.parquet.ParquetFile(file, pre_buffer=True) as parquet:
         there = set(parquet.schema_arrow.names)
         return parquet.read(columns=[name for name in columns if name in there], use_threads=False)
 
@@ -396,7 +381,11 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> It
     for name in unfit:
         column = inner(stored, schema.path_of(name))
         shown = shown.set_column(table.column_names.index(name), name, column)
-    rows, raws = np.arange(table.num_rows, dtype=np.int64), _Rows(shown, schema)
+    rows = np.arange(table.num_rows, dtype=np.int64)
+
+    def as_json(row: int) -> bytes:
+        return json_rows(nested(shown.slice(row, 1), schema))[0].encode()
+
     not_text = not_utf8(table)
     refused = np.logical_or.reduce([np.isin(rows, list(not_text)), *unfit.values()])
     if refused.any():
@@ -410,9 +399,9 @@ def _stored_events(stored: pa.Table, schema: EventSchema, bad: BadRecords) -> It
             (got,) = shown_values(shown[field.name].slice(row, 1))
             return f"{must_be(field)}; got: {got}"
 
-        bad.add(0, places, reason, raws)
+        bad.add(0, places, reason, as_json)
         table, rows = table.filter(pa.array(~refused)), rows[~refused]
-    yield timely(table, schema, rows, 0, raws, bad)
+    yield timely(table, schema, rows, 0, as_json, bad)
 
 
 def no_attributes(schema: EventSchema) -> pa.Table:
@@ -429,3 +418,108 @@ def first_of(bad: pa.Table) -> str:
     """The position and the reason of the first row of a table of `BAD_SCHEMA`, in a short line."""
     first = (bad[name][0].as_py() for name in ("source", "offset", "reason"))
     return one_line(at_position(*first), _MOST_CHARACTERS)
+
+
+_WIDE = pa.decimal256(76, 38)
+
+
+def read_table_file(
+    folder: AnyPath, file: TableFile, schema: EventSchema, most_bad: int = MOST_BAD_RECORDS
+) -> EventsRead:
+    """Read the events in a file of a table. A damaged file counts as one bad record.
+
+    Args:
+        folder: the table's folder.
+        file: the file.
+        schema: the attributes; other columns are ignored, missing ones are null.
+        most_bad: how many bad records get a row each.
+
+    Raises:
+        EventError: the file is gone, or a column has another type than in the schema.
+    """
+    source = source_of(file)
+    try:
+        stored = stored_rows(folder, file, columns_of(schema), _types(schema))
+    except pa.ArrowInvalid as error:
+        return one_bad_record(f"must be Parquet; got: {error}", schema, source)
+    wrong = misfit(stored.slice(0, 0), schema)
+    if wrong:
+        do = "Declare the attribute as the table has it now."
+        raise EventError(f"{folder}, version {file.version}: {wrong}. {do}")
+    return table_events(stored, schema, source, most_bad)
+
+
+def source_of(file: TableFile) -> str:
+    """The source of the events in a file; as text it sorts in the order of commits."""
+    return f"{file.version:020d}/{file.path}"
+
+
+def require_columns(folder: AnyPath, metadata: Metadata, schema: EventSchema) -> None:
+    """Check that a table has each attribute of the schema, in its type.
+
+    Raises:
+        ConfigError: it lacks one, or has one in another type.
+    """
+    columns = column_types(metadata).empty_table()
+    there = ", ".join(columns.column_names)
+    for name in columns_of(schema):
+        if name not in columns.column_names:
+            must = f"must name columns of {folder}"
+            raise ConfigError.of("events.schema", must, f'"{name}"', f"It has: {there}.")
+    if wrong := misfit(columns, schema):
+        must, do = f"must declare attributes as {folder} has them", "Correct the type."
+        raise ConfigError.of("events.schema", must, wrong, do)
+
+
+def column_types(metadata: Metadata) -> pa.Schema:
+    """The columns of a table with their Arrow types."""
+    from deltalake import Schema
+
+    return pa.schema(Schema.from_json(metadata.schema).to_arrow())
+
+
+def stored_rows(
+    folder: AnyPath, file: TableFile, columns: list[str], types: dict[str, pa.DataType]
+) -> pa.Table:
+    """Read the rows of a file, with the table's partition columns.
+
+    Args:
+        folder: the table's folder.
+        file: the file.
+        columns: the columns to read, where they exist.
+        types: the types of partition columns; those without a type become text.
+
+    Raises:
+        EventError: the file is gone.
+        pa.ArrowInvalid: it is no Parquet, or a value does not fit its type.
+    """
+    try:
+        stored = parquet_rows(files.open_file(folder / file.path), columns)
+    except OSError as error:
+        if error.errno is None:  # a decoder's error, not the system's
+            raise pa.ArrowInvalid(str(error)) from error
+        must, got = "must have its files until they are read", f"{os.strerror(error.errno)}: {file.path}"
+        do = "If VACUUM took it, restore it, or start a new checkpoint with a sink of its own."
+        raise EventError(f"{folder}, version {file.version} — {must}; got {got}. {do}") from error
+    for name, value in file.partition.items():
+        if name not in stored.column_names and name in columns:
+            scalar = _scalar(value, types.get(name, pa.string()))
+            stored = stored.append_column(name, pa.repeat(scalar, stored.num_rows))
+    return stored
+
+
+def _types(schema: EventSchema) -> dict[str, pa.DataType]:
+    """The types to read partition columns in, with room for each digit that a table can have."""
+    return {
+        field.name: _WIDE if decimal_digits(field.type) else ARROW_TYPES[field.type]
+        for field in schema.fields
+    }
+
+
+def _scalar(value: str | None, kind: pa.DataType) -> pa.Scalar:
+    """Convert a value of a partition column from its text in the log: empty means null, times are in UTC."""
+    text = pa.scalar(value or None, pa.string())
+    if pa.types.is_timestamp(kind) and value:
+        zoned = text.cast(pa.timestamp("us", "UTC")) if value.endswith("Z") else text.cast(pa.timestamp("us"))
+        return zoned.cast(kind)
+    return text.cast(kind)

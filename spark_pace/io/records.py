@@ -7,10 +7,8 @@ neither is allowed inside a JSON string.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from operator import methodcaller
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +16,8 @@ import pyarrow.compute as pc
 
 from spark_pace.core.expr import ARROW_TYPES
 from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
-from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords, timely
+from spark_pace.core.tables import OFFSET, SOURCE, array
+from spark_pace.io.bad_records import BAD_SCHEMA, BadRecords, Raw, timely
 from spark_pace.io.event_files import EventsRead, all_read
 from spark_pace.io.text.column_types import marked, typed
 from spark_pace.io.text.lines import (
@@ -35,86 +34,57 @@ from spark_pace.io.text.parsers import CsvParser, JsonParser, text_parser
 _MS_US = 1_000
 
 
-@dataclass(frozen=True)
-class Records:
-    """Some records; each column has one entry for each record.
-
-    Attributes:
-        values: binary; null if the record has no value.
-        sources: dictionary<int32, string>: the source of each record.
-        offsets: int64: the offset of each record in its source.
-        columns: for each attribute that does not come from the value, the column of the record that it is
-            taken from: binary (text), string, integer or timestamp.
-    """
-
-    values: pa.Array
-    sources: pa.DictionaryArray
-    offsets: pa.Array
-    columns: Mapping[str, pa.Array]
-
-    def taken(self, take: Callable[[pa.Array], pa.Array]) -> Records:
-        """Some of the records; `take` takes their entries of a column."""
-        columns = {name: take(column) for name, column in self.columns.items()}
-        return Records(take(self.values), take(self.sources), take(self.offsets), columns)
+VALUE = "@value"  # binary; null if the record has no value
 
 
-def read_records(records: Records, format: str, schema: EventSchema) -> EventsRead:
+def read_records(records: pa.Table, format: str, schema: EventSchema) -> EventsRead:
     """Read the events of records. Those that are no events go to a table of their own, with the reason.
 
     Args:
-        records: in any order.
-        format: of the values: ``json``, ``csv`` (the attributes in the schema's order, without those in
-            `records.columns`), ``text`` or ``columns`` (values are not read).
+        records: in any order: `VALUE`, `SOURCE` and `OFFSET`, and for each attribute that does not come from
+            the value the column that it is taken from: binary (text), string, integer or timestamp.
+        format: of the values: ``json``, ``csv`` (the attributes in the schema's order, without those that
+            have a column of their own), ``text`` or ``columns`` (values are not read).
         schema: the attributes. Other members of a JSON object are ignored; missing ones are null.
     """
-    rows, size = len(records.values), records.values.nbytes
+    rows, size = records.num_rows, records[VALUE].nbytes
     step = max(1, rows * CHUNK_BYTES // max(size, CHUNK_BYTES))
-    reads = [
-        _read(records.taken(methodcaller("slice", start, step)), format, schema)
-        for start in range(0, max(rows, 1), step)
-    ]
-    read = all_read(reads)
+    parts = (records.slice(start, step) for start in range(0, max(rows, 1), step))
+    read = all_read([_read(part, format, schema) for part in parts])
     return replace(read, ignored_rows=rows - read.read_rows)
 
 
-def _read(records: Records, format: str, schema: EventSchema) -> EventsRead:
+def _read(records: pa.Table, format: str, schema: EventSchema) -> EventsRead:
     if format == "text" and schema.form.ignores_unmatched:
-        matching = pc.fill_null(text_parser(schema).matching(records.values), True)
-        records = records.taken(methodcaller("filter", matching))
-    inside = tuple(field for field in schema.fields if field.name not in records.columns)
-    bad = BadRecords(None)
-    values = _Values(records.values)
-    parsed = _parse(records.values, format, replace(schema, fields=inside), bad, values)
-    table = _with_columns(parsed, records, schema, bad, values)
-    events = timely(table.table, schema, table.rows, 0, values, bad)
-    index = events.column("@offset").combine_chunks()
-    at = events.column_names.index("@offset")
-    events = events.set_column(at, "@source", records.sources.take(index)).add_column(
-        at + 1, "@offset", records.offsets.take(index)
-    )
-    return EventsRead(events, _bad_table(bad, records), len(records.values))
+        matching = text_parser(schema).matching(array(records, VALUE))
+        records = records.filter(pc.fill_null(matching, True))
+    inside = tuple(field for field in schema.fields if field.name not in records.column_names)
+    bad, values = BadRecords(None), array(records, VALUE)
+    raw = partial(_raw, values)
+    parsed = _parse(values, format, replace(schema, fields=inside), bad, raw)
+    table = _with_columns(parsed, records, schema, bad, raw)
+    events = timely(table.table, schema, table.rows, 0, raw, bad)
+    places = records.select([SOURCE, OFFSET]).take(array(events, OFFSET))
+    events = events.set_column(1, SOURCE, places[SOURCE]).add_column(2, OFFSET, places[OFFSET])
+    return EventsRead(events, _bad_table(bad, records), records.num_rows)
 
 
-class _Values:
-    """The bytes of values by the number of the record, cut if they are too long."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self.values = values
-
-    def __getitem__(self, row: int) -> bytes:
-        value: bytes = self.values[row].as_py() or b""
-        return value if len(value) <= MOST_RECORD_BYTES else value[:KEPT_BYTES]
-
-    def objection(self, row: int) -> str:
-        """The reason for a value that was neither read nor refused: too long, empty, or several lines."""
-        length = pc.binary_length(self.values[row]).as_py() or 0
-        if length > MOST_RECORD_BYTES:
-            return too_long(length)
-        got = "several lines" if self[row].strip() else "nothing"
-        return f"the value — must be one event; got {got}"
+def _raw(values: pa.Array, row: int) -> bytes:
+    """The bytes of a value, cut if they are too long."""
+    value: bytes = values[row].as_py() or b""
+    return value if len(value) <= MOST_RECORD_BYTES else value[:KEPT_BYTES]
 
 
-def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, raws: _Values) -> ParsedLines:
+def _objection(values: pa.Array, row: int) -> str:
+    """The reason for a value that was neither read nor refused: too long, empty, or several lines."""
+    length = pc.binary_length(values[row]).as_py() or 0
+    if length > MOST_RECORD_BYTES:
+        return too_long(length)
+    got = "several lines" if _raw(values, row).strip() else "nothing"
+    return f"the value — must be one event; got {got}"
+
+
+def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, raw: Raw) -> ParsedLines:
     """Read the attributes that are in the values; `rows` of the result are the numbers of records.
 
     Records whose values are no events go to `bad`.
@@ -128,11 +98,11 @@ def _parse(values: pa.Array, format: str, schema: EventSchema, bad: BadRecords, 
     else:
         parser = JsonParser(schema) if format == "json" else text_parser(schema)
     parsed = parser.read(_lines(values, format))
-    bad.add(0, parsed.refused, parsed.reason, raws)
+    bad.add(0, parsed.refused, parsed.reason, raw)
     unread = np.ones(len(values), np.bool_)
     unread[parsed.rows], unread[parsed.refused] = False, False
     rows = np.flatnonzero(unread)
-    bad.add(0, rows, lambda index: raws.objection(int(rows[index])), raws)
+    bad.add(0, rows, lambda index: _objection(values, int(rows[index])), raw)
     return parsed
 
 
@@ -163,7 +133,7 @@ def _as_lines(values: pa.Array, format: str) -> pa.Array:
 
 
 def _with_columns(
-    parsed: ParsedLines, records: Records, schema: EventSchema, bad: BadRecords, raws: _Values
+    parsed: ParsedLines, records: pa.Table, schema: EventSchema, bad: BadRecords, raw: Raw
 ) -> ParsedLines:
     """Add the attributes that are columns of the records to `parsed`; all are in the schema's order.
 
@@ -172,14 +142,14 @@ def _with_columns(
     table, rows = parsed.table, parsed.rows
     wrong: dict[int, str] = {}
     for field in schema.fields:
-        if field.name in records.columns:
+        if field.name in records.column_names:
             cast = partial(_cast, field=field, form=schema.form)
-            column, reasons = marked(pa.chunked_array([records.columns[field.name]]), field, cast)
+            column, reasons = marked(records[field.name], field, cast)
             table, wrong = table.append_column(field.name, column.take(pa.array(rows))), reasons | wrong
     if wrong:
         good = ~np.isin(rows, list(wrong))
         refused = rows[~good]
-        bad.add(0, refused, lambda index: wrong[int(refused[index])], raws)
+        bad.add(0, refused, lambda index: wrong[int(refused[index])], raw)
         table, rows = table.filter(pa.array(good)), rows[good]
     return all_good(table.select([field.name for field in schema.fields]), rows)
 
@@ -194,8 +164,8 @@ def _cast(column: pa.ChunkedArray, field: Field, form: RecordForm) -> pa.Chunked
     return column.cast(ARROW_TYPES[field.type])
 
 
-def _bad_table(bad: BadRecords, records: Records) -> pa.Table:
+def _bad_table(bad: BadRecords, records: pa.Table) -> pa.Table:
     told = bad.table("")
-    rows = told["offset"].combine_chunks()
-    sources = records.sources.take(rows).cast(pa.string())
-    return pa.table([sources, records.offsets.take(rows), told["reason"], told["raw"]], schema=BAD_SCHEMA)
+    places = records.select([SOURCE, OFFSET]).take(array(told, "offset"))
+    columns = [places[SOURCE].cast(pa.string()), places[OFFSET], told["reason"], told["raw"]]
+    return pa.table(columns, schema=BAD_SCHEMA)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -21,12 +20,11 @@ from spark_pace.core.plan.structs import shown_values
 from spark_pace.core.tables import Ints, array
 from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_log import LOG, DeltaLog
-from spark_pace.io.event_files import CODECS, EventsRead, fitted
+from spark_pace.io.event_files import CODECS, EventsRead, column_types, fitted, stored_rows
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AT_START_S, AnyPath, path_at
 from spark_pace.io.files.files import AnyFile
 from spark_pace.io.files.local import Objection
-from spark_pace.io.table_files import column_types, stored_rows
 from spark_pace.io.text.column_types import not_utf8
 from spark_pace.io.text.parsers import CsvParser, header_names
 
@@ -90,16 +88,13 @@ def stamp_of(side: SideTable, spark: Access = None) -> tuple[object, ...]:
     if log := _log(side, spark):
         table_id, last = log.metadata().table_id, log.versions()[-1]
         return table_id, last, log.stamp(last)
-    if "://" in side.path:
-        stamp = files.stat(_path(side, spark))
-        if stamp is None:
-            raise _refused(side, "must be a table that can be read", "nothing there")
-        return stamp
     try:
-        told = os.stat(side.path)
+        stamp = files.stat(_path(side, spark))
     except OSError as error:
         raise _refused(side, "must be a table that can be read", error.strerror or str(error)) from error
-    return told.st_mtime_ns, told.st_size, told.st_ino
+    if stamp is None:
+        raise _refused(side, "must be a table that can be read", "nothing there")
+    return stamp
 
 
 def _path(side: SideTable, spark: Access) -> AnyPath:

@@ -13,10 +13,10 @@ from examples.cluster.store_server import StoreServer
 from spark_pace.errors import StateError
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.delta_tables import DeltaTables
+from spark_pace.io.event_files import stored_rows
 from spark_pace.io.files.addresses import AnyPath, StorePath, StoreSettings
 from spark_pace.io.own_tables import require_columns
 from spark_pace.io.query import read_table
-from spark_pace.io.table_files import stored_rows
 from tests.support.faulty_store import FAULTS, LOSES_ANSWER, FaultyStore
 
 SCHEMA = pa.schema([("rule", pa.string()), ("out_seq", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
@@ -63,7 +63,7 @@ def test_an_append_is_done_once(place: AnyPath) -> None:
     tables.append("matches", rows(5), 1)  # another process has done it meanwhile
     assert numbers(place) == [0, 1]
     assert made(place).written(["matches", "late"]) == {"matches": 1}
-    assert again.last_batch("late") == -1 and again.has_batch("matches", 1)
+    assert again.last_batch("late") == -1 and again.last_batch("matches") == 1
 
 
 def test_a_log_is_read_commit_by_commit_and_from_its_checkpoints(place: AnyPath) -> None:

@@ -18,9 +18,9 @@ from spark_pace.core import local_run
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog
+from spark_pace.io.event_files import read_table_file
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.table_files import read_table_file
 from spark_pace.job import run_job
 from spark_pace.job_file import DeltaSource, JobSpec, read_job
 from tests.spark.jobs import Event, make_job, matches, random_events, stop_at, table

@@ -1,7 +1,6 @@
 """The types of columns as they are read, and how they become those of the core.
 
-A parser is told which types to read. Columns of Parquet and of frames have a type of their own; of a frame it
-is told how a column that does not fit becomes one that does.
+A parser is told which types to read. Columns of Parquet and of frames have a type of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 from spark_pace.core.expr import ARROW_TYPES, STRUCT, TypeName, array_element, decimal_digits, is_single
 from spark_pace.core.expr.decimals import to_decimal
 from spark_pace.core.expr.time_functions import times_of
-from spark_pace.core.plan.rule import ORDINARY, EventSchema, Field, RecordForm
+from spark_pace.core.plan.rule import ORDINARY, Field, RecordForm
 from spark_pace.core.tables import Bools, bools
 from spark_pace.io.bad_records import FAR_US, UNIT_US
 from spark_pace.io.text.lines import in_quarters, must_be, short
@@ -27,26 +26,23 @@ _LONG = r"(:\d\d\.\d{6})\d{1,3}(Z|[+-].*)?$"  # a time with more than six digits
 _MOST_DIGITS = 76  # the longest decimal that Arrow can hold
 
 
-def json_type(kind: TypeName, time: pa.DataType) -> pa.DataType:
-    """The type that the JSON parser is to read for an attribute of type `kind`; `time` for a TIMESTAMP."""
-    if kind == "TIMESTAMP":
-        return time
+def json_type(kind: TypeName) -> pa.DataType:
+    """The type that the JSON parser is to read for an attribute of type `kind`."""
     if decimal_digits(kind):
         return _wide(kind)
     if (element := array_element(kind)) is not None:
-        return pa.list_(json_type(element, time))
-    return pa.string() if kind == "DATE" else ARROW_TYPES[kind]
+        return pa.list_(json_type(element))
+    return pa.string() if kind in ("TIMESTAMP", "DATE") else ARROW_TYPES[kind]
 
 
 def json_fields(
-    fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], time: pa.DataType, depth: int = 0
+    fields: Sequence[Field], paths: Mapping[str, tuple[str, ...]], depth: int = 0
 ) -> Iterator[pa.Field]:
     """The columns that the JSON parser is to read, each STRUCT with the attributes inside it.
 
     Args:
         fields: the attributes.
         paths: for each attribute the names of the STRUCTs around it, outermost first, then its own name.
-        time: the type to read for a TIMESTAMP.
         depth: how many STRUCTs are around all of `fields`; as many names of their paths are skipped.
     """
     inside: dict[str, list[Field]] = {}
@@ -55,9 +51,9 @@ def json_fields(
     for name, members in inside.items():
         deeper = [field for field in members if len(paths[field.name]) > depth + 1]
         if deeper or members[0].type == STRUCT:
-            yield pa.field(name, pa.struct(list(json_fields(deeper, paths, time, depth + 1))))
+            yield pa.field(name, pa.struct(list(json_fields(deeper, paths, depth + 1))))
         else:
-            yield pa.field(name, json_type(members[0].type, time))
+            yield pa.field(name, json_type(members[0].type))
 
 
 def flat(
@@ -274,41 +270,6 @@ def _timestamps(texts: pa.ChunkedArray) -> pa.ChunkedArray:
         return plain
     with_zone = pc.if_else(zoned, texts, None).cast(pa.timestamp("us", "UTC"))
     return pc.coalesce(with_zone.cast(pa.timestamp("us")), plain)
-
-
-# what makes a column of pandas one of a type, if its values can be of that type
-_BY_PANDAS: dict[str, str] = {
-    "BIGINT": '.astype("Int64"), which has room for missing numbers; before it .round(), if it has fractions',
-    "DOUBLE": ".astype(float)",
-    "DECIMAL": (
-        ".round({digits}).astype(str).map(Decimal), or for texts "
-        '.map(Decimal, na_action="ignore"), with Decimal of decimal'
-    ),
-    "BOOLEAN": '.astype("boolean")',
-    "TIMESTAMP": 'pd.to_datetime(frame["{name}"], unit="s"), with the unit of its numbers',
-    "STRING": '.astype("string")',
-    "DATE": ".dt.date",
-}
-
-
-def how_to_build(table: pa.Table, field: Field, schema: EventSchema) -> str:
-    """Return the advice for a column that has another type than its attribute.
-
-    Args:
-        table: the table with the column.
-        field: the attribute.
-        schema: all attributes.
-    """
-    if table.column_names.count(field.name) > 1:
-        return "Drop or rename one."
-    digits = decimal_digits(field.type)
-    do = _BY_PANDAS.get("DECIMAL" if digits else field.type)
-    if do is None or field.name not in table.column_names:  # it is inside of another column
-        return "Build the column with that type."
-    of_times = ""
-    if field.type == "TIMESTAMP" and field.name == schema.event_time:
-        of_times = " Or, if it has integers, declare it BIGINT, with time_unit: s in events."
-    return f"In pandas, write {do.format(name=field.name, digits=digits and digits[1])}.{of_times}"
 
 
 _INTEGERS = pa.decimal128(20, 0)  # has room for each of 64 bits

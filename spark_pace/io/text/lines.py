@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -28,12 +28,38 @@ from spark_pace.core.tables import Ints
 _NEWLINE, _SPACE = b"\n "
 
 
+def _line_ends(chunk: bytes) -> Ints:
+    """int64[n + 1], where each of n lines ends; before these -1."""
+    return np.concatenate([[-1], np.flatnonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE), [len(chunk)]])
+
+
+class Lines:
+    """The lines of a chunk, by their numbers."""
+
+    def __init__(self, chunk: bytes) -> None:
+        """Keep the chunk; lines are sought when the first one is asked for."""
+        self.chunk = chunk
+
+    @property
+    def count(self) -> int:
+        """The number of lines."""
+        # five times as fast as `bytes.count`
+        return int(np.count_nonzero(np.frombuffer(self.chunk, np.uint8) == _NEWLINE)) + 1
+
+    @cached_property
+    def _ends(self) -> Ints:
+        return _line_ends(self.chunk)
+
+    def line(self, row: int) -> bytes:
+        """The bytes of line `row`."""
+        return self.chunk[self._ends[row] + 1 : self._ends[row + 1]]
+
+
 def parts_of(chunk: bytes, most: int) -> Iterator[bytes]:
     """Cut a chunk into parts of at most `most` lines, without the newlines between the parts."""
     start = 0
     if len(chunk) >= most:
-        ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE)
-        for end in ends[most - 1 :: most].tolist():
+        for end in _line_ends(chunk)[most:-1:most].tolist():
             yield chunk[start:end]
             start = end + 1
     yield chunk[start:]
@@ -45,14 +71,10 @@ def filled_lines(chunk: bytes) -> tuple[Ints, Ints]:
     Returns:
         int64[2, n], where each begins and ends; int64[n], its number among all lines.
     """
-    text = np.frombuffer(chunk, np.uint8)
-    if not len(text) or chunk.isspace():
+    if not chunk or chunk.isspace():
         return np.empty((2, 0), np.int64), np.empty(0, np.int64)
-    newlines = np.flatnonzero(text == _NEWLINE)
-    bounds = np.empty((2, len(newlines) + 1), np.int64)
-    bounds[0, 0], bounds[0, 1:] = 0, newlines + 1
-    bounds[1, :-1], bounds[1, -1] = newlines, len(text)
-    numbers = np.arange(bounds.shape[1])
+    text, ends = np.frombuffer(chunk, np.uint8), _line_ends(chunk)
+    bounds, numbers = np.stack([ends[:-1] + 1, ends[1:]]), np.arange(len(ends) - 1)
     empty = bounds[0] == bounds[1]
     if empty.any():
         bounds, numbers = np.ascontiguousarray(bounds[:, ~empty]), numbers[~empty]

@@ -23,11 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from spark_pace.core.expr import ARROW_TYPES, array_element, decimal_digits
+from spark_pace.core.expr import array_element, decimal_digits
 from spark_pace.core.plan.rule import EventSchema, Field
-from spark_pace.core.tables import bools
+from spark_pace.core.tables import Bools, bools
 from spark_pace.errors import one_line
-from spark_pace.io.bad_records import BadRecords
 from spark_pace.io.text.column_types import (
     csv_type,
     flat,
@@ -39,7 +38,7 @@ from spark_pace.io.text.column_types import (
     typed,
 )
 from spark_pace.io.text.lines import ParsedLines, filled_lines, lines_at, read_lines
-from spark_pace.io.text.plain_json import PlainReader
+from spark_pace.io.text.plain_json import PlainReader, is_utf8
 
 _MOST_CHARACTERS = 200  # of a header in a message
 
@@ -64,16 +63,6 @@ def lacking_in(columns: Sequence[str], schema: EventSchema, source: str) -> dict
     return told
 
 
-def look_at_header(columns: Sequence[str], schema: EventSchema, bad: BadRecords) -> None:
-    """If no row of a file has an event time, add to the first reason what the user should check."""
-    told = bad.rows()
-    if bad.count < 2 or not all(f"{schema.event_time} — " in reason for _, reason, _ in told):
-        return
-    right = f"is {schema.event_time} the right column of {_shown(columns)}?"
-    note = f"no row of the file is an event: {right}"
-    bad.add_to_first(f"{note} If it is, timestamp_format says how its times are written.")
-
-
 def meant_column(name: str, columns: Sequence[str]) -> str:
     """Advice that names the column most similar to `name`, in small or capital letters; else empty."""
     by_letters = {column.casefold(): column for column in reversed(columns)}
@@ -90,8 +79,6 @@ _MOST_COLUMNS = 10_000  # in a CSV header
 _LARGE = re.compile(rb"\d{200}|[eE]\+?\d{3}")  # matches in every number too large for a DOUBLE
 _EMPTY = re.compile(rb'(:[ \t]*)""')  # a member whose value is the empty text
 _NO_COLUMN = "\n"  # a name that no header can hold
-_TIME = pa.timestamp("us")
-_NEWLINE, _OPEN, _CLOSE = b"\n{}"
 _BEFORE = re.compile(rb"^[^{\n]+(?=\{)", re.MULTILINE)  # the text before the first brace of a line
 _WITHOUT = re.compile(rb"^[^{\n]*[^{\s][^{\n]*$", re.MULTILINE)  # a line with text and without a brace
 
@@ -132,12 +119,9 @@ class JsonParser:
     def plain_rows(self, chunk: bytes) -> int | None:
         """The number of lines if each begins with ``{`` and ends with ``}``, as a record does; else None."""
         lines = chunk.rstrip(b"\n")
-        if not lines.startswith(b"{") or not lines.endswith(b"}"):
-            return None
-        letters = np.frombuffer(lines, np.uint8)
-        ends = np.flatnonzero(letters == _NEWLINE)
-        plain = (letters[ends - 1] == _CLOSE).all() and (letters[ends + 1] == _OPEN).all()
-        return len(ends) + 1 if plain else None
+        ends = lines.count(b"\n")
+        is_plain = lines.startswith(b"{") and lines.endswith(b"}") and lines.count(b"}\n{") == ends
+        return ends + 1 if is_plain else None
 
     def records(self, lines: pa.BinaryArray) -> pa.BinaryArray:
         """The lines without the space around the object."""
@@ -153,22 +137,13 @@ class JsonParser:
         if self.form.empty_is_null and fields:
             filled = _EMPTY.sub(rb"\1null", chunk)
             if filled != chunk:
-                self._parse_in(chunk, (), _TIME)  # the replacement must not turn other text into JSON
+                self.parse(chunk, ())  # the replacement must not turn other text into JSON
                 chunk = filled
-        if self.form.time_formats:
-            return self._parse_in(chunk, fields, pa.string())
-        try:
-            return self._parse_in(chunk, fields, _TIME)
-        except pa.ArrowInvalid as error:
-            if str(_TIME) not in str(error):
-                raise
-        return self._parse_in(chunk, fields, pa.string())  # perhaps more than six digits of a second
-
-    def _parse_in(self, chunk: bytes, fields: tuple[Field, ...], time: pa.DataType) -> pa.Table:
-        read = pa.schema(list(json_fields(fields, self.paths, time)))
+        read = pa.schema(list(json_fields(fields, self.paths)))
         if not chunk:
             return flat(read.empty_table(), fields, self.paths, self.form)
-        _check_utf8(chunk)
+        if not is_utf8(chunk):  # pyarrow's reader of CSV refuses it, that of JSON does not
+            raise pa.ArrowInvalid("not UTF-8")
         _check_decimals(chunk, fields, self.paths)
         table = pa.json.read_json(
             pa.BufferReader(chunk),
@@ -178,7 +153,7 @@ class JsonParser:
         columns = flat(table, fields, self.paths, self.form)
         doubles = [field for field in fields if "DOUBLE" in (field.type, array_element(field.type))]
         infinite = [self.paths[field.name] for field in doubles if has_infinite(columns[field.name])]
-        if infinite and _LARGE.search(chunk):
+        if infinite:
             _check_doubles(chunk, infinite)
         return columns
 
@@ -316,15 +291,6 @@ def _leaves_open(line: bytes) -> bool:
     return False
 
 
-def _check_utf8(chunk: bytes) -> None:
-    """Refuse bytes that are not UTF-8, as pyarrow's CSV reader does; its JSON reader does not."""
-    if not chunk.isascii():
-        try:
-            chunk.decode()
-        except UnicodeDecodeError as error:
-            raise pa.ArrowInvalid(f"not UTF-8: {error}") from error
-
-
 def text_parser(schema: EventSchema) -> TextParser | JsonParser:
     """The parser for lines of text in the schema's form."""
     return JsonParser(schema, in_text=True) if schema.form.has_json else TextParser(schema)
@@ -348,13 +314,13 @@ class TextParser:
     def read(self, chunk: bytes) -> ParsedLines:
         """Read the lines that match. Others are bad records, or none if the form says so."""
         _, numbers = filled_lines(chunk)
-        groups = self._groups(lines_at(chunk, numbers))
-        matches = bools(groups.is_valid())
+        matches, groups = self._groups(lines_at(chunk, numbers))
         ignores, places = self.form.ignores_unmatched, np.flatnonzero(matches)
+        columns, misfits = dict[str, pa.ChunkedArray](), dict[int, str]()
         reasons = {} if ignores else dict.fromkeys(np.flatnonzero(~matches).tolist(), self.refusal)
-        groups, columns, misfits = groups.drop_null(), dict[str, pa.ChunkedArray](), dict[int, str]()
         for field in self.fields:
-            columns[field.name], wrong = self._column(groups, field)
+            texts = groups.get(field.name, pa.nulls(len(matches), pa.string())).filter(pa.array(matches))
+            columns[field.name], wrong = self._column(texts, field)
             misfits = wrong | misfits
         reasons |= {int(places[row]): reason for row, reason in misfits.items()}
         refused = np.array(sorted(reasons), np.int64)
@@ -366,23 +332,23 @@ class TextParser:
 
     def matching(self, values: pa.BinaryArray) -> pa.BooleanArray:
         """bool[n]: which values match; null for a null."""
-        return pc.if_else(values.is_valid(), self._groups(values).is_valid(), None)
+        return pc.if_else(values.is_valid(), pa.array(self._groups(values)[0]), None)
 
-    def _groups(self, lines: pa.BinaryArray) -> pa.StructArray:
-        """The groups of each line, without its end of line; null for a line that does not match."""
-        left, found = _in_utf8(pc.replace_substring_regex(lines, r"\r?\n?\z", "")), list[pa.StructArray]()
+    def _groups(self, lines: pa.BinaryArray) -> tuple[Bools, dict[str, pa.StringArray]]:
+        """bool[n]: the lines that match, without their ends; and by name the groups of each, else null."""
+        left = _in_utf8(pc.replace_substring_regex(lines, r"\r?\n?\z", ""))
+        matches, groups = np.zeros(len(lines), np.bool_), dict[str, pa.StringArray]()
         for regex in self._regexes:
-            found.append(pc.extract_regex(left, regex))
-            if found[-1].null_count == 0:
-                break
-            left = pc.if_else(found[-1].is_valid(), None, left)
-        return found[0] if len(found) == 1 else _first_valid(found)
+            found = pc.extract_regex(left, regex)
+            for field in found.type:
+                texts = pc.struct_field(found, field.name)
+                groups[field.name] = pc.coalesce(groups.get(field.name, texts), texts)
+            matches |= bools(found.is_valid())
+            left = pc.if_else(pa.array(matches), None, left)
+        return matches, groups
 
-    def _column(self, groups: pa.StructArray, field: Field) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    def _column(self, texts: pa.StringArray, field: Field) -> tuple[pa.ChunkedArray, dict[int, str]]:
         """An attribute of lines that match, as `marked` gives it."""
-        if groups.type.get_field_index(field.name) < 0:
-            return pa.chunked_array([pa.nulls(len(groups), ARROW_TYPES[field.type])]), {}
-        texts = pc.struct_field(groups, field.name)
         texts = pa.chunked_array([pc.if_else(pc.equal(texts, ""), None, texts)])
         return marked(texts, field, partial(typed, kind=field.type, form=self.form))
 
@@ -396,14 +362,3 @@ def _in_utf8(lines: pa.BinaryArray) -> pa.StringArray:
         decoded = (None if line is None else line.decode("utf-8", "replace") for line in lines.to_pylist())
         return pa.array(decoded, pa.string())
     return texts
-
-
-def _first_valid(found: list[pa.StructArray]) -> pa.StructArray:
-    """For each line the groups of the one expression that has found it; null where none has."""
-    columns: dict[str, pa.Array] = {}
-    for groups in found:
-        for field in groups.type:
-            texts = pc.struct_field(groups, field.name)
-            columns[field.name] = pc.coalesce(columns[field.name], texts) if field.name in columns else texts
-    is_null = pc.is_null(pc.coalesce(*(pc.if_else(groups.is_valid(), True, None) for groups in found)))
-    return pa.StructArray.from_arrays([*columns.values()], [*columns], mask=is_null)

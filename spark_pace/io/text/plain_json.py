@@ -105,7 +105,7 @@ class PlainReader:
         It reads all lines where compiled code is not loaded or too few are plain, and where the chunk is no
         UTF-8 or too long.
         """
-        if not compiled_reader().is_ready_for(len(chunk)) or len(chunk) > _MOST_BYTES or not _is_utf8(chunk):
+        if not compiled_reader().is_ready_for(len(chunk)) or len(chunk) > _MOST_BYTES or not is_utf8(chunk):
             return parse(chunk)
         bounds, numbers = filled_lines(chunk)
         columns, plain = self._scanned(np.frombuffer(chunk, np.uint8), bounds)
@@ -177,7 +177,8 @@ def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _is_utf8(text: bytes) -> bool:
+def is_utf8(text: bytes) -> bool:
+    """True if bytes are text."""
     try:
         return text.isascii() or bool(text.decode())
     except UnicodeDecodeError:

@@ -23,11 +23,10 @@ from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.errors import SetupError
 from spark_pace.io.delta_log import DeltaLog
-from spark_pace.io.event_files import EventsRead, read_source_file
+from spark_pace.io.event_files import EventsRead, read_source_file, read_table_file, require_columns
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath, path_at
 from spark_pace.io.files.files import read_json
-from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.sources.input import Input

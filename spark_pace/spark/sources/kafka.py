@@ -32,10 +32,10 @@ from pyspark.sql.types import StructField
 from spark_pace.core.order import Tick
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.rule import EventSchema
-from spark_pace.core.tables import OFFSET, paired
+from spark_pace.core.tables import OFFSET, SOURCE, paired
 from spark_pace.errors import SetupError, StateError, UnfitError, one_line
 from spark_pace.io.files.files import digest, read_json, write_json
-from spark_pace.io.records import Records, read_records
+from spark_pace.io.records import VALUE, read_records
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.internals import KAFKA_SOURCE, GatewayError, JavaError, has_class, is_gone, jvm_of
@@ -457,11 +457,8 @@ def _read(format: str, schema: EventSchema, batch: pa.RecordBatch) -> Iterator[F
         yield read_records(_records(batch), format, schema), 0, ""
 
 
-def _records(batch: pa.RecordBatch) -> Records:
+def _records(batch: pa.RecordBatch) -> pa.Table:
     own = {name[1:]: batch.column(name) for name in batch.schema.names[len(_PLACE) :]}
-    return Records(
-        batch.column("value"),
-        paired(batch.column("topic").dictionary_encode(), batch.column("partition").dictionary_encode(), "/"),
-        batch.column("offset"),
-        own,
-    )
+    topics, partitions = (batch.column(name).dictionary_encode() for name in ("topic", "partition"))
+    places = {SOURCE: paired(topics, partitions, "/"), OFFSET: batch.column("offset")}
+    return pa.table({VALUE: batch.column("value"), **places, **own})

@@ -27,7 +27,7 @@ from spark_pace.core.plan.structs import json_rows
 from spark_pace.errors import ConfigError, Problem, counted
 from spark_pace.io.bad_records import WHOLE_FILE
 from spark_pace.io.event_files import EventsRead, read_events
-from spark_pace.io.records import Records, read_records
+from spark_pace.io.records import read_records
 from spark_pace.job_file import check_files
 from spark_pace.rules import explain
 from spark_pace.rules.document import Place, Report, Scalar, TooManyError
@@ -195,7 +195,13 @@ def _read_values(values: list[bytes], format: str) -> EventsRead:
     sources = pa.array(["topic/0"] * len(values)).dictionary_encode()
     return _checked(
         read_records(
-            Records(pa.array(values, pa.binary()), sources, pa.array(range(len(values)), pa.int64()), {}),
+            pa.table(
+                {
+                    "@value": pa.array(values, pa.binary()),
+                    "@source": sources,
+                    "@offset": pa.array(range(len(values)), pa.int64()),
+                }
+            ),
             format,
             _EVENTS,
         )

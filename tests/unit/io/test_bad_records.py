@@ -16,7 +16,7 @@ from spark_pace.core.expr.time_functions import LAST_US
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io import bad_records
 from spark_pace.io.event_files import read_events
-from spark_pace.io.records import Records, read_records
+from spark_pace.io.records import read_records
 from spark_pace.io.text import lines
 from tests.support.commands import spark_pace
 
@@ -88,7 +88,8 @@ def test_bad_records_are_kept_up_to_a_number_of_bytes(
 def test_every_bad_record_of_a_log_is_told() -> None:
     values = pa.array([b"x"] * 3_000, pa.binary())
     sources = pa.array(["t/0"] * 3_000).dictionary_encode()
-    read = read_records(Records(values, sources, pa.array(range(3_000)), {}), "json", SCHEMA)
+    records = pa.table({"@value": values, "@source": sources, "@offset": pa.array(range(3_000))})
+    read = read_records(records, "json", SCHEMA)
     assert read.bad["offset"].to_pylist() == list(range(3_000))
 
 
@@ -181,9 +182,8 @@ def test_records_of_a_log_have_times_in_the_same_range(format: str) -> None:
         values = [",".join(value or "" for value in row.values()) for row in rows]
     own = pa.array([0] * 6 + [LAST_US + 1], pa.timestamp("us", "UTC"))
     sources = pa.array(["t/0"] * 7).dictionary_encode()
-    records = Records(
-        pa.array(values, pa.string()).cast(pa.binary()), sources, pa.array(range(7)), {"v": own}
-    )
+    of_log = {"@source": sources, "@offset": pa.array(range(7)), "v": own}
+    records = pa.table({"@value": pa.array(values, pa.string()).cast(pa.binary()), **of_log})
     read = read_records(records, format, schema)
     assert read.events["@offset"].to_pylist() == [0, 1, 3, 4]
     assert [str(time) for time in read.events["u"].to_pylist()[:2]] == [

@@ -17,9 +17,8 @@ from deltalake import write_deltalake
 from spark_pace import read_table, replay
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io.delta_log import TableFile
-from spark_pace.io.event_files import read_events
-from spark_pace.io.records import Records, read_records
-from spark_pace.io.table_files import read_table_file
+from spark_pace.io.event_files import read_events, read_table_file
+from spark_pace.io.records import read_records
 from spark_pace.io.text.column_types import typed
 from spark_pace.io.text.value_texts import as_json
 from tests.support.edge_numbers import edge_numbers
@@ -73,7 +72,8 @@ def test_numbers_of_json_and_csv_and_columns_of_text_are_rounded_digit_by_digit(
     places = pa.array(range(len(texts)))
     values_of = pa.array([b'{"t":"2024-01-01"}'] * len(texts), pa.binary())
     sources = pa.array(["topic/0"] * len(texts)).dictionary_encode()
-    records = Records(values_of, sources, places, {"d": pa.array(list(map(str.encode, texts)), pa.binary())})
+    column = pa.array(list(map(str.encode, texts)), pa.binary())
+    records = pa.table({"@value": values_of, "@source": sources, "@offset": places, "d": column})
     assert by_row(read_records(records, "json", schema_of(digits)).events) == wanted(values, digits)
 
 

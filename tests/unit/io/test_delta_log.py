@@ -17,8 +17,8 @@ from spark_pace.core.expr import TypeName
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.errors import ConfigError, EventError, StateError
 from spark_pace.io.delta_log import DeltaLog, TableFile
+from spark_pace.io.event_files import read_table_file, require_columns
 from spark_pace.io.files.files import read_json, write_json
-from spark_pace.io.table_files import read_table_file, require_columns
 from spark_pace.spark.sources.manifest import Manifest, TableCommits, file_of
 
 PLAIN = EventSchema((Field("time", "BIGINT"), Field("x", "BIGINT")), "time", "s")

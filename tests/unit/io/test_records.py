@@ -11,7 +11,7 @@ import pytest
 from spark_pace.core.plan.rule import EventSchema, Field
 from spark_pace.io import records
 from spark_pace.io.event_files import EventsRead
-from spark_pace.io.records import Records, read_records
+from spark_pace.io.records import read_records
 from spark_pace.io.text import lines
 
 SCHEMA = EventSchema((Field("t", "TIMESTAMP"), Field("n", "BIGINT"), Field("s", "STRING")), "t")
@@ -26,8 +26,13 @@ def read(
     sources = pa.array(["x/0", "x/1"] * len(values)).slice(0, len(values)).dictionary_encode()
     sources = pa.DictionaryArray.from_arrays(sources.indices, sources.dictionary.cast(pa.string()))
     return read_records(
-        Records(
-            pa.array(values, pa.binary()), sources, pa.array(range(10, 10 + len(values)), pa.int64()), columns
+        pa.table(
+            {
+                "@value": pa.array(values, pa.binary()),
+                "@source": sources,
+                "@offset": pa.array(range(10, 10 + len(values)), pa.int64()),
+                **columns,
+            }
         ),
         format,
         schema,

@@ -40,22 +40,6 @@ def test_a_header_without_the_event_time_is_one_problem(tmp_path: Path, header: 
     assert (result.events.num_rows, result.read_rows) == (0, 1)
 
 
-def test_where_no_row_is_an_event_for_its_time_the_first_reason_names_the_header(tmp_path: Path) -> None:
-    note = "; no row of the file is an event: is t the right column of n, t, at?"
-    note += " If it is, timestamp_format says how its times are written."
-    reason = "t — must be TIMESTAMP; got: '01.05.2024'"
-    result = read(tmp_path, "n,t,at\n1,01.05.2024,x\n2,01.05.2024,y\n", "csv")
-    assert result.bad["reason"].to_pylist() == [reason + note, reason]
-    result = read(tmp_path, "n,t,at\n1,,x\n\n2,,y\n", "csv", most_bad=1)
-    first, rest = result.bad["reason"].to_pylist()
-    assert first == f"t — must be an event time from 1900 to 2199; got nothing{note}"
-    assert (rest, result.read_rows) == (first.removesuffix(note), 2)
-    one = read(tmp_path, f"n,t,at\n1,01.05.2024,x\n2,{T},y\n", "csv")
-    assert one.bad["reason"].to_pylist() == [reason]
-    (alone,) = read(tmp_path, "n,t,at\n1,01.05.2024,x\n", "csv").bad["reason"].to_pylist()
-    assert alone == reason
-
-
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 400])
 def test_a_number_that_no_double_holds_makes_the_row_bad(tmp_path: Path, number: str) -> None:
     result = read(tmp_path, f"t,x\n{T},inf\n{T},{number}\n{T},nan\n{T},-inf\n", "csv")

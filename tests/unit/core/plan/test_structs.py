@@ -15,7 +15,7 @@ from spark_pace.core.intake.sift import late_table
 from spark_pace.core.plan.rule import Rule
 from spark_pace.errors import EventError
 from spark_pace.io.event_files import read_events
-from spark_pace.io.records import Records, read_records
+from spark_pace.io.records import read_records
 
 RULES = """
 events:
@@ -93,7 +93,8 @@ def test_what_a_struct_holds_are_columns_and_a_wrong_one_is_a_bad_record(
 def test_values_of_kafka_are_read_alike(rules: tuple[Rule, ...], path: str) -> None:
     lines = Path(path).read_bytes().split(b"\n")
     sources = pa.array(["topic/0"] * len(lines)).dictionary_encode()
-    records = Records(pa.array(lines, pa.binary()), sources, pa.array(range(len(lines))), {})
+    of_log = {"@source": sources, "@offset": pa.array(range(len(lines)))}
+    records = pa.table({"@value": pa.array(lines, pa.binary()), **of_log})
     read, file = (
         read_records(records, "json", rules[0].schema),
         read_events(path, "json", rules[0].schema, ""),

@@ -17,7 +17,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, RecordForm
 from spark_pace.errors import ConfigError
 from spark_pace.io.event_files import EventsRead, read_events
-from spark_pace.io.records import Records, read_records
+from spark_pace.io.records import read_records
 from spark_pace.io.replay import read_each
 from spark_pace.io.text import lines
 from spark_pace.rules.schema import PRESETS
@@ -47,7 +47,8 @@ def read(tmp_path: Path, text: str | bytes, schema: EventSchema = SCHEMA) -> Eve
 def records(values: Sequence[bytes | None], schema: EventSchema) -> EventsRead:
     sources = pa.array(["x/0"] * len(values), pa.string()).dictionary_encode()
     offsets = pa.array(range(len(values)), pa.int64())
-    return read_records(Records(pa.array(values, pa.binary()), sources, offsets, {}), "text", schema)
+    table = pa.table({"@value": pa.array(values, pa.binary()), "@source": sources, "@offset": offsets})
+    return read_records(table, "text", schema)
 
 
 def at(*time: int) -> int:
