@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.io.files.addresses import AT_START_S, AnyPath, path_at
-from spark_pace.io.files.failures import (
+from spark_pace.io.files.contract import (
     hdfs_table_failure,
     is_of_a_store,
     is_of_lost_object,

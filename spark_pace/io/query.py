@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_pace.errors import ConfigError, StateError
 from spark_pace.io import delta_rs
 from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.files.failures import is_of_lost_object, told_by
+from spark_pace.io.files.contract import is_of_lost_object, told_by
 
 _NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
 _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors

@@ -37,7 +37,7 @@ from spark_pace.errors import (
 )
 from spark_pace.io.delta_tables import DeltaTables
 from spark_pace.io.files.addresses import AnyPath, StorePath
-from spark_pace.io.files.failures import full_store
+from spark_pace.io.files.contract import full_store
 from spark_pace.io.files.files import RESTORE
 from spark_pace.io.metrics import BatchReport
 from spark_pace.job_file import JobSpec, KafkaSource, as_planned, planned_settings

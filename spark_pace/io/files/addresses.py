@@ -32,13 +32,6 @@ _NAMES = {
 }
 
 
-def names_bucket(address: str) -> bool:
-    """True if an address names a bucket, a container or a name node, and nothing secret beside it."""
-    scheme, _, rest = address.partition("://")
-    form = _NAME_NODE if scheme == "hdfs" else _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
-    return form.fullmatch(rest.partition("/")[0]) is not None
-
-
 def objection(address: str, schemes: tuple[str, ...] = PLACES) -> tuple[str, str, str] | None:
     """Why an address leads nowhere: (what must hold, what came, what to do); None if nothing is wrong.
 
@@ -54,7 +47,8 @@ def objection(address: str, schemes: tuple[str, ...] = PLACES) -> tuple[str, str
         must = f"must be a path, or the address of a store ({', '.join(schemes)})"
         got = f"{scheme}:// with @" if "@" in rest else shown
         return must, got, "Mount it, or choose another place."
-    if scheme not in PLACES or names_bucket(address):
+    form = _NAME_NODE if scheme == "hdfs" else _BUCKET if scheme in (*_S3, "gs") else _CONTAINER
+    if scheme not in PLACES or form.fullmatch(rest.partition("/")[0]):
         return None
     got = "one with @" if "@" in rest.partition("/")[0] else shown
     if scheme == "hdfs":
@@ -62,11 +56,11 @@ def objection(address: str, schemes: tuple[str, ...] = PLACES) -> tuple[str, str
         return "must name a name node of HDFS and no user", got, do
     if scheme not in (*_S3, "gs"):
         must = "must name a container, its account and no credentials"
-        form = "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
+        written = "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
     else:
-        must, form = "must name a bucket and no credentials", "BUCKET/FOLDER"
+        must, written = "must name a bucket and no credentials", "BUCKET/FOLDER"
     where = "in the environment or under `spark`" if scheme in _S3 else "in the environment"
-    return must, got, f"Write {scheme}://{form}; credentials are {where}."
+    return must, got, f"Write {scheme}://{written}; credentials are {where}."
 
 
 @dataclass(frozen=True)

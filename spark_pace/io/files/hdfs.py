@@ -10,7 +10,6 @@ The library asks once only, and waits for an answer without end; so both are don
 from __future__ import annotations
 
 import queue
-import re
 import threading
 import time
 import uuid
@@ -20,10 +19,17 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from spark_pace.errors import SetupError, UnfitError
+from spark_pace.errors import FullStoreError, SetupError, UnfitError
 from spark_pace.io.files.addresses import AT_START_S, StorePath
-from spark_pace.io.files.contract import PAGE, REQUESTS, OtherFileError, SoughtFile, Stat
-from spark_pace.io.files.failures import OpenFileError, hdfs_failure, hdfs_may_answer, is_of_nothing
+from spark_pace.io.files.contract import (
+    PAGE,
+    REQUESTS,
+    OpenFileError,
+    OtherFileError,
+    SoughtFile,
+    Stat,
+    hdfs_failure,
+)
 
 if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileStatus
@@ -36,8 +42,6 @@ _BYTES_A_SECOND = 1 << 20  # a write that is slower counts as one without an ans
 _ATTEMPTS = "dfs.client.failover.max.attempts"
 _OF_ONE, _OF_SERVICE = "0", "4"
 _COPIED = "._COPYING_"  # Hadoop's commands give a file its own name once it is whole
-# hidden names of files that were not finished: those of this module, and Spark's
-_UNFINISHED = re.compile(r"\..+\.(?:[0-9a-f]{32}|[0-9a-f-]{36}\.tmp)")
 _DIGITS = 20
 _Answer = tuple[_T | None, Exception | None]
 
@@ -130,13 +134,6 @@ def remove(paths: Sequence[StorePath]) -> None:
         _asked(path, lambda client, path=path: client.delete(_name(path)))  # type: ignore[misc]
 
 
-def remove_unfinished(folder: StorePath) -> None:
-    """Remove the files below a folder that were never finished. A writer that was stopped writes anew."""
-    for name, _ in walk(folder):
-        if _UNFINISHED.fullmatch(name.rpartition("/")[2]):
-            remove([folder / name])
-
-
 class HdfsFile(SoughtFile):
     """A file of HDFS; a small one is read whole at once, and another one in pieces."""
 
@@ -154,13 +151,9 @@ class HdfsFile(SoughtFile):
         at, length = self._at, min(most, self.size - self._at)
 
         def ask(client: Client) -> bytes:
-            reader = self._reader or self._opened_again(client)
-            try:
-                found = reader.read_range(at, length)
-            except (OSError, RuntimeError):
-                self._reader = None  # its blocks may be elsewhere by now
-                raise
-            self._reader = reader
+            reader, self._reader = self._reader or self._opened_again(client), None
+            found = reader.read_range(at, length)
+            self._reader = reader  # not if that has failed: its blocks may be elsewhere by now
             return found
 
         return _asked(self._path, ask, length)
@@ -266,32 +259,26 @@ def _all_below(folder: StorePath) -> list[FileStatus]:
     """
     found: list[FileStatus] = []
     rest: Iterator[FileStatus] | None = None
+
+    def ask(client: Client) -> tuple[Iterator[FileStatus] | None, Iterator[FileStatus], list[FileStatus]]:
+        nonlocal rest
+        before, rest = rest, None  # if this answer is lost, the next try begins anew
+        pieces = before or iter(client.list_status(_name(folder), recursive=True))
+        return before, pieces, list(islice(pieces, PAGE))
+
     while True:
         try:
-            is_next, piece, rest = _asked(folder, _piece_of(folder, rest))
+            before, rest, piece = _asked(folder, ask)
         except FileNotFoundError:  # the folder, or one below it, was there a moment ago
             if stat(folder) is None:
                 return []
-            found, rest = [], None
+            rest = None
             continue
-        found = found if is_next else []
+        if before is None:
+            found = []
         found += piece
         if len(piece) < PAGE:
             return found
-
-
-def _piece_of(
-    folder: StorePath, rest: Iterator[FileStatus] | None
-) -> Callable[[Client], tuple[bool, list[FileStatus], Iterator[FileStatus]]]:
-    """Asks for (whether it is the next piece, or again the first one; the piece; what gives those behind)."""
-    going_on = [] if rest is None else [rest]
-
-    def ask(client: Client) -> tuple[bool, list[FileStatus], Iterator[FileStatus]]:
-        is_next = bool(going_on)
-        pieces = going_on.pop() if is_next else iter(client.list_status(_name(folder), recursive=True))
-        return is_next, list(islice(pieces, PAGE)), pieces
-
-    return ask
 
 
 @lru_cache(maxsize=64)  # a process keeps its connections from task to task
@@ -336,12 +323,14 @@ def _asked(path: StorePath, ask: Callable[[Client], _T], size: int = 0) -> _T:
         except FileExistsError:
             raise
         except (OSError, RuntimeError) as error:
-            if is_of_nothing(error):
+            if "(is not a directory)" in str(error):  # what is called as its folder is a file
                 raise FileNotFoundError(2, "No such file", str(path)) from None
             if isinstance(error, SilentError):
                 client_of.cache_clear()  # its connection is of no use any more
-            if not hdfs_may_answer(error) or time.monotonic() > until_s:
-                raise hdfs_failure(str(path), error) from None
+            failure = hdfs_failure(str(path), error)
+            is_full = isinstance(failure, FullStoreError)
+            if is_full or not failure.may_pass or time.monotonic() > until_s:
+                raise failure from None
         threading.Event().wait(_PAUSE_S)
 
 

@@ -56,11 +56,6 @@ class RegularFile(FileIO):
         self.close()
 
     @property
-    def content(self) -> str:
-        """What pyarrow opens, for it reads faster what it has opened itself: a path, while this is open."""
-        return f"/dev/fd/{self.fileno()}"
-
-    @property
     def changed_ns(self) -> int:
         """As of `Stat`."""
         return os.fstat(self.fileno()).st_mtime_ns

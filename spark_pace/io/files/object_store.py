@@ -19,8 +19,15 @@ from obstore.store import from_url
 
 from spark_pace.errors import SetupError
 from spark_pace.io.files.addresses import AT_START_S, StorePath, StoreSettings
-from spark_pace.io.files.contract import PAGE, REQUESTS, OtherFileError, SoughtFile, Stat
-from spark_pace.io.files.failures import breaks_off, store_failure
+from spark_pace.io.files.contract import (
+    PAGE,
+    REQUESTS,
+    OtherFileError,
+    SoughtFile,
+    Stat,
+    breaks_off,
+    store_failure,
+)
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta, UpdateVersion
@@ -77,7 +84,7 @@ def walk(folder: StorePath, behind: str = "") -> Iterator[tuple[str, int]]:
             raise
 
     objects = 0
-    while found := _tried(folder, page):
+    while found := _asked(folder, page, 0):
         objects += len(found)
         last = found[-1]["path"]
         yield from ((one["path"][_begin(folder) :], one["size"]) for one in found)
@@ -197,7 +204,7 @@ def _begin(folder: StorePath) -> int:
     return len(folder.key) + 1 if folder.key else 0
 
 
-def _asked(path: StorePath, ask: Callable[[], _T]) -> _T:
+def _asked(path: StorePath, ask: Callable[[], _T], requests: int = 1) -> _T:
     """What a request gives. It is made again where its answer breaks off.
 
     The library itself asks again where a store does not answer, or answers with an error; but once an answer
@@ -206,23 +213,16 @@ def _asked(path: StorePath, ask: Callable[[], _T]) -> _T:
     Args:
         path: what an error names; made at the end of its patience, a request may take as long again.
         ask: makes the request. Done twice, it must be as good as done once.
+        requests: how many are counted; 0 where `ask` counts.
 
     Raises:
         FileNotFoundError: there is no such object.
         SetupError: the request has failed.
     """
-
-    def counted() -> _T:
-        REQUESTS.count()
-        return ask()
-
-    return _tried(path, counted)
-
-
-def _tried(path: StorePath, ask: Callable[[], _T]) -> _T:
     until_s = time.monotonic() + path.patience_s
     with _told(path):
         while True:
+            REQUESTS.count(requests)
             try:
                 return ask()
             except BaseError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_pace.errors import FullStoreError, SetupError, UnfitError
-from spark_pace.io.files.failures import store_failure
+from spark_pace.io.files.contract import store_failure
 
 ASKED = "Generic S3 error: Error performing"
 BUSY = "in 60s, after 9 retries - Server returned non-2xx status code: 503 Slow Down"
