@@ -24,11 +24,10 @@ from deltalake import write_deltalake
 from spark_pace.alerts.sender import Refusal
 from spark_pace.core.tables import UTC_TIME
 from spark_pace.errors import StateError
-from spark_pace.io import delta_rs
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.files.files import read_json, write_json
 from spark_pace.io.metrics import BatchReport
-from spark_pace.io.query import REFUSED, Tables, text_of
+from spark_pace.io.query import REFUSED, Tables, store_options, text_of, told_by_store
 
 MATCHES = "matches"
 _COUNT = "row_count"
@@ -206,6 +205,6 @@ def add_refused(root: AnyPath, target: str, refusals: Sequence[Refusal]) -> None
     now, place = datetime.now(timezone.utc), root / REFUSED
     rows = [(now, target, one.alert.id, one.status, one.reply, one.alert.text) for one in refusals]
     named = [dict(zip(REFUSED_SCHEMA.names, row, strict=True)) for row in rows]
-    table, options = pa.Table.from_pylist(named, REFUSED_SCHEMA), delta_rs.options(place)
-    with _APPENDING, delta_rs.told(place):
+    table, options = pa.Table.from_pylist(named, REFUSED_SCHEMA), store_options(place)
+    with _APPENDING, told_by_store(place):
         write_deltalake(str(place), table, mode="append", storage_options=options)

@@ -1,25 +1,18 @@
 """Makes the Delta tables of a job, appends each batch to them exactly once, and makes views for SQL.
 
-A batch's rows are one Parquet file, each column in the encoding that suits it. delta-rs encodes all columns
-inside lists alike, which takes longer and gives larger files: `docs/decisions/table-files.md`.
+delta-rs writes a batch's rows, each column in the encoding that suits it: `docs/decisions/table-files.md`.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import (
     ColumnProperties,
     CommitProperties,
@@ -31,124 +24,46 @@ from deltalake import (
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
 
 from spark_pace.core.intake.sift import LATE_SCHEMA
 from spark_pace.core.merger import matches_schema
 from spark_pace.core.operate.match_table import FIXED_COLUMNS
 from spark_pace.core.plan.rule import Rule, column_name
 from spark_pace.errors import ConfigError, FullStoreError, SetupError, one_line
-from spark_pace.io import delta_rs
-from spark_pace.io.files import files
-from spark_pace.io.files.addresses import WHILE_RUNNING_S, AnyPath, StorePath, path_at
+from spark_pace.io.files.addresses import WHILE_RUNNING_S, AnyPath, path_at
 from spark_pace.io.metrics import METRICS_SCHEMA
-from spark_pace.io.own_tables import SinkOwner, missing_columns, require_own_tables
-from spark_pace.io.query import CHANGES, TABLES, Tables, read_table, text_of
+from spark_pace.io.own_tables import SinkOwner, last_batch, missing_columns, require_own_tables
+from spark_pace.io.query import (
+    CHANGES,
+    TABLES,
+    Tables,
+    read_table,
+    store_options,
+    table_at,
+    table_if_there,
+    text_of,
+    told_by_store,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # the days that a log can name
 
+def _properties(schema: pa.Schema) -> WriterProperties:
+    """How delta-rs writes the columns of a file: whole numbers as differences, texts by a dictionary.
 
-def _is_plain(table: DeltaTable, rows: pa.Table) -> bool:
-    """True if an append needs one file of rows and nothing else; False for tables that were altered."""
-    if table.metadata().partition_columns or table.protocol().min_writer_version > 2:
-        return False
-    fields = {field.name: field for field in table.schema().fields}
-    free = all(field.nullable and not field.metadata for field in fields.values())
-    return free and fields.keys() >= set(rows.column_names)
-
-
-def _bounds_by_delta_rs(schema: pa.Schema) -> WriterProperties:
-    """Of which columns delta-rs notes bounds, where it writes the file: of the same as here."""
-    noted = ColumnProperties(statistics_enabled="CHUNK")
-    return WriterProperties(
-        compression="ZSTD",
-        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
-        column_properties={field.name: noted for field in schema if _has_bounds(field.type)},
-    )
-
-
-def _write_file(place: AnyPath, rows: pa.Table) -> AddAction:
-    """Write a new file of a table that is not partitioned, into its folder or below its address.
-
-    Nobody reads the file before a commit names it. It is not synced: how durable it is depends on the file
-    system.
-
-    Args:
-        place: the table's.
-        rows: at least one row.
-
-    Returns:
-        The entry for the table's log.
-
-    Raises:
-        OSError: the file cannot be written; no part of it is left.
-        SetupError: the store cannot be written to.
+    By the least and the greatest value of these, queries skip files. Floating-point columns have none: NaN
+    counts as greater than all numbers, and writers of Parquet leave it out. Decimals have none, for a table's
+    log has them as floating-point numbers.
     """
-    name = f"part-00000-{uuid.uuid4()}-c000.zstd.parquet"
-    path = place / name
-    size, told = _write_here(path, rows) if isinstance(path, Path) else _write_there(path, rows)
-    made_ms = time.time_ns() // 1_000_000
-    # delta-rs misreads characters behind U+FFFF where they are escaped
-    stats = json.dumps(_stats(rows, told), ensure_ascii=False)
-    return AddAction(name, size, {}, made_ms, True, stats)
-
-
-def _write_here(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
-    try:
-        with pa.OSFile(str(path), "wb") as file:
-            told = _write(file, rows)
-        return path.stat().st_size, told
-    except BaseException:
-        with suppress(OSError):
-            path.unlink()
-        raise
-
-
-def _write_there(path: StorePath, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
-    stream = pa.BufferOutputStream()
-    told = _write(stream, rows)
-    content = stream.getvalue()
-    files.write(path, content.to_pybytes())
-    return content.size, told
-
-
-def _write(file: pa.NativeFile, rows: pa.Table) -> pq.FileMetaData:
-    leaves = dict(leaf for field in rows.schema for leaf in _leaves(field.name, field.type))
-    told = list[pq.FileMetaData]()
-    pq.write_table(
-        rows,
-        file,
-        compression="zstd",
-        use_dictionary=[leaf for leaf, kind in leaves.items() if _is_text(kind)],
-        column_encoding={leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if _is_whole(kind)},
-        write_statistics=[leaf for leaf, kind in leaves.items() if not pa.types.is_floating(kind)],
-        store_schema=False,
-        metadata_collector=told,
+    whole = ColumnProperties(
+        dictionary_enabled=False, encoding="DELTA_BINARY_PACKED", statistics_enabled="CHUNK"
     )
-    return told[0]
-
-
-def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """The path and type of each Parquet column that an Arrow column becomes."""
-    if pa.types.is_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
-    elif pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(f"{path}.{field.name}", field.type)
-    else:
-        yield path, kind
-
-
-def _has_bounds(kind: pa.DataType) -> bool:
-    """True for columns whose least and greatest value are noted, by which queries skip files.
-
-    Floating-point columns have none: NaN counts as greater than all numbers, and writers of Parquet leave it
-    out. Decimals have none in a table's log, which has them as floating-point numbers.
-    """
-    return _is_text(kind) or _is_whole(kind)
+    text = ColumnProperties(dictionary_enabled=True, statistics_enabled="CHUNK")
+    columns = {field.name: text for field in schema if _is_text(field.type)}
+    columns |= {field.name: whole for field in schema if _is_whole(field.type)}
+    others = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
+    return WriterProperties(compression="ZSTD", default_column_properties=others, column_properties=columns)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -158,44 +73,6 @@ def _is_text(kind: pa.DataType) -> bool:
 def _is_whole(kind: pa.DataType) -> bool:
     """True for whole numbers, whose differences are usually smaller than the values themselves."""
     return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
-
-
-def _stats(rows: pa.Table, told: pq.FileMetaData) -> dict[str, Any]:
-    """The statistics of a file for Delta's log, by which queries skip files that they do not need."""
-    bounds, nulls = dict[str, tuple[Any, Any]](), dict[str, int]()
-    places = {told.schema.column(place).path: place for place in range(told.num_columns)}
-    groups = [told.row_group(group) for group in range(told.num_row_groups)]
-    for field in rows.schema:
-        if pa.types.is_nested(field.type):
-            continue
-        nulls[field.name] = rows[field.name].null_count
-        if not _has_bounds(field.type):
-            continue
-        parts = [group.column(places[field.name]).statistics for group in groups]
-        known = [part for part in parts if part.has_min_max]
-        complete = known and len(known) == sum(part.num_values > 0 for part in parts)
-        if complete and (bound := _bounds(field.type, known)):
-            bounds[field.name] = bound
-    return {
-        "numRecords": told.num_rows,
-        "minValues": {name: least for name, (least, _) in bounds.items()},
-        "maxValues": {name: most for name, (_, most) in bounds.items()},
-        "nullCount": nulls,
-    }
-
-
-def _bounds(kind: pa.DataType, parts: list[pq.Statistics]) -> tuple[Any, Any] | None:
-    """A lower and an upper bound of a column's values; None for days that a log cannot name."""
-    if _is_text(kind):
-        return min(part.min for part in parts), max(part.max for part in parts)
-    least, most = min(part.min_raw for part in parts), max(part.max_raw for part in parts)
-    if pa.types.is_integer(kind):
-        return least, most
-    days = pa.types.is_date32(kind)
-    unit = ("D", 1, "") if days else ("ms", 1000, "Z")  # as readers expect it: name, size, suffix
-    rounded = np.array([least // unit[1], -(-most // unit[1])])
-    low, high = rounded.astype(f"datetime64[{unit[0]}]")
-    return (f"{low}{unit[2]}", f"{high}{unit[2]}") if low >= _YEARS[0] and high < _YEARS[1] else None
 
 
 QUARANTINE_SCHEMA = pa.schema(
@@ -268,16 +145,12 @@ class DeltaTables:
         self.root = path_at(root)
         self._app_id = app_id
         self._owner = SinkOwner(self.root, app_id)
-        # of a store: a table as it was before the last append, its version then, the batch of that append
+        # a table as it was before the last append, its version then, the batch of that append
         self._open: dict[str, tuple[DeltaTable, int, int]] = {}
 
     def place(self, table: str) -> AnyPath:
         """Where a table lies."""
         return self.root / table
-
-    def path(self, table: str) -> str:
-        """The path or the address of a table."""
-        return str(self.place(table))
 
     def prepare(self, schemas: Mapping[str, pa.Schema]) -> None:
         """Make missing tables, so that SQL finds them before the first match; add missing columns to others.
@@ -294,8 +167,8 @@ class DeltaTables:
         """The last batch that was appended to a table, -1 if none was."""
 
         def step() -> int:
-            there = delta_rs.found(self.place(table))
-            return -1 if there is None else self._last(there)
+            there = table_if_there(self.place(table))
+            return -1 if there is None else last_batch(there, self._app_id)
 
         return self._patiently(self.place(table), step)
 
@@ -328,10 +201,6 @@ class DeltaTables:
 
         return self._patiently(self.root, step)
 
-    def has_batch(self, table: str, batch_id: int) -> bool:
-        """True if a batch was appended to a table."""
-        return self.last_batch(table) >= batch_id
-
     def append_missing(self, table: str, rows: pa.Table, key: Sequence[str]) -> None:
         """Append those rows that the table does not have yet, for a batch that runs again.
 
@@ -348,72 +217,51 @@ class DeltaTables:
         where = " AND ".join(same)
 
         def step() -> None:
-            merge = delta_rs.table(self.place(table)).merge(
+            merge = table_at(self.place(table)).merge(
                 rows,
                 where,
                 source_alias="new",
                 target_alias="there",
-                writer_properties=_bounds_by_delta_rs(rows.schema),
+                writer_properties=_properties(rows.schema),
             )
             merge.when_not_matched_insert_all().execute()
 
         self._patiently(self.place(table), step)
 
     def append(self, table: str, rows: pa.Table, batch_id: int) -> None:
-        """Append a batch's rows as one file, unless that was done before. The sink must be claimed."""
-        self.writing = self.path(table)
-        self._patiently(self.place(table), partial(self._append, table, rows, batch_id, []))
+        """Append a batch's rows, unless that was done before. The sink must be claimed."""
+        self.writing = str(self.place(table))
+        self._patiently(self.place(table), partial(self._append, table, rows, batch_id))
         self.writing = None
 
-    def _append(self, table: str, rows: pa.Table, batch_id: int, written: list[AddAction]) -> None:
-        """Append rows; `written` gets their file, for another try."""
-        place = self.place(table)
+    def _append(self, table: str, rows: pa.Table, batch_id: int) -> None:
         there, done = self._opened(table)
         if done >= batch_id:
             return
         before = there.version()
-        once = CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)])
-        hooks = _hooks(before + 1)
-        if _is_plain(there, rows) and (isinstance(place, Path) or place.is_in_store):
-            if rows.num_rows and not written:
-                written.append(_write_file(place, rows))
-            there.create_write_transaction(
-                [*written],
-                "append",
-                there.schema(),
-                commit_properties=once,
-                post_commithook_properties=hooks,
-            )
-        else:
-            write_deltalake(
-                there,
-                rows,
-                mode="append",
-                schema_mode="merge",
-                writer_properties=_bounds_by_delta_rs(rows.schema),
-                commit_properties=once,
-                post_commithook_properties=hooks,
-            )
-        if isinstance(place, StorePath) and place.is_in_store:
-            self._open[table] = there, before, batch_id
+        write_deltalake(
+            there,
+            rows,
+            mode="append",
+            schema_mode="merge",
+            writer_properties=_properties(rows.schema),
+            commit_properties=CommitProperties(app_transactions=[Transaction(self._app_id, batch_id)]),
+            post_commithook_properties=_hooks(before + 1),
+        )
+        self._open[table] = there, before, batch_id
 
     def _opened(self, table: str) -> tuple[DeltaTable, int]:
         """A table and the last batch that was appended to it.
 
-        Of one in a store both are known from the last append, unless that try has failed, or somebody else
-        has written since: perhaps a job that has taken the checkpoint over.
+        Both are known from the last append, unless that try has failed, or somebody else has written since:
+        perhaps a job that has taken the checkpoint over.
         """
         if table in self._open:
             there, before, done = self._open.pop(table)
             there.update_incremental()  # delta-rs leaves it as it was before its own commit
-            return there, done if there.version() == before + 1 else self._last(there)
-        there = delta_rs.table(self.place(table))
-        return there, self._last(there)
-
-    def _last(self, there: DeltaTable) -> int:
-        """The last batch that was appended to a table that is there, -1 if none was."""
-        done: int | None = there.transaction_version(self._app_id)
-        return -1 if done is None else done
+            return there, done if there.version() == before + 1 else last_batch(there, self._app_id)
+        there = table_at(self.place(table))
+        return there, last_batch(there, self._app_id)
 
     def _patiently(self, place: AnyPath, step: Callable[[], T]) -> T:
         """Take a step, and repeat it if it fails in a way that the next try may not.
@@ -424,7 +272,7 @@ class DeltaTables:
         conflicts, until_s = 0, time.monotonic() + WHILE_RUNNING_S
         while True:
             try:
-                with delta_rs.told(place):
+                with told_by_store(place):
                     return step()
             except CommitFailedError:
                 conflicts += 1
@@ -446,7 +294,7 @@ def _hooks(version: int) -> PostCommitHookProperties:
 
 def _prepare(place: AnyPath, schema: pa.Schema) -> None:
     there = DeltaTable.create(
-        str(place), schema, mode="ignore", configuration=PROPERTIES, storage_options=delta_rs.options(place)
+        str(place), schema, mode="ignore", configuration=PROPERTIES, storage_options=store_options(place)
     )
     wanted = Schema.from_arrow(schema)
     missing = missing_columns(place, there.schema(), wanted)

@@ -18,14 +18,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, Schema, write_deltalake
 from deltalake.exceptions import DeltaError
-from deltalake.schema import PrimitiveType
 
 from spark_pace.errors import StateError
-from spark_pace.io import delta_rs
 from spark_pace.io.delta_log import DeltaLog
 from spark_pace.io.files import files
 from spark_pace.io.files.addresses import AnyPath, StorePath
 from spark_pace.io.files.contract import Stat
+from spark_pace.io.query import store_options, table_if_there, tables_in, told_by_store
 
 NAME = "_owner"
 _COLUMN = "checkpoint"
@@ -47,26 +46,18 @@ class SinkOwner:
     _is_claimed: bool = False
     _stamp: Stat | None = None  # of the first version of the mark, in a store
 
-    def known(self) -> str | None:
-        """The id of the checkpoint that owns the sink; None if none does yet.
-
-        Raises:
-            StateError: the mark is damaged.
-        """
-        try:
-            return self._read()
-        except (DeltaError, OSError, pa.ArrowException) as error:
-            must, got = "must be a Delta table that can be read", " ".join(str(error).split()).rstrip(".")
-            do = "Restore it, or remove it if no other checkpoint writes to this sink."
-            raise StateError(f"{self._path} — {must}; got: {got}. {do}") from error
-
     def require_free(self) -> str | None:
         """The id of this checkpoint if it owns the sink; None if none does yet.
 
         Raises:
             StateError: another checkpoint owns it, or the mark is damaged.
         """
-        owner = self.known()
+        try:
+            owner = self._read()
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            must, got = "must be a Delta table that can be read", " ".join(str(error).split()).rstrip(".")
+            do = "Restore it, or remove it if no other checkpoint writes to this sink."
+            raise StateError(f"{self._path} — {must}; got: {got}. {do}") from error
         if owner not in (None, self.app_id):
             raise foreign(str(self.root), f"the mark of another one, {NAME}")
         return owner
@@ -100,9 +91,9 @@ class SinkOwner:
     def _mark(self) -> None:
         mark = pa.table({_COLUMN: [self.app_id]})
         try:
-            with delta_rs.told(self._path):
+            with told_by_store(self._path):
                 write_deltalake(
-                    str(self._path), mark, mode="error", storage_options=delta_rs.options(self._path)
+                    str(self._path), mark, mode="error", storage_options=store_options(self._path)
                 )
         except Exception:  # if another checkpoint came first, many kinds are possible; the mark then shows it
             if self.require_free() is None:
@@ -110,12 +101,12 @@ class SinkOwner:
         self.require_free()
 
     def _read(self) -> str | None:
-        first = delta_rs.found(self._path, version=0)
+        first = table_if_there(self._path, version=0)
         if first is None:
             return None
         engine = QueryBuilder()
         engine.register("mark", first)
-        with delta_rs.told(self._path):
+        with told_by_store(self._path):
             answer = pa.RecordBatchReader.from_stream(engine.execute(f"SELECT {_COLUMN} FROM mark"))
             return str(answer.read_all()[_COLUMN][0])
 
@@ -132,32 +123,36 @@ def require_own_tables(owner: SinkOwner, names: Iterable[str]) -> dict[str, int]
             checkpoint owns the sink.
     """
     written: dict[str, int] = {}
-    marked = owner.known()
+    is_owner = owner.require_free() is not None
     for name in names:
         place = owner.root / name
         try:
-            if (table := delta_rs.found(place)) is not None:
-                written[name] = _last_own_batch(table, place, owner.app_id, marked)
+            if (table := table_if_there(place)) is not None:
+                written[name] = _last_own_batch(table, place, owner.app_id, is_owner)
         except DeltaError as error:
             got = " ".join(str(error).split()).rstrip(".")
             must = "must be a Delta table that can be read"
             raise StateError(f"{place} — {must}; got: {got}. {_RESTORE}") from error
-    owner.require_free()
     return written
 
 
-def _last_own_batch(table: DeltaTable, place: AnyPath, app_id: str, marked: str | None) -> int:
-    """Check one table as `require_own_tables` does; `marked` is the owner that the sink's mark names."""
-    with delta_rs.told(place):
-        done = table.transaction_version(app_id)
+def last_batch(table: DeltaTable, app_id: str) -> int:
+    """The last batch that a checkpoint has appended to a table, -1 if it appended none."""
+    done: int | None = table.transaction_version(app_id)
+    return -1 if done is None else done
+
+
+def _last_own_batch(table: DeltaTable, place: AnyPath, app_id: str, is_owner: bool) -> int:
+    """Check one table as `require_own_tables` does; `is_owner`: True if the sink has this owner's mark."""
+    with told_by_store(place):
+        done = last_batch(table, app_id)
         files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"])
-    is_own = done is not None if marked is None else marked == app_id
-    if files.num_rows and not is_own:
+    if files.num_rows and done < 0 and not is_owner:
         raise foreign(str(place), "rows that another one has written")
     names, sizes = (column.to_pylist() for column in files.columns)
     if isinstance(place, Path) or place.is_in_store:
         _require_files(place, dict(zip(map(unquote, names), sizes, strict=True)))
-    return -1 if done is None else done
+    return done
 
 
 def _require_files(place: AnyPath, sizes: dict[str, int]) -> None:
@@ -175,8 +170,8 @@ def require_columns(root: str | AnyPath, schemas: Mapping[str, pa.Schema]) -> No
         StateError: a table has a column with the same name and another type.
     """
     for table, schema in schemas.items():
-        place = delta_rs.tables_in(root) / table
-        if (there := delta_rs.found(place)) is not None:
+        place = tables_in(root) / table
+        if (there := table_if_there(place)) is not None:
             missing_columns(place, there.schema(), Schema.from_arrow(schema))
 
 
@@ -199,8 +194,5 @@ def missing_columns(place: AnyPath, there: Schema, wanted: Schema) -> list[str]:
 
 def _types(schema: Schema) -> dict[str, str]:
     """The columns of a table with Spark's names of their types."""
-    texts = {
-        field.name: field.type.type if isinstance(field.type, PrimitiveType) else field.type.to_json()
-        for field in schema.fields
-    }
-    return {name: "bigint" if text == "long" else text for name, text in texts.items()}
+    texts = ((field.name, field.type.to_json()) for field in schema.fields)
+    return {name: text.strip('"').replace("long", "bigint") for name, text in texts}

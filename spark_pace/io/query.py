@@ -1,5 +1,7 @@
 """Reads a job's tables without Spark, by SQL, in the engine (DataFusion) that delta-rs contains.
 
+Here too is how delta-rs reaches the tables at a path, and what it says where it does not.
+
 delta-rs can also return a dataset of pyarrow, but a script that has read a table in this way often aborts
 when it ends (`terminate called without an active exception`).
 """
@@ -7,7 +9,8 @@ when it ends (`terminate called without an active exception`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,15 +19,81 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_pace.errors import ConfigError, StateError
-from spark_pace.io import delta_rs
-from spark_pace.io.files.addresses import AnyPath
-from spark_pace.io.files.contract import is_of_lost_object, told_by
+from spark_pace.io.files.addresses import AT_START_S, AnyPath, path_at
+from spark_pace.io.files.contract import (
+    hdfs_table_failure,
+    is_of_a_store,
+    is_of_lost_object,
+    store_failure,
+    told_by,
+)
 
-_NO_TIME = re.compile(r"Error parsing timestamp from '([^']*)'")  # likewise
 _MISSING = re.compile(r"table '(\w+)' not found")  # in the engine's errors
 TABLES = ("matches", "late", "quarantine", "metrics")  # what a batch may append to, and must know the age of
 CHANGES = "rule_changes"  # tables of older releases lack it until the next start of their job
 REFUSED = "alerts_refused"  # which a job has once a target of its alerts has refused one
+
+
+def tables_in(place: str | AnyPath, spark: Mapping[str, str] | None = None) -> AnyPath:
+    """The path of tables, as of `path_at`, where nobody waits long for a store that does not answer."""
+    return path_at(place, spark, AT_START_S)
+
+
+def store_options(place: AnyPath) -> dict[str, str] | None:
+    """What delta-rs is told of a store. Of S3 it writes a commit by a put on condition that none is."""
+    if isinstance(place, Path) or not place.is_in_store:
+        return None
+    given = dict(place.settings.given)
+    if "endpoint" in given:
+        given.setdefault("region", "us-east-1")  # else a machine of Amazon's is asked for it
+    return given | {
+        "allow_http": str(place.settings.may_be_plain(str(place))).lower(),
+        "max_retries": "100",
+        "retry_timeout": f"{place.patience_s}s",
+        "timeout": "60s",
+    }
+
+
+def table_if_there(place: AnyPath, version: int | None = None) -> DeltaTable | None:
+    """The table that is at a path, as `table_at` gives it; None if there is none.
+
+    `DeltaTable.is_deltatable` would keep all threads of Python waiting for a store.
+    """
+    try:
+        return table_at(place, version)
+    except TableNotFoundError:
+        return None
+
+
+def table_at(place: AnyPath, version: int | None = None) -> DeltaTable:
+    """The table that is at a path.
+
+    Raises:
+        TableNotFoundError: there is none.
+        DeltaError: its log is damaged.
+        OSError: it cannot be read.
+        SetupError: the store cannot be read.
+    """
+    with told_by_store(place):
+        return DeltaTable(str(place), version, store_options(place))
+
+
+@contextmanager
+def told_by_store(place: AnyPath) -> Iterator[None]:
+    """Raise what a store answers as an error that says what to do. What is wrong with a table stays.
+
+    Raises:
+        SetupError: a store does not answer, or refuses a request.
+    """
+    try:
+        yield
+    except (OSError, DeltaError, pa.ArrowException) as error:
+        text = told_by(error)
+        if isinstance(place, Path) or isinstance(error, TableNotFoundError) or not is_of_a_store(text):
+            raise
+        if is_of_lost_object(text):  # the table is not whole
+            raise
+        raise (store_failure if place.is_in_store else hdfs_table_failure)(str(place), text) from None
 
 
 class Tables:
@@ -45,7 +114,7 @@ class Tables:
             StateError: the log of a table is damaged, or cannot be read.
             SetupError: a store does not answer, or refuses a request.
         """
-        self._root = delta_rs.tables_in(out)
+        self._root = tables_in(out)
         self.schemas: dict[str, pa.Schema] = {}
         self.rules: list[str] = []
         self._tables: dict[str, DeltaTable] = {}
@@ -53,7 +122,7 @@ class Tables:
         self._engine.execute("SET datafusion.sql_parser.enable_ident_normalization = false")
         for name in (*names, *if_there):
             try:
-                table = delta_rs.table(self.place(name))
+                table = table_at(self.place(name))
             except TableNotFoundError as error:
                 if name in if_there:
                     continue
@@ -138,9 +207,6 @@ class Tables:
             rules = f"; as views the rules that have matches: {', '.join(self.rules)}" if self.rules else ""
             missing = _MISSING.search(got)
             do = f"If {missing[1]} is a rule, no match of it was written yet. " if missing else ""
-            if unread := _NO_TIME.search(got):
-                got = f"the time {unread[1]!r}"
-                do = "Write a time with its seconds, such as '2026-01-31 12:00:00'. "
             do += f"The tables are {', '.join(self.schemas)}{rules}. Names are case-sensitive."
             raise ConfigError.of("SQL", "must be a query that the tables can answer", got, do) from error
         return pa.RecordBatchReader.from_batches(answer.schema, _read(answer, self._root))
@@ -148,19 +214,17 @@ class Tables:
 
 def _read(answer: pa.RecordBatchReader, root: AnyPath) -> Iterator[pa.RecordBatch]:
     try:
-        with delta_rs.told(root):
+        with told_by_store(root):
             yield from answer
     except pa.ArrowException as error:
         got = str(error).splitlines()[0].rstrip(".")
         if "Parquet" in got or (not isinstance(root, Path) and is_of_lost_object(told_by(error))):
-            raise lost_file("a table", got) from error
+            must, do = (
+                "must have all its files as they were written",
+                "Restore it together with the checkpoint.",
+            )
+            raise StateError(f"a table — {must}; got: {got}. {do}") from error
         raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
-
-
-def lost_file(table: str, got: str) -> StateError:
-    """The error for a table of which a file is missing, or not as it was written."""
-    must, do = "must have all its files as they were written", "Restore it together with the checkpoint."
-    return StateError(f"{table} — {must}; got: {got}. {do}")
 
 
 def read_table(out: str | AnyPath, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.io.delta_rs import tables_in
+from spark_pace.errors import StateError
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.metrics import METRICS_SCHEMA, Counts, null_in_all
-from spark_pace.io.query import Tables
+from spark_pace.io.query import Tables, tables_in
 
 MOST_BATCHES = 10_000  # that are kept one by one
 MOST_COUNTS = 200_000  # of the matches of a rule in a batch that are kept one by one

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from spark_pace.alerts.queue import Cursor, Failure, read_cursor, short
 from spark_pace.errors import ConfigError, Problem, one_line
-from spark_pace.io.delta_rs import tables_in
 from spark_pace.io.files.addresses import AnyPath
+from spark_pace.io.query import tables_in
 from spark_pace.job_file import JobFile, JobSpec
 from spark_pace.job_file.alerts import AlertTarget
 from spark_pace.job_file.reader import MANY_PROBLEMS

@@ -17,7 +17,7 @@ from examples.cluster.store_server import NAME, SECRET
 from spark_pace.cli.main import commands
 from spark_pace.core.plan.rule import EventSchema, Field, SideTable
 from spark_pace.errors import ConfigError, SetupError
-from spark_pace.io import delta_rs
+from spark_pace.io.query import store_options, tables_in
 from spark_pace.io.side_tables import read_side_table, stamp_of
 from tests.support.both_places import Both, Pair
 from tests.support.watched import BEGAN, pairs_of_events, watched_job
@@ -147,8 +147,8 @@ def test_a_side_table_in_a_store_is_that_in_a_folder_and_is_seen_to_change(pair:
         rows = pa.table({"host": ["a"], "owner": [owner], "more": [1]})
         if kind == "delta":
             for side in sides:
-                place = delta_rs.tables_in(side.path)
-                options = delta_rs.options(place)
+                place = tables_in(side.path)
+                options = store_options(place)
                 write_deltalake(str(place), rows, mode="overwrite", storage_options=options)
         elif kind == "parquet":
             pq.write_table(rows, pair.folder / "rows.parquet")

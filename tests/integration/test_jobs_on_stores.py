@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 from examples.cluster.store_server import NAME, SECRET, StoreServer
 from spark_pace.cli.main import commands
 from spark_pace.errors import EventError, SetupError, SparkPaceError, UnfitError
-from spark_pace.io import delta_rs
-from spark_pace.io.query import read_table
+from spark_pace.io.query import read_table, store_options, tables_in
 from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
@@ -148,11 +147,11 @@ def test_a_job_from_a_table_in_a_store_to_tables_in_it(
     bucket = f"s3a://{both.address.partition('://')[2].partition('/')[0]}"
     path = from_table_to_tables(tmp_path, bucket, access)
     spec = read_job(path)
-    place, events = delta_rs.tables_in(f"{bucket}/in", access), random_events(5, 160)
+    place, events = tables_in(f"{bucket}/in", access), random_events(5, 160)
     obstore.put(both.bucket, "owners.csv", b"k,owner\nu,ann\n")
     for part in range(2):
         rows = rows_of(events[80 * part : 80 * part + 80])
-        write_deltalake(str(place), rows, mode="append", storage_options=delta_rs.options(place))
+        write_deltalake(str(place), rows, mode="append", storage_options=store_options(place))
         run_job(replace(spec, finish=part == 1))
     for name in server.environment:
         monkeypatch.delenv(name)

@@ -30,8 +30,7 @@ from examples.flights.demo import compare
 from examples.flights.demo_cluster import JOB
 from examples.flights.events import write_events
 from spark_pace.core.local_run import LocalResult
-from spark_pace.io import delta_rs
-from spark_pace.io.query import read_table
+from spark_pace.io.query import read_table, table_at, tables_in
 from spark_pace.io.replay import replay_files
 from spark_pace.job_file import JobSpec, read_job
 from tests.long.chaos.moments import IN_THE_END
@@ -136,8 +135,8 @@ def left_over(spec: JobSpec, ground: Ground) -> tuple[int, list[str]]:
     """(how many files of tables only a kill has left, what is there still once these are removed)."""
     orphans, left = 0, []
     for name in TABLES:
-        place = delta_rs.tables_in(f"{spec.sink_path}/{name}", dict(spec.spark))
-        table = delta_rs.table(place)
+        place = tables_in(f"{spec.sink_path}/{name}", dict(spec.spark))
+        table = table_at(place)
         orphans += len(table.vacuum(0, dry_run=False, enforce_retention_duration=False))
         named = {uri.rpartition("/")[2] for uri in table.file_uris()}
         there = (Path(path) for path in ground.files())

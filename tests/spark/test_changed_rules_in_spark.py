@@ -216,7 +216,7 @@ def test_tables_that_spark_has_written_go_on(tmp_path: Path, spark: SparkSession
     assert tables.written(["matches"]) == {"matches": 0}
     for batch in range(2):
         tables.append("matches", pa.table({"rule": ["b"], "out_seq": [batch], "total": [0.5]}, wide), batch)
-    rows = spark.read.format("delta").load(tables.path("matches")).orderBy("rule", "out_seq").collect()
+    rows = spark.read.format("delta").load(str(tables.place("matches"))).orderBy("rule", "out_seq").collect()
     assert [tuple(row) for row in rows] == [("a", 0, None), ("b", 1, 0.5)]
     with pytest.raises(StateError, match="must be written by this checkpoint alone"):
         DeltaTables(str(tmp_path), "other").claim()

@@ -304,7 +304,7 @@ class MergerHost:
     def _complete_quarantine(self, quarantine: pa.Table, batch_id: int) -> None:
         """Append to `quarantine` what an earlier try lacked, if it ended before it wrote `matches`."""
         tables = self.tables
-        if tables.has_batch("quarantine", batch_id) and not tables.has_batch("matches", batch_id):
+        if tables.last_batch("quarantine") >= batch_id > tables.last_batch("matches"):
             tables.append_missing("quarantine", quarantine, _QUARANTINE_KEY)
 
     def _last_appended(
@@ -329,7 +329,7 @@ class MergerHost:
         """
         numbers = {} if kept is None else kept.out_seq
         grown = [name for name, number in numbers.items() if number > base.get(name, 0)]
-        return kept if grown and self.tables.has_batch("matches", batch_id) else None
+        return kept if grown and self.tables.last_batch("matches") >= batch_id else None
 
     def _report(
         self,

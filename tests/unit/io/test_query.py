@@ -213,7 +213,7 @@ def test_what_events_hold_is_no_order_to_the_terminal(out: Path, form: str) -> N
         ),
         (
             "SELECT count(*) FROM matches WHERE matched_at > '2026-01-31 12:00'",
-            "got the time '2026-01-31 12:00'. Write a time with its seconds, such as '2026-01-31 12:00:00'. ",
+            "Error parsing timestamp from '2026-01-31 12:00'",
         ),
         (
             "SELECT * FROM rising",

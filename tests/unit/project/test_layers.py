@@ -46,19 +46,18 @@ ALLOWED = {
     "spark_pace.io": {"spark_pace.errors", "spark_pace.ways", "spark_pace.core", "numpy", "pyarrow"},
     "spark_pace.io.files": {"spark_pace.errors"},
     "spark_pace.io.files.object_store": {"spark_pace.errors", "spark_pace.io.files", "obstore"},
-    "spark_pace.io.delta_rs": {"spark_pace.io.files", "deltalake", "pyarrow"},
     "spark_pace.io.text.scan": {"spark_pace.machine_code", "numpy"},
     "spark_pace.io.delta_tables": {
         *("spark_pace.errors", "spark_pace.core", "spark_pace.io"),
         *("delta", "deltalake", "numpy", "pyarrow"),
     },
     "spark_pace.io.own_tables": {
-        *("spark_pace.errors", "spark_pace.io.delta_log", "spark_pace.io.delta_rs", "spark_pace.io.files"),
+        *("spark_pace.errors", "spark_pace.io.delta_log", "spark_pace.io.files", "spark_pace.io.query"),
         *("pyarrow", "deltalake"),
     },
     "spark_pace.io.replay": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "pandas", "pyarrow"},
     "spark_pace.io.query": {
-        *("spark_pace.errors", "spark_pace.io.delta_rs", "spark_pace.io.files", "pyarrow", "deltalake"),
+        *("spark_pace.errors", "spark_pace.io.files", "pyarrow", "deltalake"),
     },
     "spark_pace.reasons": {"spark_pace.errors", "spark_pace.core", "spark_pace.io", "numpy", "pyarrow"},
     "spark_pace.job_file": {
