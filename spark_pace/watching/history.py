@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_pace.errors import StateError
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.metrics import METRICS_SCHEMA, Counts, null_in_all
 from spark_pace.io.query import Tables, tables_in
