@@ -94,8 +94,12 @@ def machine(target: Target) -> Any:
     """What LLVM makes code for a kind of machine with."""
     from llvmlite import binding as llvm
 
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
+    if target is here():
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=OPTIMISE, codemodel="jitdefault"
     )
