@@ -327,8 +327,8 @@ def _read(plan: Plan, batch: pa.RecordBatch) -> Iterator[Found]:
     typed = pa.table({field.name: column.cast(ARROW_TYPES[field.type]) for field, column in columns})
     events = chosen(typed, wanted(plan, typed))
     nowhere = np.zeros(events.num_rows, np.int64)
-    events = timely(events, plan.schema, nowhere, 0, (b"",), bad)
-    for _, reason, _ in bad.rows():
+    events = timely(events, plan.schema, nowhere, 0, lambda _: b"", bad)
+    for reason in bad.table("")["reason"].to_pylist():
         raise EventError(f"{reason}. Filter such rows out before detect.")
     sources = pa.DictionaryArray.from_arrays(nowhere.astype(np.int32), pa.array([""]))
     events = events.add_column(1, SOURCE, sources)

@@ -74,7 +74,7 @@ class Settings:
 
     def write_run(self, servers: str) -> Path:
         """Write the job file and the run file; returns the latter."""
-        source = {"kind": "kafka", "servers": servers, "topics": [TOPIC], "format": "json"}
+        source: dict[str, object] = {"kind": "kafka", "servers": servers, "topics": [TOPIC], "format": "json"}
         # more than usually come, but far fewer than in the burst
         source |= {"max_offsets_per_trigger": 4 * self.rate * self.trigger_s}
         job = {
