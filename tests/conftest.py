@@ -57,7 +57,7 @@ COMMON = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
-settings.register_profile("ci", COMMON, derandomize=True, max_examples=12, database=None)
+settings.register_profile("ci", COMMON, derandomize=True, max_examples=8, database=None)
 settings.register_profile("long", COMMON, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

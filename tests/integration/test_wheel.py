@@ -82,6 +82,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin"
 
 
+@pytest.mark.long
 def test_the_tutorial_does_what_it_shows(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
