@@ -81,6 +81,10 @@ class Offered:
 
     def after(self, batch: BatchReport, now: float) -> None:
         """Add a batch that was written at `now`, in seconds since 1970."""
+        with self._reading:  # who asks is told of a whole batch
+            self._after(batch, now)
+
+    def _after(self, batch: BatchReport, now: float) -> None:
         added = {counter.name: getattr(batch, counter.name) for counter in fields(Counts)}
         added["events"] += batch.repeats  # which a batch has subtracted: a counter never falls
         for name, value in (added | {"batches": 1, "operator_seconds": batch.operator_seconds}).items():

@@ -103,6 +103,7 @@ class KafkaRecords:
                 found[alert.id] = error.args[0]
             else:
                 return
+        found.setdefault(alert.id, KafkaError(KafkaError._QUEUE_FULL))
 
     def _note(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # it says less than what came before

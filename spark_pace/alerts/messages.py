@@ -1,4 +1,4 @@
-"""Makes alerts of rows: JSON objects with the keys that `docs/operations.md` promises.
+"""Makes alerts of rows: JSON objects with the keys that `docs/rules/alerts.md` promises.
 
 Values are written as `replay` writes them: times as ISO text in UTC, decimals as numbers, bytes and numbers
 that are not finite as text.

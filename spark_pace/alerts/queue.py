@@ -162,11 +162,11 @@ class TableRows:
     def count(self, batch: BatchReport) -> int:
         """About how many rows for the target a batch has written, by its report; 0 if it has none.
 
-        Of many bad records of a file one row tells.
+        Of many bad records of a file one row tells, so those of a batch count as one.
         """
         if self.table == MATCHES:
             return sum(n for rule, n in batch.matches.items() if self._rules is None or rule in self._rules)
-        return batch.late if self.table == "late" else batch.quarantined
+        return batch.late if self.table == "late" else min(batch.quarantined, 1)
 
     def waiting(self, place: Place, last: int) -> int:
         """How many rows for the target stand behind a place, up to the batch `last`; raises as `counts`."""

@@ -131,28 +131,31 @@ class Forwarder:
                     self._well()
                     self._answered = asked
                     self._woken.wait()
+        if self.cursor != self._stored:  # pieces that were accepted are no repeats
+            self._noted(self.cursor)
+        self.sender.close()
         with suppress(SparkPaceError, OSError):
             self._count(self.done)  # what the next start has to send
-        self.sender.close()
 
     def _send_all(self) -> None:
         """Send the rows of all tables up to the last batch that is there, batch by batch."""
         done = self.done
         for batch, table in self._count(done):
             self._send_batch(batch, table)
-        places = {name: Place(done + 1) for name in self.cursor.places}
+        old = self.cursor.places
+        places = {name: Place(done + 1) if place.batch <= done else place for name, place in old.items()}
         self.cursor = replace(self.cursor, places=places, sending=None)
         if self.cursor != self._stored:
             self._write(self.cursor)
 
     def _send_batch(self, batch: int, table: TableRows) -> None:
-        """Send what a batch has written to a table; a piece that a crash has left is sent as it was."""
+        """Send what a batch has written to a table; of a piece that a crash has left each row is a repeat."""
         place, sending = self.cursor.places[table.table], self.cursor.sending
         is_of = sending is not None and (sending.table, place.batch) == (table.table, batch)
         at_risk = sending.until if sending is not None and is_of else 0
         row, most, found = place.row if place.batch == batch else 0, 0, 0
         while found == most:
-            most = at_risk - row if row < at_risk else self.sender.most_rows
+            most = min(self.sender.most_rows, at_risk - row if row < at_risk else self.sender.most_rows)
             rows = table.rows(batch, row, most)
             found = rows.num_rows  # fewer than asked for are the last ones
             if found:
@@ -167,10 +170,13 @@ class Forwarder:
 
     def _deliver(self, table: TableRows, begin: Place, rows: pa.Table, is_repeat: bool) -> None:
         """Send rows until they are accepted, and move the cursor."""
-        until = begin.row + rows.num_rows
-        self._write(replace(self.cursor.at(table.table, begin), sending=Sending(table.table, until)))
+        at, until = self.cursor.at(table.table, begin), begin.row + rows.num_rows
+        # a piece that a crash has left may have been larger than those of now
+        left = max(until, at.sending.until) if is_repeat and at.sending is not None else until
+        self._write(replace(at, sending=Sending(table.table, left)))
         self._keep(self._sent(table.table, rows, is_repeat=is_repeat))
-        self.cursor = replace(self.cursor.at(table.table, Place(begin.batch, until)), sending=None)
+        sending = self.cursor.sending if until < left else None
+        self.cursor = replace(self.cursor.at(table.table, Place(begin.batch, until)), sending=sending)
         self.counts.waiting = max(0, self.counts.waiting - rows.num_rows)
 
     def _sent(self, table: str, rows: pa.Table, *, is_repeat: bool) -> list[Refusal]:
@@ -248,7 +254,7 @@ class Forwarder:
 
     def _noted(self, cursor: Cursor) -> None:
         """Store a cursor that only says more of what happened; if that fails, it is said later."""
-        with suppress(OSError):
+        with suppress(SparkPaceError, OSError):
             self._write(cursor)
 
     def _write(self, cursor: Cursor) -> None:

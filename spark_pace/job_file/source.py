@@ -44,7 +44,7 @@ is_topic = matching(
     "Correct the name.",
 )
 _is_column = matching(
-    r"key|value|topic|partition|offset|timestamp|headers\..+",
+    r"key|value|topic|partition|offset|timestamp|headers\.(?s:.+)",
     "must be a column of the Kafka record",
     "Use one of: key, value, topic, partition, offset, timestamp, headers.NAME.",
 )

@@ -46,7 +46,7 @@ from spark_pace.job_file.source import EXAMPLE, ISOLATION, FilesSource, KafkaSou
 
 HEALTHY_WITHIN_US = 300 * 1_000_000  # of a batch; what ends an unhealthy job makes it do that batch again
 _NUMBER = whole(8, 1, 10_000)
-_is_of_spark = matching(r"spark\..*", 'must be a setting that begins with "spark."', "Correct the name.")
+_is_of_spark = matching(r"spark\.(?s:.*)", 'must be a setting that begins with "spark."', "Correct the name.")
 _OF_ORDER = ("delay_us", "idle_after_us", "expected_sources")  # of these a batch's result depends
 
 

@@ -122,4 +122,5 @@ def _page(spec: JobSpec) -> Iterator[Listener]:
                 works=lambda is_under_way: health.works(is_under_way, time.time()),
             )
     finally:
+        seen.end()
         pages.end()

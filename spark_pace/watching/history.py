@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_pace.errors import StateError
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.metrics import METRICS_SCHEMA, Counts, null_in_all
 from spark_pace.io.query import Tables, tables_in
@@ -176,6 +177,7 @@ class Seen:
         """Read nothing yet."""
         self.out = tables_in(out)
         self.history = NOTHING
+        self._ended = False
         self._answers: dict[str, tuple[int, Any]] = {}
 
     def look(self) -> None:
@@ -189,11 +191,18 @@ class Seen:
         tables = Tables(self.out, ["metrics"])
         shown, read, history = tables.columns("metrics", _SCHEMA.names), list[pa.RecordBatch](), self.history
         for batch in tables.query(f"SELECT {shown} FROM metrics WHERE batch_id > {after}"):
+            if self._ended:
+                must, do = "must be looked at while the job runs", "Start the job again."
+                raise StateError(f"{self.out} — {must}; got its end. {do}")
             read.append(batch)
             if sum(one.num_rows for one in read) >= _ROWS_AT_ONCE:
                 history, read = history.after(pa.Table.from_batches(read)), []
         # all of it or, after an error, nothing
         self.history = history.after(pa.Table.from_batches(read)) if read else history
+
+    def end(self) -> None:
+        """Let a look that another thread takes end early, in an error."""
+        self._ended = True
 
     def asked(self, table: str, ask: Callable[[Tables], Any]) -> Any:
         """The answer of `ask` to a table in its present state; asked once for each state of it.

@@ -50,7 +50,9 @@ def fields_as_json(
     for rule in pc.unique(matches["rule"]).to_pylist():
         place = np.flatnonzero(pc.equal(matches["rule"], rule))
         own = matches.take(pa.array(place))
-        texts.append(json_objects({name: as_json(own[name]) for name in fields_of(rule, own)}, len(place)))
+        names, none = own.schema.names, pa.nulls(len(place))  # a rule may have a field since these matches
+        fields = {name: own[name] if name in names else none for name in fields_of(rule, own)}
+        texts.append(json_objects({name: as_json(values) for name, values in fields.items()}, len(place)))
         places.append(place)
     return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(places))))
 

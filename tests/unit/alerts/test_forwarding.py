@@ -309,13 +309,33 @@ def test_after_a_crash_the_piece_that_was_under_way_is_marked_and_no_other(
     tables.append("matches", match_rows(("a", range(10))), 0)
     cursor = read_cursor(cursor_file(tmp_path), CHECKPOINT)
     assert cursor is not None and cursor.places["matches"] == Place(0)
-    crashed = type(cursor)({"matches": Place(0, 2)}, Sending("matches", 5))
+    crashed = type(cursor)({"matches": Place(0, 2)}, Sending("matches", 7))
     write_cursor(cursor_file(tmp_path), crashed, CHECKPOINT)
-    with running(tmp_path, pager(server, batch=4)) as alerts:
+    with running(tmp_path, pager(server, batch=2)) as alerts:  # the piece had more rows than one of now
         sent_by(alerts)
     assert [(alert["out_seq"], alert["repeat"]) for alert in server.alerts] == [
-        (number, number < 5) for number in range(2, 10)
+        (number, number < 7) for number in range(2, 10)
     ]
+    assert max(map(len, server.posts)) == 2
+
+
+def test_a_piece_that_is_accepted_while_the_job_ends_does_not_come_again(
+    tmp_path: Path, server: Server
+) -> None:
+    tables = job_tables(tmp_path / "out")
+    tables.append("matches", match_rows(("a", range(6))), 0)
+    with running(tmp_path, pager(server)):
+        cursor = read_cursor(cursor_file(tmp_path), CHECKPOINT)
+    assert cursor is not None
+    write_cursor(cursor_file(tmp_path), type(cursor)({"matches": Place(0)}), CHECKPOINT)
+    with running(tmp_path, pager(server, batch=2)) as alerts:
+        (forwarder,) = alerts._forwarders
+        server.refused = lambda alert: bool(forwarder.stop()) if alert["out_seq"] == 3 else False
+        look(alerts)
+        server.wait_for(lambda server: len(server.posts) == 2)
+    with running(tmp_path, pager(server, batch=2)) as alerts:
+        sent_by(alerts)
+    assert [(alert["out_seq"], alert["repeat"]) for alert in server.alerts] == [(n, False) for n in range(6)]
 
 
 def test_a_message_that_hangs_at_the_end_is_a_repeat_at_the_next_start(
