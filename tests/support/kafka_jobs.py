@@ -16,7 +16,7 @@ from spark_pace.core.plan.plan import build_plan
 from spark_pace.io.event_files import table_events
 from spark_pace.job_file import JobSpec, read_job
 from tests.integration.conftest import USER
-from tests.spark.jobs import RULES, Event
+from tests.spark.jobs import RULES, Event, line_of
 
 SASL = {
     "kafka.security.protocol": "SASL_PLAINTEXT",
@@ -62,6 +62,10 @@ def as_json(event: Event) -> dict[str, Any]:
 
 def as_csv(event: Event) -> dict[str, Any]:
     return {"value": f"{event['t']},{event['k']},{event['kind']},{event['x']}\r\n".encode()}
+
+
+def as_line(event: Event) -> dict[str, Any]:
+    return {"value": line_of(event).encode()}
 
 
 def as_columns(event: Event) -> dict[str, Any]:
